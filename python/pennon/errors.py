@@ -45,7 +45,174 @@ class InternalError(PennonError):
 
 # --- specification: schema, partition specs, evolution --------------------------------------
 
+
+class InvalidArrowJson(PennonError):
+    """A JSON object does not describe an Arrow field or type."""
+
+    condition = "INVALID_ARROW_JSON"
+    template = "Cannot read {where}: found {found}, expected {wanted}. Correct the JSON text."
+    sql_state = "22032"
+
+
+class CorruptJson(PennonError):
+    """A JSON text of the namespace's metadata cannot be parsed."""
+
+    condition = "CORRUPT_JSON"
+    template = (
+        "Cannot parse the metadata key {key} of __manifest: {problem} at line {line}, column {column}. "
+        "Restore the text, or open an earlier version of the namespace."
+    )
+    sql_state = "22032"
+
+
+class InvalidNamespaceSchema(PennonError):
+    """The schema of a namespace breaks a rule of the format."""
+
+    condition = "INVALID_NAMESPACE_SCHEMA"
+    template = "Cannot use the namespace schema: {where} has {found}, expected {wanted}. Correct the schema."
+    sql_state = "22032"
+
+
+class InvalidPartitionSpec(PennonError):
+    """A partition spec breaks a rule of the format."""
+
+    condition = "INVALID_PARTITION_SPEC"
+    template = "Cannot use {key}: {where} has {found}, expected {wanted}. Correct the spec, or upgrade Pennon."
+    sql_state = "22032"
+
+
+class PartitionFieldExists(PennonError):
+    """The partition field to add is there already."""
+
+    condition = "PARTITION_FIELD_EXISTS"
+    template = (
+        "Cannot add partition field {transform}: field '{field}' of spec v{spec_version} {reason}. "
+        "Choose another transform or name, or use REPLACE PARTITION FIELD {field}."
+    )
+    sql_state = "42711"
+
+
+class PartitionFieldNotFound(PennonError):
+    """The partition field to drop or replace is not in the current spec."""
+
+    condition = "PARTITION_FIELD_NOT_FOUND"
+    template = (
+        "Cannot find partition field {field}: spec v{spec_version} has {existing}. "
+        "Name one of these, or its transform."
+    )
+    sql_state = "42704"
+
+
+class PartitionSourceNotFound(PennonError):
+    """A partition transform names a column that the schema does not have."""
+
+    condition = "PARTITION_SOURCE_NOT_FOUND"
+    template = "Cannot partition by {transform}: there is no column {column}. The columns are {existing}."
+    sql_state = "42703"
+
+
+class InvalidPartitionFieldName(PennonError):
+    """The name that the user gave to a partition field cannot be a field id."""
+
+    condition = "INVALID_PARTITION_FIELD_NAME"
+    template = (
+        "Cannot name a partition field '{name}': {reason}. "
+        "Use lower-case letters, digits and underscores that no other partition field has used."
+    )
+    sql_state = "42602"
+
 # --- manifest -------------------------------------------------------------------------------
+
+
+class NamespaceHasNoManifest(PennonError):
+    """The location holds no ``__manifest`` table."""
+
+    condition = "NOT_A_NAMESPACE"
+    template = (
+        "Cannot open {location} as a partitioned namespace: it has no __manifest table. "
+        "Check the path, or create the namespace."
+    )
+    sql_state = "42P01"
+
+
+class NotPartitionedNamespace(PennonError):
+    """The location is a directory namespace without partition specs."""
+
+    condition = "NOT_A_PARTITIONED_NAMESPACE"
+    template = (
+        "Cannot open {location} as a partitioned namespace: the metadata of its __manifest has no "
+        "partition_spec_v<N> key. Open it as a directory namespace."
+    )
+    sql_state = "42P01"
+
+
+class NamespaceSchemaMissing(PennonError):
+    """The namespace has partition specs, but no schema."""
+
+    condition = "NAMESPACE_SCHEMA_MISSING"
+    template = (
+        "Cannot open {location}: the metadata of its __manifest has {keys} but no schema key. "
+        "Write the schema key, or open an earlier version of the namespace."
+    )
+    sql_state = "22032"
+
+
+class ManifestColumnsLost(PennonError):
+    """A foreign writer rewrote ``__manifest`` without the columns that the specs need."""
+
+    condition = "MANIFEST_COLUMNS_LOST"
+    template = (
+        "Cannot read {location}: version {version} of its __manifest has no column {columns}, which its "
+        "partition specs need; a writer that does not know them dropped them. "
+        "Run `pennon repair {location}`, which restores them from an earlier version."
+    )
+    sql_state = "55000"
+
+
+class ManifestColumnType(PennonError):
+    """A partition column of ``__manifest`` has a type that its spec does not allow."""
+
+    condition = "MANIFEST_COLUMN_TYPE"
+    template = (
+        "Cannot read {location}: column {column} of its __manifest is {found}, but the partition spec "
+        "declares {wanted}. Correct the spec's result_type."
+    )
+    sql_state = "55000"
+
+
+class SnapshotNotFound(PennonError):
+    """No version of the namespace answers the version or the time asked for."""
+
+    condition = "SNAPSHOT_NOT_FOUND"
+    template = "Cannot open {location} {asked}: {existing}. Choose one of these."
+    sql_state = "42704"
+
+
+class NamespaceExists(PennonError):
+    """A namespace is to be created where there is one."""
+
+    condition = "NAMESPACE_LOCATION_EXISTS"
+    template = (
+        "Cannot create a partitioned namespace at {location}: it has a __manifest table already. "
+        "Choose another location, or drop what is there."
+    )
+    sql_state = "42P07"
+
+
+class ReservedProperty(PennonError):
+    """A property's name belongs to the format."""
+
+    condition = "RESERVED_PROPERTY"
+    template = "Cannot set property {name}: Pennon keeps its own records under {prefix}. Choose another name."
+    sql_state = "42939"
+
+
+class StorageFailure(PennonError):
+    """The storage below the manifest refused an operation."""
+
+    condition = "STORAGE_FAILURE"
+    template = "Cannot {verb} {location}: {problem}. Check the path, the permissions and the storage options."
+    sql_state = "58030"
 
 # --- leaves ---------------------------------------------------------------------------------
 

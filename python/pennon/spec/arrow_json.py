@@ -1,0 +1,311 @@
+"""JsonArrowSchema and JsonArrowDataType of the namespace specification, to and from Arrow.
+
+Upstream's model of a type has a name, child fields and a ``length``: no unit, no zone, no precision. So units and
+zones stand inside the type's name in Arrow's spelling (``timestamp[us, tz=UTC]``), and a decimal's ``length`` is
+precision × 1000 + scale, as upstream's directory namespace has it. Reading accepts the other spellings met in the
+wild: a bare ``timestamp`` (microseconds without zone), ``timestamp(us, UTC)``, ``Timestamp(Microsecond, Some("UTC"))``,
+``decimal128(10, 2)``, ``string``, ``boolean``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from pennon.errors import InvalidArrowJson
+
+__all__ = [
+    "field_from_json",
+    "field_to_json",
+    "type_from_json",
+    "type_to_json",
+]
+
+_PLAIN: Final[Mapping[str, pa.DataType]] = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "utf8": pa.utf8(),
+    "large_utf8": pa.large_utf8(),
+    "utf8_view": pa.string_view(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "binary_view": pa.binary_view(),
+    "date32": pa.date32(),
+    "date64": pa.date64(),
+}
+_NAME_OF: Final[Mapping[pa.DataType, str]] = {plain: name for name, plain in _PLAIN.items()}
+_SYNONYMS: Final[Mapping[str, str]] = {
+    "boolean": "bool",
+    "string": "utf8",
+    "large_string": "large_utf8",
+    "string_view": "utf8_view",
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+    "date": "date32",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+    "largeutf8": "large_utf8",
+    "largebinary": "large_binary",
+    "utf8view": "utf8_view",
+    "binaryview": "binary_view",
+    "largelist": "large_list",
+    "fixedsizelist": "fixed_size_list",
+    "fixedsizebinary": "fixed_size_binary",
+}
+_UNITS: Final[Mapping[str, str]] = {
+    "s": "s",
+    "second": "s",
+    "ms": "ms",
+    "millisecond": "ms",
+    "us": "us",
+    "microsecond": "us",
+    "ns": "ns",
+    "nanosecond": "ns",
+}
+# name, optionally followed by parameters in [...], (...) or <...>
+_SPELLING = re.compile(r"\s*([A-Za-z0-9_]+)\s*(?:[\[(](.*)[\])])?\s*", re.DOTALL)
+_ZONE = re.compile(r"""(?:tz\s*=\s*)?(?:some\()?["']?([^"'()]+?)["']?\)?""", re.IGNORECASE)
+_DECIMAL_BITS: Final[Mapping[str, Callable[[int, int], pa.DataType]]] = {
+    "decimal32": pa.decimal32,
+    "decimal64": pa.decimal64,
+    "decimal128": pa.decimal128,
+    "decimal256": pa.decimal256,
+    "decimal": pa.decimal128,
+}
+
+
+def type_to_json(data_type: pa.DataType) -> dict[str, object]:
+    """Write an Arrow type as a JsonArrowDataType object.
+
+    Args:
+        data_type: Any Arrow type that Lance stores.
+
+    Returns:
+        An object with ``type`` and, where the type has them, ``fields`` and ``length``.
+
+    Raises:
+        InvalidArrowJson: The type has no JSON form (unions, run-end encoding).
+
+    Example:
+        >>> type_to_json(pa.timestamp("us", "UTC"))
+        {'type': 'timestamp[us, tz=UTC]'}
+        >>> type_to_json(pa.decimal128(10, 2))
+        {'type': 'decimal128', 'length': 10002}
+
+    Spec: "Schema", "Partition Field Schema".
+    """
+    if data_type in _NAME_OF:
+        return {"type": _NAME_OF[data_type]}
+    if pa.types.is_decimal(data_type):
+        bits = data_type.bit_width
+        return {"type": f"decimal{bits}", "length": data_type.precision * 1000 + data_type.scale}
+    if pa.types.is_fixed_size_binary(data_type):
+        return {"type": "fixed_size_binary", "length": data_type.byte_width}
+    if pa.types.is_temporal(data_type):
+        return {"type": str(data_type)}
+    if pa.types.is_dictionary(data_type):
+        # Upstream writes the values' type: the encoding is a property of the file.
+        return type_to_json(data_type.value_type)
+    return _nested_to_json(data_type)
+
+
+def _nested_to_json(data_type: pa.DataType) -> dict[str, object]:
+    if pa.types.is_struct(data_type):
+        return {"type": "struct", "fields": [field_to_json(child) for child in data_type]}
+    if pa.types.is_map(data_type):
+        entries = pa.field("entries", pa.struct([data_type.key_field, data_type.item_field]), nullable=False)
+        return {"type": "map", "fields": [field_to_json(entries)]}
+    if pa.types.is_fixed_size_list(data_type):
+        return {
+            "type": "fixed_size_list",
+            "fields": [field_to_json(data_type.value_field)],
+            "length": data_type.list_size,
+        }
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        name = "list" if pa.types.is_list(data_type) else "large_list"
+        return {"type": name, "fields": [field_to_json(data_type.value_field)]}
+    raise InvalidArrowJson(where="type", found=str(data_type), wanted="an Arrow type that Lance stores")
+
+
+def field_to_json(field: pa.Field) -> dict[str, object]:
+    """Write an Arrow field as a JsonArrowField object, its metadata included.
+
+    Example:
+        >>> field_to_json(pa.field("id", pa.int64(), nullable=False))
+        {'name': 'id', 'nullable': False, 'type': {'type': 'int64'}}
+
+    Spec: "Schema", Appendix A.
+    """
+    written: dict[str, object] = {
+        "name": field.name,
+        "nullable": field.nullable,
+        "type": type_to_json(field.type),
+    }
+    if field.metadata:
+        written["metadata"] = {key.decode(): value.decode() for key, value in field.metadata.items()}
+    return written
+
+
+def type_from_json(written: object, where: str = "type") -> pa.DataType:
+    """Read a JsonArrowDataType object, or a bare type name, as an Arrow type.
+
+    Args:
+        written: The parsed JSON value.
+        where: What to name in an error, for example ``schema.fields[2].type``.
+
+    Raises:
+        InvalidArrowJson: The value is not a type; the error names ``where`` and what was found.
+
+    Example:
+        >>> type_from_json({"type": "timestamp[us, tz=UTC]"})
+        TimestampType(timestamp[us, tz=UTC])
+        >>> type_from_json({"type": "decimal128", "length": 10002})
+        Decimal128Type(decimal128(10, 2))
+
+    Spec: "Schema", "Partition Field Schema".
+    """
+    if isinstance(written, str):
+        written = {"type": written}
+    if not isinstance(written, Mapping) or not isinstance(written.get("type"), str):
+        raise InvalidArrowJson(where=where, found=repr(written), wanted='an object with a "type" name')
+    spelled: str = written["type"]
+    matched = _SPELLING.fullmatch(spelled)
+    if matched is None:
+        raise InvalidArrowJson(where=where, found=repr(spelled), wanted="an Arrow type name")
+    name = matched.group(1).lower()
+    name = _SYNONYMS.get(spelled.strip().lower(), _SYNONYMS.get(name, name))
+    parameters = matched.group(2)
+    if name in _PLAIN:
+        return _PLAIN[name]
+    length = written.get("length")
+    if name in _DECIMAL_BITS:
+        return _decimal(name, parameters, length, where)
+    if name in {"timestamp", "timestamp_tz", "timestamptz", "time32", "time64", "time", "duration"}:
+        return _temporal(name, parameters, where)
+    if name == "fixed_size_binary":
+        return pa.binary(_whole(length if parameters is None else parameters, where))
+    return _nested_from_json(name, written, where)
+
+
+def _whole(found: object, where: str) -> int:
+    try:
+        if isinstance(found, (int, str)) and not isinstance(found, bool):
+            return int(found)
+    except ValueError as error:
+        raise InvalidArrowJson(where=where, found=repr(found), wanted="a whole number") from error
+    raise InvalidArrowJson(where=f"{where}.length", found=repr(found), wanted="a whole number")
+
+
+def _decimal(name: str, parameters: str | None, length: object, where: str) -> pa.DataType:
+    if parameters is not None:
+        digits = [_whole(part.strip(), where) for part in parameters.split(",")]
+        precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
+    else:
+        precision, scale = divmod(_whole(length, where), 1000)
+    try:
+        return _DECIMAL_BITS[name](precision, scale)
+    except pa.ArrowInvalid as error:
+        raise InvalidArrowJson(
+            where=where, found=f"precision {precision}, scale {scale}", wanted=f"what {name} can hold"
+        ) from error
+
+
+def _temporal(name: str, parameters: str | None, where: str) -> pa.DataType:
+    default = {"time32": "ms"}.get(name, "us")
+    unit_text, _, zone_text = (parameters or default).partition(",")
+    unit = _UNITS.get(unit_text.strip().lower())
+    if unit is None:
+        raise InvalidArrowJson(where=where, found=repr(unit_text), wanted="a unit s, ms, us or ns")
+    try:
+        if name == "time32":
+            return pa.time32(unit)
+        if name in {"time64", "time"}:
+            return pa.time64(unit)
+        if name == "duration":
+            return pa.duration(unit)
+    except ValueError as error:
+        raise InvalidArrowJson(where=where, found=repr(unit), wanted=f"a unit of {name}") from error
+    zone = _zone(zone_text.strip())
+    if zone is None and name != "timestamp":
+        zone = "UTC"
+    return pa.timestamp(unit, zone)
+
+
+def _zone(text: str) -> str | None:
+    if not text or text.lower() == "none":
+        return None
+    matched = _ZONE.fullmatch(text)
+    return matched.group(1) if matched else text
+
+
+def _nested_from_json(name: str, written: Mapping[str, object], where: str) -> pa.DataType:
+    if name not in {"struct", "list", "large_list", "fixed_size_list", "map"}:
+        raise InvalidArrowJson(where=where, found=repr(written["type"]), wanted="a known Arrow type name")
+    children = written.get("fields")
+    if not isinstance(children, Sequence) or isinstance(children, str):
+        raise InvalidArrowJson(where=f"{where}.fields", found=repr(children), wanted="an array of fields")
+    fields = [field_from_json(child, f"{where}.fields[{at}]") for at, child in enumerate(children)]
+    if name == "struct":
+        return pa.struct(fields)
+    if name == "map":
+        return _map(fields, where)
+    if len(fields) != 1:
+        raise InvalidArrowJson(where=f"{where}.fields", found=f"{len(fields)} fields", wanted=f"the one item of a {name}")
+    if name == "fixed_size_list":
+        return pa.list_(fields[0], _whole(written.get("length"), where))
+    return pa.list_(fields[0]) if name == "list" else pa.large_list(fields[0])
+
+
+def _map(fields: Sequence[pa.Field], where: str) -> pa.DataType:
+    if len(fields) == 1 and pa.types.is_struct(fields[0].type):
+        fields = list(fields[0].type)
+    if len(fields) != 2:  # noqa: PLR2004 - a key and a value
+        raise InvalidArrowJson(where=f"{where}.fields", found=f"{len(fields)} fields", wanted="a map's key and value")
+    key, item = fields
+    return pa.map_(key.with_nullable(False), item)
+
+
+def field_from_json(written: object, where: str = "field") -> pa.Field:
+    """Read a JsonArrowField object.
+
+    Raises:
+        InvalidArrowJson: The object lacks a name or a type, or its type is not one of Arrow's.
+
+    Example:
+        >>> field_from_json({"name": "id", "nullable": False, "type": {"type": "int64"}})
+        pyarrow.Field<id: int64 not null>
+
+    Spec: "Schema", Appendix A.
+    """
+    if not isinstance(written, Mapping):
+        raise InvalidArrowJson(where=where, found=repr(written), wanted="a field object")
+    name = written.get("name")
+    if not isinstance(name, str):
+        raise InvalidArrowJson(where=f"{where}.name", found=repr(name), wanted="a string")
+    nullable = written.get("nullable", True)
+    if not isinstance(nullable, bool):
+        raise InvalidArrowJson(where=f"{where}.nullable", found=repr(nullable), wanted="true or false")
+    metadata = written.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidArrowJson(where=f"{where}.metadata", found=repr(metadata), wanted="an object of strings")
+    return pa.field(
+        name,
+        type_from_json(written.get("type"), f"{where}.type"),
+        nullable=nullable,
+        metadata={str(key): str(value) for key, value in metadata.items()} if metadata else None,
+    )
