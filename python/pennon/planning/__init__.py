@@ -1,0 +1,7 @@
+"""Predicate and snapshot in, scan plan out: which partitions, at which versions, and what is left."""
+
+from pennon.planning.explain import explain
+from pennon.planning.pushdown import is_exact
+from pennon.planning.scan_plan import PlannedPartition, ScanPlan, plan_scan
+
+__all__ = ["PlannedPartition", "ScanPlan", "explain", "is_exact", "plan_scan"]
