@@ -223,3 +223,79 @@ class StorageFailure(PennonError):
 # --- catalog ------------------------------------------------------------------------------------
 
 # --- the worker and the installation ------------------------------------------------------------
+
+
+class JavaNotFound(PennonError):
+    """Spark needs Java and there is none."""
+
+    condition = "JAVA_NOT_FOUND"
+    template = (
+        "Cannot start Spark: no Java was found ({where}). "
+        "Install a Java runtime of version 17 or later, or set JAVA_HOME to one."
+    )
+    sql_state = "58000"
+
+
+class JavaTooOld(PennonError):
+    """The Java that Spark would start is older than 17."""
+
+    condition = "JAVA_TOO_OLD"
+    template = (
+        "Cannot start Spark on Java {found} ({command}): Spark 4 needs Java 17 or later. "
+        "Install a newer Java, or set JAVA_HOME to one."
+    )
+    sql_state = "58000"
+
+
+class SparkNotInstalled(PennonError):
+    """The interpreter has no pyspark."""
+
+    condition = "SPARK_NOT_INSTALLED"
+    template = (
+        "Cannot start Spark: this Python has no package pyspark. "
+        "Install it with: pip install 'pennon[spark]'."
+    )
+    sql_state = "58000"
+
+
+class SparkVersionNotSupported(PennonError):
+    """The installed pyspark is not one that the jar is made for."""
+
+    condition = "SPARK_VERSION_NOT_SUPPORTED"
+    template = (
+        "Cannot start Spark: the installed pyspark is {found}, and Pennon works with "
+        "{oldest} to {newest}. Install it with: pip install 'pennon[spark]'."
+    )
+    sql_state = "58000"
+
+
+class JarNotFound(PennonError):
+    """The jar with Pennon's Spark classes is not where it belongs."""
+
+    condition = "JAR_NOT_FOUND"
+    template = (
+        "Cannot find Pennon's jar: there is none at {place}. "
+        "In a clone, build it with: make jar. Otherwise install the package again."
+    )
+    sql_state = "58000"
+
+
+class JvmWithoutPennon(PennonError):
+    """This process runs a JVM that was started without Pennon's jar."""
+
+    condition = "JVM_WITHOUT_PENNON"
+    template = (
+        "Cannot add Pennon to this session: the JVM of this Python process was started without "
+        "Pennon's jar, and a running JVM takes no new jar. "
+        "Start a new Python process and call pennon.spark or pennon.configure first."
+    )
+    sql_state = "58000"
+
+
+class UnknownSetting(PennonError):
+    """A setting has a name that Pennon does not know."""
+
+    condition = "UNKNOWN_SETTING"
+    template = "Cannot set {name}: there is no such option of the catalog. Options are: {known}."
+    sql_state = "42616"
+

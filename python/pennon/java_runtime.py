@@ -1,0 +1,87 @@
+"""The Java that Spark will start: found as Spark's launcher finds it, and new enough.
+
+Spark's launcher takes ``$JAVA_HOME/bin/java`` when JAVA_HOME is set and else the first ``java`` on
+PATH. Without this check a missing Java shows as "Java gateway process exited", and Java 11 as an
+``UnsupportedClassVersionError``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from pennon.errors import JavaNotFound, JavaTooOld
+
+OLDEST_JAVA = 17
+_VERSION = re.compile(r'version "(?P<text>(?P<first>\d+)(?:\.(?P<second>\d+))?[^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class JavaRuntime:
+    """A ``java`` command and the feature version it states."""
+
+    command: str
+    text: str
+    feature: int
+
+    def __str__(self) -> str:
+        """Print as the user sees it: the version and where it was found."""
+        return f"{self.text} ({self.command})"
+
+
+def check_java() -> JavaRuntime:
+    """Find the Java that Spark will start and make sure that Spark can run on it.
+
+    Returns:
+        The runtime.
+
+    Raises:
+        JavaNotFound: There is no ``java`` where Spark's launcher looks.
+        JavaTooOld: It is older than 17.
+    """
+    home = os.environ.get("JAVA_HOME")
+    wanted = os.path.join(home, "bin", "java") if home else "java"
+    command = shutil.which(wanted)
+    if command is None:
+        where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set and PATH has no java"
+        raise JavaNotFound(where=where)
+    found = read_version(_ask(command))
+    if found is None:
+        raise JavaNotFound(where=f"{command} does not state its version")
+    text, feature = found
+    if feature < OLDEST_JAVA:
+        raise JavaTooOld(found=text, command=command)
+    return JavaRuntime(command, text, feature)
+
+
+def read_version(output: str) -> tuple[str, int] | None:
+    """Read the version from what ``java -version`` prints.
+
+    Returns:
+        The version as printed and the feature version (8 for ``1.8.0``), or None when the text
+        states none.
+
+    Example:
+        >>> read_version('openjdk version "17.0.15" 2025-04-15')
+        ('17.0.15', 17)
+        >>> read_version('java version "1.8.0_292"')
+        ('1.8.0_292', 8)
+    """
+    match = _VERSION.search(output)
+    if match is None:
+        return None
+    first, second = int(match["first"]), int(match["second"] or 0)
+    return match["text"], second if first == 1 else first
+
+
+def _ask(command: str) -> str:
+    try:
+        answer = subprocess.run(  # noqa: S603 - the command is the user's own java
+            [command, "-version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except OSError as error:
+        raise JavaNotFound(where=f"{command} does not start: {error.strerror}") from error
+    return answer.stderr + answer.stdout

@@ -1,0 +1,233 @@
+"""Spark's door: a session builder with the jar, the catalog and the extension set.
+
+A user names the root and nothing else. A value that the user has set himself always stays.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pennon import settings
+from pennon.errors import (
+    JarNotFound,
+    JvmWithoutPennon,
+    SparkNotInstalled,
+    SparkVersionNotSupported,
+    UnknownSetting,
+)
+from pennon.java_runtime import check_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CATALOG_CLASS = "dev.pennon.spark.PennonCatalog"
+EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
+OLDEST_SPARK = (4, 1)
+NEWEST_SPARK = (4, 3)
+# Spark's own default in 4.x, widened by the storage options, which are credentials more often
+# than not and would else show on the Environment page.
+_REDACTION = r"(?i)secret|password|token|access[.]?key|\.storage\."
+
+
+def spark(
+    root: str | os.PathLike[str],
+    name: str = "lance",
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    **options: str,
+) -> SparkSession.Builder:
+    """Start a builder of a Spark session that has Pennon's catalog.
+
+    Args:
+        root: The folder or URL under which the namespaces are.
+        name: The catalog's name in SQL.
+        storage_options: Handed to Lance as they are; never printed.
+        **options: Further options of the catalog, see ``pennon.settings``.
+
+    Returns:
+        A builder; add what you like and call ``getOrCreate()``.
+
+    Raises:
+        PennonError: Java, pyspark or the jar is missing or of a wrong version.
+
+    Example:
+        >>> session = spark(root="lake").getOrCreate()  # doctest: +SKIP
+        >>> session.sql("SHOW NAMESPACES IN lance").show()  # doctest: +SKIP
+    """
+    builder = _pyspark_session().builder
+    return configure(builder, root, name, storage_options=storage_options, **options)
+
+
+def configure(
+    builder: SparkSession.Builder,
+    root: str | os.PathLike[str],
+    name: str = "lance",
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    **options: str,
+) -> SparkSession.Builder:
+    """Add Pennon's catalog to a builder; call it once per catalog.
+
+    Args:
+        builder: Any ``SparkSession.builder`` that has not started its session.
+        root: The folder or URL under which the namespaces are.
+        name: The catalog's name in SQL.
+        storage_options: Handed to Lance as they are; never printed.
+        **options: Further options of the catalog, see ``pennon.settings``.
+
+    Returns:
+        The same builder.
+
+    Raises:
+        PennonError: Java, pyspark or the jar is missing or of a wrong version.
+
+    Example:
+        >>> from pyspark.sql import SparkSession
+        >>> builder = configure(SparkSession.builder, "lake", "one")  # doctest: +SKIP
+        >>> builder = configure(builder, "/other/lake", "two")  # doctest: +SKIP
+    """
+    _check_running_jvm()
+    present: Mapping[str, object] = getattr(builder, "_options", {})
+    conf = spark_conf(root, name, storage_options=storage_options, present=present, **options)
+    for key, value in conf.items():
+        builder.config(key, value)
+    return builder
+
+
+def spark_conf(
+    root: str | os.PathLike[str],
+    name: str = "lance",
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    present: Mapping[str, object] | None = None,
+    **options: str,
+) -> dict[str, str]:
+    """List the Spark settings that give a session Pennon's catalog.
+
+    For ``spark-defaults.conf``, ``spark-submit --conf`` and servers; ``configure`` uses the same.
+
+    Args:
+        root: The folder or URL under which the namespaces are.
+        name: The catalog's name in SQL.
+        storage_options: Handed to Lance as they are; never printed.
+        present: Settings that are there already; lists are continued, single values stay.
+        **options: Further options of the catalog, see ``pennon.settings``.
+
+    Returns:
+        Keys and values.
+    """
+    present = present or {}
+    _check_spark()
+    for option in options:
+        if option not in settings.catalog_options():
+            raise UnknownSetting(name=option, known=", ".join(settings.catalog_options()))
+    catalog = f"spark.sql.catalog.{name}"
+    conf = {
+        "spark.jars": _continued(present.get("spark.jars"), str(find_jar())),
+        "spark.sql.extensions": _continued(present.get("spark.sql.extensions"), EXTENSIONS_CLASS),
+        catalog: CATALOG_CLASS,
+        f"{catalog}.root": absolute_root(root),
+    }
+    conf |= {f"{catalog}.{option}": value for option, value in options.items()}
+    if storage_options:
+        conf |= {f"{catalog}.storage.{key}": value for key, value in storage_options.items()}
+        if "spark.redaction.regex" not in present:
+            conf["spark.redaction.regex"] = _REDACTION
+    return conf | _worker_conf(present)
+
+
+def absolute_root(root: str | os.PathLike[str]) -> str:
+    """Make a local root absolute, so that it means the same in every process.
+
+    Example:
+        >>> absolute_root("s3://bucket/lake")
+        's3://bucket/lake'
+    """
+    text = os.fspath(root)
+    return text if "://" in text else str(Path(text).expanduser().absolute())
+
+
+def find_jar() -> Path:
+    """Find the jar inside the installed package, or the one that PENNON_JAR names.
+
+    Raises:
+        JarNotFound: There is none, which happens in a clone before ``make jar``.
+    """
+    stated = settings.from_environment(settings.JAR)
+    if stated is not None:
+        if Path(stated).is_file():
+            return Path(stated).absolute()
+        raise JarNotFound(place=stated)
+    folder = Path(__file__).parent / "jars"
+    found = sorted(folder.glob("pennon*.jar"))
+    if not found:
+        raise JarNotFound(place=str(folder))
+    return found[-1]
+
+
+def source_path() -> str | None:
+    """Name the folder that must be on PYTHONPATH for a worker to import this very package.
+
+    Returns:
+        None when the package is installed and so is found anyway.
+    """
+    folder = Path(__file__).parent.parent
+    return None if folder.name in ("site-packages", "dist-packages") else str(folder)
+
+
+def _worker_conf(present: Mapping[str, object]) -> dict[str, str]:
+    """Choose the workers' interpreter, and let a checkout work without installation."""
+    conf: dict[str, str] = {}
+    if "spark.pyspark.python" not in present and not settings.from_environment(settings.PYTHON):
+        conf["spark.pyspark.python"] = sys.executable
+        os.environ[settings.PYTHON.name] = sys.executable
+    folder = source_path()
+    if folder is not None:
+        search = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(search))
+        key = "spark.executorEnv.PYTHONPATH"
+        conf[key] = str(present.get(key) or os.environ["PYTHONPATH"])
+    return conf
+
+
+def _continued(value: object, added: str) -> str:
+    items = [item for item in str(value or "").split(",") if item]
+    return ",".join(dict.fromkeys([*items, added]))
+
+
+def _check_spark() -> None:
+    """Refuse a pyspark that the jar is not made for, and a Java that Spark cannot run on."""
+    try:
+        version = metadata.version("pyspark")
+    except metadata.PackageNotFoundError as error:
+        raise SparkNotInstalled from error
+    if not OLDEST_SPARK <= tuple(int(part) for part in version.split(".")[:2]) <= NEWEST_SPARK:
+        raise SparkVersionNotSupported(
+            found=version,
+            oldest=".".join(map(str, OLDEST_SPARK)),
+            newest=".".join(map(str, NEWEST_SPARK)),
+        )
+    check_java()
+
+
+def _pyspark_session() -> type[SparkSession]:
+    _check_spark()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - optional, and 0.3 s
+
+    return SparkSession
+
+
+def _check_running_jvm() -> None:
+    """Refuse a JVM of this process that was started without the jar: it cannot take one later."""
+    pyspark = sys.modules.get("pyspark")
+    gateway = getattr(getattr(pyspark, "SparkContext", None), "_gateway", None)
+    if gateway is None:
+        return
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader.getResource(EXTENSIONS_CLASS.replace(".", "/") + ".class") is None:
+        raise JvmWithoutPennon

@@ -1,0 +1,119 @@
+"""Every setting of Pennon on the Python side: name, where it is set, type, default, meaning.
+
+Order of precedence, strongest first: the option of a read or a write, the option of the catalog
+(``spark.sql.catalog.<name>.<option>``), the property of the table, the environment variable, the
+default stated here.
+
+Settings of Spark itself are not listed: Pennon sets those that it needs when its catalog starts,
+and leaves each one alone that the user has set.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Place(StrEnum):
+    """Where a setting is written."""
+
+    CATALOG = "catalog option"
+    TABLE = "table property"
+    ENVIRONMENT = "environment variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    Args:
+        name: As the user writes it; a trailing ``*`` stands for any name behind it.
+        place: Where it is written.
+        kind: The type of the value, in words.
+        default: The value that holds when nothing is set; None where there is none.
+        meaning: One sentence.
+
+    Example:
+        >>> print(ROOT)
+        root (catalog option, path or URL, required): The folder or URL that holds the namespaces.
+    """
+
+    name: str
+    place: Place
+    kind: str
+    default: str | None
+    meaning: str
+
+    def __str__(self) -> str:
+        """Print the setting as one line of documentation."""
+        default = "required" if self is ROOT else f"default {self.default or 'none'}"
+        return f"{self.name} ({self.place}, {self.kind}, {default}): {self.meaning}"
+
+
+ROOT = Setting(
+    "root", Place.CATALOG, "path or URL", None, "The folder or URL that holds the namespaces."
+)
+IMPLEMENTATION = Setting(
+    "implementation",
+    Place.CATALOG,
+    "name of a lance_namespace implementation",
+    "dir",
+    "What lists namespaces and plain tables under the root.",
+)
+STORAGE = Setting(
+    "storage.*",
+    Place.CATALOG,
+    "text",
+    None,
+    "Handed to Lance as a storage option, without the prefix; never printed.",
+)
+TRANSACTION = Setting(
+    "transaction",
+    Place.TABLE,
+    "strong | weak",
+    "strong",
+    "Whether a write is one atomic commit of the manifest, or one commit per leaf.",
+)
+JAR = Setting(
+    "PENNON_JAR",
+    Place.ENVIRONMENT,
+    "path",
+    None,
+    "The jar to use instead of the one inside the package.",
+)
+PYTHON = Setting(
+    "PYSPARK_PYTHON",
+    Place.ENVIRONMENT,
+    "path",
+    None,
+    "The interpreter that runs the workers; `spark.pyspark.python` is stronger.",
+)
+
+SETTINGS: tuple[Setting, ...] = (ROOT, IMPLEMENTATION, STORAGE, TRANSACTION, JAR, PYTHON)
+
+
+def catalog_options() -> tuple[str, ...]:
+    """Name the catalog options that take one plain value besides the root.
+
+    Example:
+        >>> catalog_options()
+        ('implementation',)
+    """
+    return tuple(
+        setting.name
+        for setting in SETTINGS
+        if setting.place is Place.CATALOG and setting not in (ROOT, STORAGE)
+    )
+
+
+def from_environment(setting: Setting) -> str | None:
+    """Read a setting from the environment; an empty value counts as not set.
+
+    Args:
+        setting: A setting whose place is the environment.
+
+    Returns:
+        The value, or None.
+    """
+    return os.environ.get(setting.name) or None
