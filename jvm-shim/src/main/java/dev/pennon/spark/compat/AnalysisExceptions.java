@@ -1,0 +1,49 @@
+package dev.pennon.spark.compat;
+
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Makes Spark's exception for user errors with a message that is not in Spark's own catalogue. */
+public final class AnalysisExceptions {
+  private AnalysisExceptions() {}
+
+  /** The message as it stands, with condition, parameters and SQL state where Spark has them. */
+  public static AnalysisException of(WorkerFailure failure) {
+    Option<Object> nowhere = Option.empty();
+    Option<Throwable> cause = Option.apply(failure);
+    scala.collection.immutable.Map<String, String> parameters = immutable(failure.parameters());
+    try {
+      return new AnalysisException(
+          failure.getMessage(),
+          nowhere,
+          nowhere,
+          cause,
+          Option.apply(failure.condition()),
+          parameters,
+          new QueryContext[0],
+          Option.apply(failure.getMessage()),
+          Option.apply(failure.sqlState()));
+    } catch (NoSuchMethodError beforeTemplates) {
+      // Spark 4.1 and 4.2 look a condition up in their own catalogue and fail on a foreign one.
+      return new AnalysisException(
+          failure.getMessage(),
+          nowhere,
+          nowhere,
+          cause,
+          Option.empty(),
+          parameters,
+          new QueryContext[0]);
+    }
+  }
+
+  private static scala.collection.immutable.Map<String, String> immutable(
+      Map<String, String> parameters) {
+    return scala.collection.immutable.Map.from(
+        CollectionConverters.asScala(new HashMap<>(parameters)));
+  }
+}

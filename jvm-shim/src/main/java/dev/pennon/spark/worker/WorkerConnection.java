@@ -1,0 +1,217 @@
+package dev.pennon.spark.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.channels.WritableByteChannel;
+
+/**
+ * One connection to the worker, with one request on it at a time.
+ *
+ * <p>An exchange is: a request, perhaps an Arrow stream upward, a reply, perhaps an Arrow stream
+ * downward. {@link #release} after a complete exchange keeps the connection for the next one;
+ * {@link #close} before that cancels the request. A connection belongs to one thread, but {@code
+ * close} may come from any.
+ */
+public final class WorkerConnection implements AutoCloseable {
+  private enum State {
+    IDLE,
+    REQUESTED,
+    STREAMING_UP,
+    STREAMING_DOWN,
+    BROKEN
+  }
+
+  private final WorkerProcess worker;
+  private final SocketChannel channel;
+  private final Frames frames;
+  private volatile State state = State.IDLE;
+
+  WorkerConnection(WorkerProcess worker, SocketChannel channel) {
+    this.worker = worker;
+    this.channel = channel;
+    this.frames = new Frames(channel);
+  }
+
+  /** A connection to this JVM's worker, which is started if there is none. */
+  public static WorkerConnection open() {
+    return WorkerProcess.shared().connection();
+  }
+
+  /** Sends one request that has no Arrow stream, on a connection of its own, and gives the reply. */
+  public static JsonNode exchange(ObjectNode request) {
+    try (WorkerConnection connection = open()) {
+      try {
+        return connection.call(request);
+      } finally {
+        connection.release();
+      }
+    }
+  }
+
+  /** Sends a request and waits for its JSON reply; an Arrow stream may follow. */
+  public JsonNode call(ObjectNode request) {
+    send(request);
+    return receive();
+  }
+
+  public void send(ObjectNode request) {
+    expect(State.IDLE, "send a request");
+    state = State.REQUESTED;
+    writeFrame(Frames.JSON, ByteBuffer.wrap(Messages.toBytes(request)));
+  }
+
+  public JsonNode receive() {
+    expect(State.REQUESTED, "wait for a reply");
+    try {
+      Frames.Head head = frames.readHead();
+      byte[] payload = frames.readPayload(head);
+      if (head.kind() == Frames.ERROR) {
+        state = State.IDLE;
+        throw WorkerFailure.fromJson(Messages.fromBytes(payload));
+      }
+      if (head.kind() != Frames.JSON) {
+        throw unexpected(head.kind());
+      }
+      JsonNode reply = Messages.fromBytes(payload);
+      state = reply.path("arrow").asBoolean() ? State.STREAMING_DOWN : State.IDLE;
+      return reply;
+    } catch (IOException e) {
+      throw lost(e);
+    }
+  }
+
+  /** The Arrow stream that follows the reply, copied as little as possible. */
+  public ReadableByteChannel arrowChannel() {
+    expect(State.STREAMING_DOWN, "read an Arrow stream");
+    return new ArrowFrameReader(this);
+  }
+
+  public InputStream arrowInput() {
+    expect(State.STREAMING_DOWN, "read an Arrow stream");
+    return new ArrowFrameReader(this).asStream();
+  }
+
+  /** The Arrow stream that follows the request; its close sends the end. */
+  public WritableByteChannel arrowOutputChannel() {
+    return startArrowOutput();
+  }
+
+  public OutputStream arrowOutput() {
+    return startArrowOutput().asStream();
+  }
+
+  /** Gives the connection back for the next request; closes it if its exchange is not complete. */
+  public void release() {
+    if (state == State.IDLE && channel.isOpen()) {
+      worker.keep(this);
+    } else {
+      close();
+    }
+  }
+
+  /** Closes the connection unless it was released; the worker stops what it does for it. */
+  @Override
+  public void close() {
+    if (!worker.isKept(this)) {
+      disconnect();
+    }
+  }
+
+  void disconnect() {
+    state = State.BROKEN;
+    try {
+      channel.close();
+    } catch (IOException e) {
+      throw WorkerFailure.lost(String.valueOf(e.getMessage()), e);
+    }
+  }
+
+  /** Payload length of the next Arrow frame, or -1 at the end of the stream. */
+  int nextArrowFrame() {
+    try {
+      Frames.Head head = frames.readHead();
+      switch (head.kind()) {
+        case Frames.ARROW:
+          return head.length();
+        case Frames.END:
+          state = State.IDLE;
+          return -1;
+        case Frames.ERROR:
+          WorkerFailure failure =
+              WorkerFailure.fromJson(Messages.fromBytes(frames.readPayload(head)));
+          state = State.IDLE;
+          throw failure;
+        default:
+          throw unexpected(head.kind());
+      }
+    } catch (IOException e) {
+      throw lost(e);
+    }
+  }
+
+  int readArrow(ByteBuffer target, int limit) {
+    try {
+      return frames.readSome(target, limit);
+    } catch (IOException e) {
+      throw lost(e);
+    }
+  }
+
+  void writeFrame(byte kind, ByteBuffer payload) {
+    try {
+      frames.write(kind, payload);
+    } catch (IOException e) {
+      throw failureBehind(e);
+    }
+  }
+
+  void endArrowOutput() {
+    writeFrame(Frames.END, ByteBuffer.allocate(0));
+    state = State.REQUESTED;
+  }
+
+  private ArrowFrameWriter startArrowOutput() {
+    expect(State.REQUESTED, "write an Arrow stream");
+    state = State.STREAMING_UP;
+    return new ArrowFrameWriter(this);
+  }
+
+  /** A worker that refuses a stream says why and closes: its reason is better than a broken pipe. */
+  private WorkerFailure failureBehind(IOException broken) {
+    try {
+      Frames.Head head = frames.readHead();
+      if (head.kind() == Frames.ERROR) {
+        WorkerFailure refusal = WorkerFailure.fromJson(Messages.fromBytes(frames.readPayload(head)));
+        disconnect();
+        return refusal;
+      }
+    } catch (IOException noReason) {
+      broken.addSuppressed(noReason);
+    }
+    return lost(broken);
+  }
+
+  private WorkerFailure lost(IOException cause) {
+    disconnect();
+    String why = cause.getMessage();
+    return WorkerFailure.lost(why == null ? cause.getClass().getSimpleName() : why, cause);
+  }
+
+  private WorkerFailure unexpected(byte kind) {
+    disconnect();
+    return WorkerFailure.protocol("a frame of kind '" + (char) kind + "' was not expected", null);
+  }
+
+  private void expect(State wanted, String action) {
+    if (state != wanted) {
+      throw WorkerFailure.protocol(
+          "cannot " + action + " while the connection is " + state.name(), null);
+    }
+  }
+}

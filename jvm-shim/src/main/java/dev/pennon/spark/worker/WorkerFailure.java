@@ -1,0 +1,113 @@
+package dev.pennon.spark.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.compat.AnalysisExceptions;
+import java.util.Map;
+import org.apache.spark.sql.AnalysisException;
+
+/**
+ * What went wrong, in the form of the worker's errors: a condition, a message that a user can act
+ * on, its parameters and a SQL state.
+ *
+ * <p>On an executor it is thrown as it is and becomes the task's error. On the driver {@link
+ * #raise} turns it into an AnalysisException.
+ */
+public final class WorkerFailure extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+  private static final String INTERNAL_STATE = "XX000";
+
+  private final String condition;
+  private final transient Map<String, String> parameters;
+  private final String sqlState;
+
+  public WorkerFailure(
+      String condition,
+      String message,
+      Map<String, String> parameters,
+      String sqlState,
+      Throwable cause) {
+    super(message, cause);
+    this.condition = condition;
+    this.parameters = Map.copyOf(parameters);
+    this.sqlState = sqlState;
+  }
+
+  /** Reads the payload of an error frame, or the {@code error} of a worker that is not ready. */
+  public static WorkerFailure fromJson(JsonNode error) {
+    String condition = error.path("condition").asText("INTERNAL_ERROR");
+    String text = error.path("message").asText("The Pennon worker failed without a message.");
+    return new WorkerFailure(
+        condition,
+        text.startsWith("[") ? text : "[" + condition + "] " + text,
+        Messages.toStringMap(error.path("parameters")),
+        error.path("sqlState").asText(INTERNAL_STATE),
+        null);
+  }
+
+  /** The worker is gone, or its connection: the request cannot be completed, but may be retried. */
+  static WorkerFailure lost(String why, Throwable cause) {
+    String message =
+        "[WORKER_LOST] Cannot complete the request: the connection to the Pennon worker ended ("
+            + why
+            + "). Run it again, a new worker is started; the log says why the old one ended.";
+    return new WorkerFailure("WORKER_LOST", message, Map.of("why", why), "08006", cause);
+  }
+
+  /** The worker could not be started. */
+  static WorkerFailure notStarted(String python, String why, String remedy, Throwable cause) {
+    String message =
+        "[WORKER_NOT_STARTED] Cannot start the Pennon worker with the Python interpreter '"
+            + python
+            + "': "
+            + why
+            + ". "
+            + remedy;
+    return new WorkerFailure(
+        "WORKER_NOT_STARTED", message, Map.of("python", python, "why", why), "58000", cause);
+  }
+
+  /** One of the two sides sent what the other does not understand: never the user's fault. */
+  static WorkerFailure protocol(String why, Throwable cause) {
+    String message =
+        "[WORKER_PROTOCOL] Cannot understand a message between Spark and the Pennon worker: "
+            + why
+            + ". This is a bug of Pennon, or its jar and its Python package are of different"
+            + " versions.";
+    return new WorkerFailure("WORKER_PROTOCOL", message, Map.of("why", why), INTERNAL_STATE, cause);
+  }
+
+  public String condition() {
+    return condition;
+  }
+
+  public Map<String, String> parameters() {
+    return parameters == null ? Map.of() : parameters;
+  }
+
+  public String sqlState() {
+    return sqlState;
+  }
+
+  public boolean is(String otherCondition) {
+    return condition.equals(otherCondition);
+  }
+
+  /** This failure as Spark's exception for user errors, with the message as it stands. */
+  public AnalysisException toAnalysisException() {
+    return AnalysisExceptions.of(this);
+  }
+
+  /**
+   * Throws {@link #toAnalysisException} from where Java demands an unchecked exception.
+   *
+   * @return never; declared so that callers can write {@code throw failure.raise()}
+   */
+  public RuntimeException raise() {
+    return sneak(toAnalysisException());
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> RuntimeException sneak(Throwable failure) throws T {
+    throw (T) failure;
+  }
+}

@@ -1,0 +1,85 @@
+package dev.pennon.spark.worker;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.CountDownLatch;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Forwards what the worker prints to Spark's log, and remembers its last line. */
+final class WorkerLog {
+  private static final Logger LOG = LoggerFactory.getLogger("dev.pennon.worker");
+
+  private final CountDownLatch ended = new CountDownLatch(1);
+  private volatile String lastLine = "no output";
+
+  WorkerLog(InputStream errors) {
+    BufferedReader reader =
+        new BufferedReader(new InputStreamReader(errors, StandardCharsets.UTF_8));
+    inBackground(
+        () -> {
+          forward(reader);
+          ended.countDown();
+        });
+  }
+
+  /** The last line that is not blank, once the worker closed its output. */
+  String lastLine() {
+    try {
+      ended.await(1, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    return lastLine;
+  }
+
+  static String readLine(BufferedReader output) {
+    try {
+      return output.readLine();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** Reads on, so that a worker that prints never blocks. */
+  static void drain(BufferedReader output) {
+    inBackground(
+        () -> {
+          try {
+            for (String line = output.readLine(); line != null; line = output.readLine()) {
+              LOG.debug("{}", line);
+            }
+          } catch (IOException e) {
+            LOG.debug("The worker's output ended", e);
+          }
+        });
+  }
+
+  private void forward(BufferedReader reader) {
+    try {
+      for (String line = reader.readLine(); line != null; line = reader.readLine()) {
+        if (!line.isBlank()) {
+          lastLine = line;
+        }
+        if (line.startsWith("DEBUG") || line.startsWith("INFO")) {
+          LOG.debug("{}", line);
+        } else {
+          LOG.warn("{}", line);
+        }
+      }
+    } catch (IOException e) {
+      LOG.debug("The worker's error output ended", e);
+    }
+  }
+
+  private static void inBackground(Runnable task) {
+    Thread thread = new Thread(task, "pennon-worker-log");
+    thread.setDaemon(true);
+    thread.start();
+  }
+}
