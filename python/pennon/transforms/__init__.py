@@ -1,0 +1,1 @@
+"""The well-known partition transforms, one per file."""

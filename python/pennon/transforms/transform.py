@@ -103,6 +103,6 @@ class Transform(ABC):
         return self == other
 
     def reduce(self, values: pa.Array, other: Transform, source_type: pa.DataType) -> pa.Array:
-        """Compute the values of ``other`` from this transform's, where ``reduction_to`` allows it."""
+        """Compute the values of ``other`` from this transform's values."""
         del other, source_type
         return values

@@ -1,0 +1,98 @@
+"""The SQL that DataFusion and Lance's filters both read, written from sqlglot trees.
+
+Identifiers are always in backquotes: Lance takes double quotes for a string, and both fold the
+case of bare names. Timestamps are microseconds: the plain literal is nanoseconds in DataFusion,
+which end in 2262. ``WITH TIME ZONE`` is refused by Lance and loses the zone in DataFusion, so
+zoned values are written with ``arrow_cast``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from sqlglot import exp, generator, tokens
+from sqlglot.dialects.dialect import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
+_ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+_ZONELESS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
+_FIELD_NAMES = {"DAYOFMONTH": "day", "DAY_OF_MONTH": "day"}
+
+
+class DataFusion(Dialect):
+    """DataFusion's SQL: ``tree.sql(dialect=DataFusion)``.
+
+    Example:
+        >>> from sqlglot import column
+        >>> print(column("a").eq(5).sql(dialect=DataFusion))
+        `a` = 5
+    """
+
+    NORMALIZE_FUNCTIONS = "lower"
+
+    class Tokenizer(tokens.Tokenizer):
+        """Backquotes first, since the first kind is the one that is written."""
+
+        IDENTIFIERS: ClassVar[list[str]] = ["`", '"']
+        HEX_STRINGS: ClassVar[list[tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+
+    class Generator(generator.Generator):
+        """The functions and types that differ."""
+
+        TYPE_MAPPING: ClassVar[Mapping[exp.DType, str]] = {
+            **generator.Generator.TYPE_MAPPING,
+            exp.DType.TEXT: "STRING",
+            exp.DType.UTINYINT: "TINYINT UNSIGNED",
+            exp.DType.USMALLINT: "SMALLINT UNSIGNED",
+            exp.DType.UINT: "INT UNSIGNED",
+            exp.DType.UBIGINT: "BIGINT UNSIGNED",
+            **dict.fromkeys(_ZONELESS, "TIMESTAMP(6)"),
+        }
+
+        def identifier_sql(self, expression: exp.Identifier) -> str:
+            """Quote every name."""
+            return "`" + expression.name.replace("`", "``") + "`"
+
+        def hexstring_sql(
+            self, expression: exp.HexString, binary_function_repr: str | None = None
+        ) -> str:
+            """Write binary as X'00FF'."""
+            del binary_function_repr
+            return f"X'{expression.name}'"
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            """Cast to a zoned timestamp by arrow_cast."""
+            if expression.to.this in _ZONED:
+                return self.func("arrow_cast", expression.this, exp.Literal.string(_ZONED_MICROS))
+            if isinstance(expression.this, exp.Literal) and expression.to.this is _DATE:
+                return f"DATE {self.sql(expression.this)}"
+            return super().cast_sql(expression, safe_prefix)
+
+        def extract_sql(self, expression: exp.Extract) -> str:
+            """Write EXTRACT as date_part."""
+            part = expression.this.name.upper()
+            name = exp.Literal.string(_FIELD_NAMES.get(part, part.lower()))
+            return self.func("date_part", name, expression.expression)
+
+        def timestamptrunc_sql(self, expression: exp.TimestampTrunc) -> str:
+            """Write date_trunc with its unit first."""
+            unit = exp.Literal.string(expression.text("unit").lower())
+            return self.func("date_trunc", unit, expression.this)
+
+        def startswith_sql(self, expression: exp.StartsWith) -> str:
+            """Write a test of the first characters."""
+            return self.func("starts_with", expression.this, expression.expression)
+
+        def endswith_sql(self, expression: exp.EndsWith) -> str:
+            """Write a test of the last characters."""
+            return self.func("ends_with", expression.this, expression.expression)
+
+        def contains_sql(self, expression: exp.Contains) -> str:
+            """Write a test for a part of a text."""
+            return self.func("contains", expression.this, expression.expression)
+
+
+_DATE = exp.DType.DATE
