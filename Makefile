@@ -1,0 +1,76 @@
+# Everything sets itself up: `make demo` and `make test` work in a fresh clone.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+JAR := python/pennon/jars/pennon-spark.jar
+JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
+PYTHON_FILES := python tests benchmarks
+GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"
+
+export PYTHONDONTWRITEBYTECODE = 1
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## make the virtual environment .venv from requirements.lock
+jar: $(JAR) ## build the jar (installs JDK 17 and Gradle if they are missing and it may)
+
+demo: $(INSTALLED) $(JAR) ## the flights out of New York as partitioned namespaces, step by step
+	@$(BIN)/python -m pennon.demo build/demo
+
+test: $(INSTALLED) $(JAR) ## run every test
+	@$(BIN)/python -m pytest tests
+
+test-fast: $(INSTALLED) ## run the tests that need no Java
+	@$(BIN)/python -m pytest tests -m "not spark and not slow"
+
+check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the examples in docstrings
+	@$(BIN)/ruff format --check $(PYTHON_FILES)
+	@$(BIN)/ruff check $(PYTHON_FILES)
+	@$(BIN)/mypy
+	@$(GRADLE) --rerun-tasks compileJava
+	@$(BIN)/python -m pytest -q --doctest-modules python/pennon
+
+format: $(INSTALLED) ## rewrite the Python files in the house's format
+	@$(BIN)/ruff format $(PYTHON_FILES)
+	@$(BIN)/ruff check --fix $(PYTHON_FILES)
+
+bench: bench-read bench-start bench-join ## every benchmark
+
+bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
+	@$(BIN)/python benchmarks/scan.py
+
+bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new session, beside plain Spark
+	@$(BIN)/python benchmarks/first_row.py
+
+bench-join: $(INSTALLED) $(JAR) ## the flights join, beside the same join over Parquet
+	@$(BIN)/python benchmarks/flights_join.py
+
+torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times over
+	@for run in 1 2 3 4 5 6 7 8 9 10; do echo "run $$run of 10"; \
+	    $(BIN)/python -m pytest tests -q -x --hypothesis-seed=$$run || exit 1; done
+
+clean: ## remove what the commands above have made
+	rm -rf $(VENV) build .gradle python/pennon/jars python/*.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@python=$$(setup/find-python) && setup/packages venv "$$python" && \
+	    { [ -x $(BIN)/python ] || { echo "Making $(VENV) with $$python …"; "$$python" -m venv $(VENV); }; }
+	@echo "Installing the packages of requirements.lock …"
+	@grep '^setuptools==' requirements.lock | xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTALLED)
+	@setup/packages jdk gradle
+	@echo "Building the jar …"
+	@$(GRADLE) jar
+	@touch $@
+
+.PHONY: help setup jar demo test test-fast check format bench bench-read bench-start bench-join torture clean
