@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from pennon.errors import JavaNotFound, JavaTooOld
 
@@ -43,7 +44,7 @@ def check_java() -> JavaRuntime:
         JavaTooOld: It is older than 17.
     """
     home = os.environ.get("JAVA_HOME")
-    wanted = os.path.join(home, "bin", "java") if home else "java"
+    wanted = str(Path(home) / "bin" / "java") if home else "java"
     command = shutil.which(wanted)
     if command is None:
         where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set and PATH has no java"

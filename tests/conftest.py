@@ -1,0 +1,77 @@
+"""What every test may ask for: a lake on disk and the one Spark session of the run.
+
+Spark allows one JVM per process, so all Spark tests share a session; each test that makes tables
+takes the fixture ``namespace`` and so works in a namespace of its own. Tests that need another
+kind of cluster or a server start it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pennon import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Settings of the run, not of Pennon: joins must not hide behind a broadcast, and 200 shuffle
+# partitions are a cluster's number.
+RUN_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "5",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "2g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of the catalog ``lance``."""
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="session")
+def spark(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The Spark session of the run, two cores, catalog ``lance`` over ``lake``."""
+    builder = session.spark(root=lake).master("local[2]").appName("pennon tests")
+    for key, value in RUN_CONF.items():
+        builder.config(key, value)
+    builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    started = builder.getOrCreate()
+    started.sparkContext.setLogLevel(os.environ.get("PENNON_TEST_LOG", "WARN"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def namespace(spark: SparkSession) -> Iterator[str]:
+    """A fresh namespace; tables go under ``{namespace}.name``."""
+    name = f"lance.ns{next(_numbers)}"
+    spark.sql(f"CREATE NAMESPACE {name}")
+    yield name
+    spark.sql(f"DROP NAMESPACE IF EXISTS {name} CASCADE")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses Spark, and run it last: a fault in the library then shows in seconds."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+    items.sort(key=_weight)
+
+
+def _weight(item: pytest.Item) -> int:
+    if item.get_closest_marker("slow"):
+        return 2
+    return 1 if item.get_closest_marker("spark") else 0

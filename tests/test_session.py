@@ -1,0 +1,158 @@
+"""Starting: what is set for a user, and one clear message for each thing that can be missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pennon import java_runtime, session
+from pennon.errors import (
+    JarNotFound,
+    JavaNotFound,
+    JavaTooOld,
+    SparkNotInstalled,
+    SparkVersionNotSupported,
+    UnknownSetting,
+)
+
+ROOT = Path(__file__).parent.parent
+
+
+def fake_java(folder: Path, answer: str) -> None:
+    folder.mkdir(exist_ok=True)
+    command = folder / "java"
+    command.write_text(f"#!/bin/sh\necho '{answer}' >&2\n")
+    command.chmod(0o755)
+
+
+@pytest.fixture
+def no_java_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    path = tmp_path / "pennon-spark.jar"
+    path.touch()
+    monkeypatch.setenv("PENNON_JAR", str(path))
+    return path
+
+
+def test_no_java_is_one_message_that_says_what_to_install(no_java_home: Path) -> None:
+    with pytest.raises(JavaNotFound, match="JAVA_NOT_FOUND.*Install a Java runtime of version 17"):
+        session.spark(root=no_java_home)
+
+
+def test_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaNotFound, match=re.escape(f"JAVA_HOME is {tmp_path}")):
+        java_runtime.check_java()
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ('openjdk version "11.0.22" 2024-01-16', "11.0.22"),
+        ('java version "1.8.0_292"', "1.8.0_292"),
+        ('openjdk version "16" 2021-03-16', "16"),
+    ],
+)
+def test_a_java_before_17_is_refused_with_its_version(
+    no_java_home: Path, answer: str, shown: str
+) -> None:
+    fake_java(no_java_home, answer)
+    with pytest.raises(JavaTooOld, match=re.escape(f"Java {shown} (")):
+        session.spark(root=no_java_home)
+
+
+def test_java_17_and_an_early_access_java_are_accepted(no_java_home: Path) -> None:
+    fake_java(no_java_home, 'openjdk version "26-ea" 2026-03-17')
+    assert java_runtime.check_java().feature == 26
+
+
+def test_a_java_that_states_nothing_is_not_a_java(no_java_home: Path) -> None:
+    fake_java(no_java_home, "cannot find a JVM")
+    with pytest.raises(JavaNotFound, match="does not state its version"):
+        java_runtime.check_java()
+
+
+def test_a_pyspark_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session.metadata, "version", lambda _: "3.5.1")
+    with pytest.raises(SparkVersionNotSupported, match="pyspark is 3.5.1.*4.1 to 4.3"):
+        session.spark_conf("lake")
+
+
+def test_a_missing_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_: str) -> str:
+        raise session.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(session.metadata, "version", absent)
+    with pytest.raises(SparkNotInstalled, match=r"pip install 'pennon\[spark\]'"):
+        session.spark_conf("lake")
+
+
+def test_a_clone_without_a_jar_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENNON_JAR", "nowhere.jar")
+    with pytest.raises(JarNotFound, match="none at nowhere.jar.*make jar"):
+        session.spark_conf("lake")
+
+
+def test_an_unknown_option_lists_the_known(jar: Path) -> None:
+    with pytest.raises(UnknownSetting, match="Cannot set rooot.*Options are: implementation"):
+        session.spark_conf("lake", rooot="x")
+
+
+def test_a_local_root_becomes_absolute_and_a_url_stays(jar: Path) -> None:
+    conf = session.spark_conf("lake", "one")
+    assert conf["spark.sql.catalog.one.root"] == str(Path.cwd() / "lake")
+    assert session.spark_conf("s3://b/lake")["spark.sql.catalog.lance.root"] == "s3://b/lake"
+
+
+def test_what_the_user_has_set_stays(jar: Path) -> None:
+    present = {
+        "spark.jars": "/his/own.jar",
+        "spark.sql.extensions": "his.Extensions",
+        "spark.pyspark.python": "/his/python",
+    }
+    conf = session.spark_conf("lake", present=present)
+    assert conf["spark.jars"] == f"/his/own.jar,{jar}"
+    assert conf["spark.sql.extensions"] == f"his.Extensions,{session.EXTENSIONS_CLASS}"
+    assert "spark.pyspark.python" not in conf
+
+
+def test_storage_options_are_redacted_where_spark_shows_settings(jar: Path) -> None:
+    conf = session.spark_conf("s3://b/lake", storage_options={"aws_session": "hidden"})
+    assert conf["spark.sql.catalog.lance.storage.aws_session"] == "hidden"
+    shown = re.compile(conf["spark.redaction.regex"])
+    assert shown.search("spark.sql.catalog.lance.storage.aws_session")
+    assert not shown.search("spark.sql.catalog.lance.root")
+
+
+@pytest.mark.slow
+def test_a_jvm_that_runs_without_pennon_is_refused() -> None:
+    """In a process of its own: Spark allows one JVM per process."""
+    script = (
+        "from pyspark.sql import SparkSession\n"
+        "SparkSession.builder.master('local[1]').getOrCreate()\n"
+        "from pennon import errors, session\n"
+        "try:\n"
+        "    session.spark(root='lake')\n"
+        "except errors.JvmWithoutPennon as error:\n"
+        "    print('refused:', error)\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+    )
+    assert "refused: [JVM_WITHOUT_PENNON]" in answer.stdout, answer.stderr
