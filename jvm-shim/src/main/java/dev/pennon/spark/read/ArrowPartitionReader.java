@@ -1,0 +1,179 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.io.IOException;
+import java.nio.channels.ReadableByteChannel;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.ValueVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * Arrow batches of one split from the worker, without a copy in the JVM.
+ *
+ * <p>Closing it before the end, which Spark does for a LIMIT, a failed or a killed task, closes the
+ * connection, and the worker stops scanning.
+ */
+final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
+  private final String scan;
+  private final PennonSplit split;
+  private final StructType schema;
+  private final boolean isDerived;
+  private boolean finished;
+  private WorkerConnection connection;
+  private BufferAllocator allocator;
+  private ReadableByteChannel channel;
+  private ArrowStreamReader stream;
+  private ColumnVector[] columns;
+  private ColumnarBatch batch;
+  private long bytesRead;
+
+  ArrowPartitionReader(String scan, PennonSplit split, StructType schema, boolean isDerived) {
+    this.scan = scan;
+    this.split = split;
+    this.schema = schema;
+    this.isDerived = isDerived;
+    this.finished = split.isEmpty();
+  }
+
+  @Override
+  public boolean next() {
+    try {
+      if (!finished && stream == null) {
+        open();
+      }
+      while (!finished) {
+        if (!stream.loadNextBatch()) {
+          finish();
+        } else if (stream.getVectorSchemaRoot().getRowCount() > 0) {
+          batch = batch(stream.getVectorSchemaRoot().getRowCount());
+          return true;
+        }
+      }
+      return false;
+    } catch (IOException e) {
+      throw SplitTable.broken(e);
+    }
+  }
+
+  @Override
+  public ColumnarBatch get() {
+    return batch;
+  }
+
+  private void open() throws IOException {
+    ObjectNode request = Messages.request("read");
+    request.put("scan", scan).put("split", split.token());
+    connection = WorkerConnection.open();
+    connection.call(request);
+    channel = connection.arrowChannel();
+    allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon read", 0, Long.MAX_VALUE);
+    stream = new ArrowStreamReader(channel, allocator);
+    columns = columns(stream.getVectorSchemaRoot());
+  }
+
+  private ColumnarBatch batch(int rowCount) {
+    if (!isDerived) {
+      return new ColumnarBatch(columns, rowCount);
+    }
+    ConstantColumnVector key = new ConstantColumnVector(rowCount, DataTypes.LongType);
+    key.setLong(split.partitionKey().getLong(0));
+    ColumnVector[] withKey = Arrays.copyOf(columns, columns.length + 1);
+    withKey[columns.length] = key;
+    return new ColumnarBatch(withKey, rowCount);
+  }
+
+  private ColumnVector[] columns(VectorSchemaRoot root) {
+    List<FieldVector> vectors = root.getFieldVectors();
+    ColumnVector[] made = new ColumnVector[vectors.size()];
+    for (int i = 0; i < made.length; i++) {
+      made[i] = new StreamColumn(vectors.get(i));
+    }
+    boolean matches = made.length == schema.length();
+    for (int i = 0; matches && i < made.length; i++) {
+      matches = isSameKind(schema.fields()[i].dataType(), made[i].dataType());
+    }
+    if (!matches) {
+      throw unexpectedSchema(root);
+    }
+    return made;
+  }
+
+  private static boolean isSameKind(DataType wanted, DataType given) {
+    return wanted.getClass() == given.getClass()
+        && (!(wanted instanceof DecimalType) || wanted.equals(given));
+  }
+
+  private WorkerFailure unexpectedSchema(VectorSchemaRoot root) {
+    String message =
+        "[WORKER_PROTOCOL] Cannot read partition "
+            + split.objectId()
+            + ": the worker sent the columns "
+            + root.getSchema()
+            + " where "
+            + schema.sql()
+            + " was asked for. This is a bug of Pennon.";
+    return new WorkerFailure("WORKER_PROTOCOL", message, Map.of(), "XX000", null);
+  }
+
+  private void finish() throws IOException {
+    finished = true;
+    SplitTable.drain(channel);
+    WorkerConnection done = connection;
+    connection = null;
+    done.release();
+  }
+
+  @Override
+  public CustomTaskMetric[] currentMetricsValues() {
+    return ReadMetrics.values(stream == null ? bytesRead : stream.bytesRead());
+  }
+
+  /** Frees the buffers; the allocator fails if one of them is still held. */
+  @Override
+  public void close() throws IOException {
+    finished = true;
+    WorkerConnection unfinished = connection;
+    connection = null;
+    ArrowStreamReader opened = stream;
+    stream = null;
+    BufferAllocator used = allocator;
+    allocator = null;
+    try (used; unfinished) {
+      if (opened != null) {
+        bytesRead = opened.bytesRead();
+        opened.close();
+      }
+    }
+  }
+
+  /** A column over a vector that the stream refills: only the stream frees it. */
+  private static final class StreamColumn extends ArrowColumnVector {
+    StreamColumn(ValueVector vector) {
+      super(vector);
+    }
+
+    @Override
+    public void close() {
+      // Spark closes each batch after use; a closed struct vector would lose its children.
+    }
+  }
+}

@@ -1,0 +1,42 @@
+package dev.pennon.spark.read;
+
+import java.util.List;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+
+/** The splits of a scan as they were when Spark asked. */
+final class PennonBatch implements Batch {
+  private final ScanPlan plan;
+  private final List<PennonSplit> splits;
+  private final boolean isDerived;
+
+  PennonBatch(ScanPlan plan, List<PennonSplit> splits, boolean isDerived) {
+    this.plan = plan;
+    this.splits = splits;
+    this.isDerived = isDerived;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    return splits.toArray(InputPartition[]::new);
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return new ArrowPartitionReaders(plan.scan(), plan.schema(), isDerived);
+  }
+
+  /** Spark finds exchanges to reuse by this; it compares runtime filters itself. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof PennonBatch that
+        && isDerived == that.isDerived
+        && plan.identity().equals(that.plan.identity());
+  }
+
+  @Override
+  public int hashCode() {
+    return plan.identity().hashCode();
+  }
+}

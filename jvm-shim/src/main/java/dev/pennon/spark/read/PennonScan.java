@@ -1,0 +1,165 @@
+package dev.pennon.spark.read;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A planned scan as Spark sees it.
+ *
+ * <p>The plan never changes. Runtime filters, which Spark hands to the scan object itself, may only
+ * drop splits: the reported grouping stays as it was.
+ */
+public final class PennonScan
+    implements SupportsReportPartitioning, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  /** Name of the column that {@link #withDerivedKeys} adds. */
+  public static final String DERIVED_KEY = "_derived_key";
+
+  private final ScanPlan plan;
+  private final boolean isDerived;
+  private volatile List<PennonSplit> splits;
+
+  PennonScan(ScanPlan plan) {
+    this(plan, false);
+  }
+
+  private PennonScan(ScanPlan plan, boolean isDerived) {
+    this.plan = plan;
+    this.isDerived = isDerived;
+    this.splits = plan.splits();
+  }
+
+  /**
+   * This scan with a key as its last column, never NULL and constant over each split.
+   *
+   * @param values one per split, in the order of the plan
+   */
+  public PennonScan withDerivedKeys(long[] values) {
+    return new PennonScan(plan.withDerivedKeys(values), true);
+  }
+
+  public boolean isDerived() {
+    return isDerived;
+  }
+
+  /** What the worker knows this scan's partitions by. */
+  public String planToken() {
+    return plan.layout();
+  }
+
+  @Override
+  public StructType readSchema() {
+    return isDerived ? plan.schema().add(DERIVED_KEY, DataTypes.LongType, false) : plan.schema();
+  }
+
+  @Override
+  public Batch toBatch() {
+    return new PennonBatch(plan, splits, isDerived);
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
+  }
+
+  @Override
+  public Partitioning outputPartitioning() {
+    if (isDerived) {
+      Expression[] key = {Expressions.identity(DERIVED_KEY)};
+      return new KeyGroupedPartitioning(key, plan.splits().size());
+    }
+    if (plan.keys().isEmpty()) {
+      return new UnknownPartitioning(plan.splits().size());
+    }
+    return new KeyGroupedPartitioning(
+        plan.keys().toArray(Expression[]::new), plan.splits().size());
+  }
+
+  @Override
+  public Statistics estimateStatistics() {
+    return new RowsAndBytes(plan.rows(), bytesInMemory());
+  }
+
+  /** Bytes of the pruned columns: by rows where they are known, as Spark counts its own. */
+  private OptionalLong bytesInMemory() {
+    if (plan.rows().isEmpty()) {
+      return plan.bytes();
+    }
+    long rowBytes = Math.max(1, readSchema().defaultSize());
+    double bytes = (double) plan.rows().getAsLong() * rowBytes;
+    return OptionalLong.of((long) Math.min(bytes, Long.MAX_VALUE / 2.0));
+  }
+
+  @Override
+  public NamedReference[] filterAttributes() {
+    return plan.filterColumns();
+  }
+
+  @Override
+  public void filter(Predicate[] predicates) {
+    PredicateText text = PennonScanBuilder.predicateText(plan.table().schema());
+    List<String> written =
+        Stream.of(predicates)
+            .map(PredicateText::withoutNullLiterals)
+            .map(text::write)
+            .flatMap(Optional::stream)
+            .toList();
+    if (written.isEmpty() || splits.stream().allMatch(PennonSplit::isEmpty)) {
+      return;
+    }
+    Set<String> possible =
+        written.contains("FALSE") ? Set.of() : plan.objectsPossibleUnder(written);
+    splits = splits.stream().filter(split -> possible.contains(split.objectId())).toList();
+  }
+
+  @Override
+  public String description() {
+    if (splits.size() == plan.splits().size()) {
+      return plan.description();
+    }
+    return String.format(
+        Locale.ROOT,
+        "%s, runtime filters kept %d of %d splits",
+        plan.description(),
+        splits.size(),
+        plan.splits().size());
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return ReadMetrics.all();
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof PennonScan that
+        && isDerived == that.isDerived
+        && plan.identity().equals(that.plan.identity());
+  }
+
+  @Override
+  public int hashCode() {
+    return plan.identity().hashCode();
+  }
+
+  private record RowsAndBytes(OptionalLong numRows, OptionalLong sizeInBytes)
+      implements Statistics {}
+}

@@ -1,0 +1,98 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+
+/** Collects what Spark pushes down and has the worker plan the scan, once. */
+public final class PennonScanBuilder
+    implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
+  private final TableHandle table;
+  private final List<String> sent = new ArrayList<>();
+  private final List<Predicate> pushed = new ArrayList<>();
+  private StructType schema;
+  private PennonScan scan;
+
+  public PennonScanBuilder(TableHandle table) {
+    this.table = table;
+    this.schema = table.schema();
+  }
+
+  /**
+   * Sends every predicate that can be written; those that the worker evaluates exactly as Spark
+   * does are done with, the others serve pruning and come back for Spark to evaluate.
+   */
+  @Override
+  public Predicate[] pushPredicates(Predicate[] predicates) {
+    PredicateText text = predicateText(table.schema());
+    List<Predicate> written = new ArrayList<>();
+    List<String> texts = new ArrayList<>();
+    List<Predicate> residual = new ArrayList<>();
+    for (Predicate predicate : predicates) {
+      Optional<String> sql = text.write(predicate);
+      if (sql.isPresent()) {
+        written.add(predicate);
+        texts.add(sql.get());
+      } else {
+        residual.add(predicate);
+      }
+    }
+    JsonNode accepted = texts.isEmpty() ? Messages.array() : accepted(texts);
+    for (int i = 0; i < written.size(); i++) {
+      if (!accepted.path(i).asBoolean()) {
+        residual.add(written.get(i));
+      }
+    }
+    sent.addAll(texts);
+    pushed.addAll(written);
+    return residual.toArray(Predicate[]::new);
+  }
+
+  private JsonNode accepted(List<String> texts) {
+    ObjectNode request = table.request("push_predicates");
+    request.set("predicates", Messages.strings(texts.toArray(String[]::new)));
+    try {
+      return WorkerConnection.exchange(request).path("accepted");
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+  }
+
+  @Override
+  public Predicate[] pushedPredicates() {
+    return pushed.toArray(Predicate[]::new);
+  }
+
+  @Override
+  public void pruneColumns(StructType requiredSchema) {
+    schema = requiredSchema;
+  }
+
+  @Override
+  public Scan build() {
+    if (scan == null) {
+      scan = new PennonScan(ScanPlan.request(table, sent, schema));
+    }
+    return scan;
+  }
+
+  /** The writer of predicates on columns of this schema under the session's time zone. */
+  static PredicateText predicateText(StructType schema) {
+    ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS);
+    return new PredicateText(schema, zone.normalized().equals(ZoneOffset.UTC));
+  }
+}

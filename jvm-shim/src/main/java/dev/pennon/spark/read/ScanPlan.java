@@ -1,0 +1,170 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What the worker planned for one scan.
+ *
+ * @param table the table, pinned to a snapshot
+ * @param predicates every predicate that the worker was given
+ * @param schema the columns that the scan gives
+ * @param scan what executors send to the worker with every split
+ * @param layout what the worker wants back when it is asked for derived keys
+ * @param keys the reported grouping; empty when there is none
+ * @param splits the work, never empty when there are keys
+ * @param rows estimated or exact number of rows before residual filters
+ * @param bytes bytes on disk of all columns
+ * @param description the worker's text for EXPLAIN
+ * @param derivedKeys one value per split when the scan gives its derived key as last column
+ */
+record ScanPlan(
+    TableHandle table,
+    List<String> predicates,
+    StructType schema,
+    String scan,
+    String layout,
+    List<Transform> keys,
+    List<PennonSplit> splits,
+    OptionalLong rows,
+    OptionalLong bytes,
+    String description,
+    List<Long> derivedKeys) {
+  /** Key of the split that stands for none; any value is right, for it has no rows. */
+  private static final long NO_SPLITS_KEY = 0;
+
+  /** Asks the worker for the plan; planning reads the manifest and opens no leaf. */
+  static ScanPlan request(TableHandle table, List<String> predicates, StructType schema) {
+    ObjectNode request = table.request("plan_scan");
+    request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
+    request.set("schema", Messages.parse(schema.json()));
+    WorkerConnection connection = WorkerConnection.open();
+    boolean complete = false;
+    try {
+      JsonNode reply = connection.call(request);
+      List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
+      complete = true;
+      return of(table, predicates, schema, reply, splits);
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    } finally {
+      if (complete) {
+        connection.release();
+      } else {
+        connection.close();
+      }
+    }
+  }
+
+  private static ScanPlan of(
+      TableHandle table,
+      List<String> predicates,
+      StructType schema,
+      JsonNode reply,
+      List<PennonSplit> splits) {
+    List<Transform> keys = new ArrayList<>();
+    reply.path("keys").forEach(key -> keys.add(SparkTransforms.fromJson(key)));
+    if (splits.isEmpty() && !keys.isEmpty()) {
+      splits = List.of(PennonSplit.empty(new GenericInternalRow(keys.size())));
+    }
+    return new ScanPlan(
+        table,
+        List.copyOf(predicates),
+        schema,
+        reply.path("scan").asText(),
+        reply.path("layout").asText(),
+        List.copyOf(keys),
+        List.copyOf(splits),
+        optional(reply.path("rows")),
+        optional(reply.path("bytes")),
+        reply.path("description").asText(),
+        List.of());
+  }
+
+  /** This plan with one more column: a key that is constant over each split (design §5). */
+  ScanPlan withDerivedKeys(long[] values) {
+    List<PennonSplit> keyed = new ArrayList<>();
+    for (int i = 0; i < values.length; i++) {
+      keyed.add(splits.get(i).withKey(new GenericInternalRow(new Object[] {values[i]})));
+    }
+    if (keyed.isEmpty()) {
+      keyed.add(PennonSplit.empty(new GenericInternalRow(new Object[] {NO_SPLITS_KEY})));
+    }
+    return new ScanPlan(
+        table,
+        predicates,
+        schema,
+        scan,
+        layout,
+        keys,
+        List.copyOf(keyed),
+        rows,
+        bytes,
+        description,
+        Arrays.stream(values).boxed().toList());
+  }
+
+  private static OptionalLong optional(JsonNode number) {
+    return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
+  }
+
+  /** Top-level columns of the output whose values can drop splits while the query runs. */
+  NamedReference[] filterColumns() {
+    Set<String> output = new LinkedHashSet<>(List.of(schema.fieldNames()));
+    Set<String> seen = new LinkedHashSet<>();
+    return keys.stream()
+        .flatMap(key -> Stream.of(key.references()))
+        .filter(column -> column.fieldNames().length == 1)
+        .filter(column -> output.contains(column.fieldNames()[0]))
+        .filter(column -> seen.add(column.fieldNames()[0]))
+        .toArray(NamedReference[]::new);
+  }
+
+  /** The partitions that can still hold rows when these predicates hold, too. */
+  Set<String> objectsPossibleUnder(List<String> runtimePredicates) {
+    ObjectNode request = table.request("prune_splits");
+    String[] all = Stream.concat(predicates.stream(), runtimePredicates.stream())
+        .toArray(String[]::new);
+    request.set("predicates", Messages.strings(all));
+    try {
+      JsonNode reply = WorkerConnection.exchange(request);
+      return Set.of(Messages.toStrings(reply.path("object_ids")));
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+  }
+
+  /** Two scans with the same identity give the same rows, so Spark may run one for both. */
+  Identity identity() {
+    return new Identity(table.catalog(), table.token(), predicates, schema, derivedKeys);
+  }
+
+  /** Tokens may hold storage options: they are never shown. */
+  @Override
+  public String toString() {
+    return "ScanPlan[" + table.name() + "]";
+  }
+
+  record Identity(
+      String catalog,
+      String token,
+      List<String> predicates,
+      StructType schema,
+      List<Long> derivedKeys) {}
+}

@@ -1,0 +1,2 @@
+/** Reading a table: push-down, the plan as Spark sees it, and Arrow batches from the worker. */
+package dev.pennon.spark.read;

@@ -1,0 +1,131 @@
+package dev.pennon.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import java.io.IOException;
+import java.nio.channels.WritableByteChannel;
+import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamWriter;
+import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.arrow.ArrowWriter;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
+
+/**
+ * Streams the rows of one task to the worker as Arrow batches.
+ *
+ * <p>The worker writes what comes and keeps it only when the stream ends in order: a connection
+ * that closes before means that the task gave up. A task without rows sends nothing.
+ */
+final class ArrowDataWriter implements DataWriter<InternalRow> {
+  private static final int BATCH_ROWS = 8192;
+  private static final long BATCH_BYTES = 16L << 20;
+  private static final int ROWS_BETWEEN_SIZE_CHECKS = 32;
+
+  private final String write;
+  private final StructType schema;
+  private final int partitionId;
+  private final long taskId;
+  private WorkerConnection connection;
+  private BufferAllocator allocator;
+  private VectorSchemaRoot root;
+  private ArrowWriter rows;
+  private WritableByteChannel channel;
+  private ArrowStreamWriter stream;
+  private int rowsInBatch;
+  private long rowsWritten;
+
+  ArrowDataWriter(String write, StructType schema, int partitionId, long taskId) {
+    this.write = write;
+    this.schema = schema;
+    this.partitionId = partitionId;
+    this.taskId = taskId;
+  }
+
+  @Override
+  public void write(InternalRow row) throws IOException {
+    if (stream == null) {
+      open();
+    }
+    rows.write(row);
+    rowsInBatch++;
+    rowsWritten++;
+    if (rowsInBatch % ROWS_BETWEEN_SIZE_CHECKS == 0
+        && (rowsInBatch >= BATCH_ROWS || rows.sizeInBytes() >= BATCH_BYTES)) {
+      sendBatch();
+    }
+  }
+
+  private void open() throws IOException {
+    Schema arrow = ArrowUtils.toArrowSchema(schema, "UTC", true, false, false);
+    allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon write", 0, Long.MAX_VALUE);
+    root = VectorSchemaRoot.create(arrow, allocator);
+    rows = ArrowWriter.create(root);
+    ObjectNode request = Messages.request("write");
+    request.put("write", write).put("partition_id", partitionId).put("task_id", taskId);
+    connection = WorkerConnection.open();
+    connection.send(request);
+    channel = connection.arrowOutputChannel();
+    stream = new ArrowStreamWriter(root, null, channel);
+    stream.start();
+  }
+
+  private void sendBatch() throws IOException {
+    rows.finish();
+    stream.writeBatch();
+    rows.reset();
+    rowsInBatch = 0;
+  }
+
+  @Override
+  public WriterCommitMessage commit() throws IOException {
+    if (stream == null) {
+      return new StagedPartitions(List.of());
+    }
+    if (rowsInBatch > 0) {
+      sendBatch();
+    }
+    stream.end();
+    channel.close();
+    JsonNode reply = connection.receive();
+    WorkerConnection done = connection;
+    connection = null;
+    done.release();
+    return new StagedPartitions(List.of(Messages.toStrings(reply.path("staged"))));
+  }
+
+  /** Breaks the stream off, whereupon the worker deletes what it wrote. */
+  @Override
+  public void abort() {
+    WorkerConnection unfinished = connection;
+    connection = null;
+    if (unfinished != null) {
+      unfinished.close();
+    }
+  }
+
+  @Override
+  public CustomTaskMetric[] currentMetricsValues() {
+    return WriteMetrics.values(rowsWritten);
+  }
+
+  @Override
+  public void close() {
+    abort();
+    BufferAllocator used = allocator;
+    VectorSchemaRoot vectors = root;
+    allocator = null;
+    root = null;
+    try (used; vectors) {
+      rows = null;
+    }
+  }
+}

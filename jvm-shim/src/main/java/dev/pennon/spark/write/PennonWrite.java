@@ -1,0 +1,49 @@
+package dev.pennon.spark.write;
+
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+
+/** A planned write: rows come grouped by partition, so that a task holds one open at a time. */
+final class PennonWrite implements RequiresDistributionAndOrdering {
+  private final WritePlan plan;
+
+  PennonWrite(WritePlan plan) {
+    this.plan = plan;
+  }
+
+  @Override
+  public Distribution requiredDistribution() {
+    return plan.distribution().isEmpty()
+        ? Distributions.unspecified()
+        : Distributions.clustered(plan.distribution().toArray(Expression[]::new));
+  }
+
+  @Override
+  public SortOrder[] requiredOrdering() {
+    return plan.ordering().stream()
+        .map(key -> Expressions.sort(key, SortDirection.ASCENDING))
+        .toArray(SortOrder[]::new);
+  }
+
+  @Override
+  public BatchWrite toBatch() {
+    return new PennonBatchWrite(plan);
+  }
+
+  @Override
+  public String description() {
+    return "append to " + plan.table().name();
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return WriteMetrics.all();
+  }
+}

@@ -1,0 +1,61 @@
+package dev.pennon.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What the worker planned for one write.
+ *
+ * @param table the table, pinned to the snapshot that the write starts from
+ * @param schema the columns of the rows that come
+ * @param write what executors send to the worker
+ * @param distribution rows that agree on these go to one task; empty: any task
+ * @param ordering the order of the rows within a task; empty: any order
+ */
+record WritePlan(
+    TableHandle table,
+    StructType schema,
+    String write,
+    List<Transform> distribution,
+    List<Transform> ordering) {
+
+  static WritePlan request(TableHandle table, LogicalWriteInfo write, String mode) {
+    ObjectNode request = table.request("plan_write");
+    request.put("mode", mode).put("query_id", write.queryId());
+    request.set("schema", Messages.parse(write.schema().json()));
+    request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
+    try {
+      JsonNode reply = WorkerConnection.exchange(request);
+      return new WritePlan(
+          table,
+          write.schema(),
+          reply.path("write").asText(),
+          transforms(reply.path("distribution")),
+          transforms(reply.path("ordering")));
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+  }
+
+  private static List<Transform> transforms(JsonNode list) {
+    List<Transform> transforms = new ArrayList<>();
+    list.forEach(item -> transforms.add(SparkTransforms.fromJson(item)));
+    return List.copyOf(transforms);
+  }
+
+  /** Tokens may hold storage options: they are never shown. */
+  @Override
+  public String toString() {
+    return "WritePlan[" + table.name() + "]";
+  }
+}
