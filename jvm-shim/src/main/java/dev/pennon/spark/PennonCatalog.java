@@ -1,0 +1,177 @@
+package dev.pennon.spark;
+
+import dev.pennon.spark.catalog.CatalogOperations;
+import dev.pennon.spark.catalog.JoinSettings;
+import dev.pennon.spark.functions.Transforms;
+import dev.pennon.spark.worker.WorkerProcess;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Lance Partitioned Namespaces and plain Lance tables as a catalog of Spark SQL.
+ *
+ * <p>{@code spark.sql.catalog.<name> = dev.pennon.spark.PennonCatalog}, {@code
+ * spark.sql.catalog.<name>.root = <path or URL>}; options under {@code storage.} go to Lance.
+ */
+public final class PennonCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog {
+  /** Where the functions are, besides the catalog's root. */
+  private static final String SYSTEM_NAMESPACE = "system";
+
+  private CatalogOperations operations;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    operations = new CatalogOperations(name, options);
+    JoinSettings.apply();
+    WorkerProcess.startEarly();
+  }
+
+  @Override
+  public String name() {
+    return operations.catalogName();
+  }
+
+  @Override
+  public String[] defaultNamespace() {
+    return new String[0];
+  }
+
+  // Tables
+
+  @Override
+  public Identifier[] listTables(String[] namespace) {
+    return operations.listTables(namespace);
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier) {
+    return operations.loadTable(identifier, null, null);
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier, String version) {
+    return operations.loadTable(identifier, version, null);
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier, long timestampMicros) {
+    return operations.loadTable(identifier, null, timestampMicros);
+  }
+
+  @Override
+  public boolean tableExists(Identifier identifier) {
+    try {
+      return operations.tableExists(identifier);
+    } catch (NoSuchTableException | NoSuchNamespaceException e) {
+      return false;
+    }
+  }
+
+  @Override
+  public Table createTable(Identifier identifier, TableInfo info) {
+    return operations.createTable(
+        identifier, info.columns(), info.partitions(), info.properties());
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public Table createTable(
+      Identifier identifier,
+      Column[] columns,
+      Transform[] partitioning,
+      Map<String, String> properties) {
+    return operations.createTable(identifier, columns, partitioning, properties);
+  }
+
+  @Override
+  public Table alterTable(Identifier identifier, TableChange... changes) {
+    return operations.alterTable(identifier, changes);
+  }
+
+  @Override
+  public boolean dropTable(Identifier identifier) {
+    return operations.dropTable(identifier, false);
+  }
+
+  @Override
+  public boolean purgeTable(Identifier identifier) {
+    return operations.dropTable(identifier, true);
+  }
+
+  @Override
+  public void renameTable(Identifier from, Identifier to) {
+    operations.renameTable(from, to);
+  }
+
+  // Namespaces
+
+  @Override
+  public String[][] listNamespaces() {
+    return operations.listNamespaces(new String[0]);
+  }
+
+  @Override
+  public String[][] listNamespaces(String[] parent) {
+    return operations.listNamespaces(parent);
+  }
+
+  @Override
+  public Map<String, String> loadNamespaceMetadata(String[] namespace) {
+    return operations.describeNamespace(namespace);
+  }
+
+  @Override
+  public void createNamespace(String[] namespace, Map<String, String> properties) {
+    operations.createNamespace(namespace, properties);
+  }
+
+  @Override
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    operations.alterNamespace(namespace, changes);
+  }
+
+  @Override
+  public boolean dropNamespace(String[] namespace, boolean cascade) {
+    return operations.dropNamespace(namespace, cascade);
+  }
+
+  // Functions
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) {
+    if (!holdsFunctions(namespace)) {
+      return new Identifier[0];
+    }
+    return Transforms.names().stream()
+        .map(function -> Identifier.of(namespace, function))
+        .toArray(Identifier[]::new);
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    if (!holdsFunctions(identifier.namespace())) {
+      throw new NoSuchFunctionException(identifier);
+    }
+    return Transforms.find(identifier.name())
+        .orElseThrow(() -> new NoSuchFunctionException(identifier));
+  }
+
+  private static boolean holdsFunctions(String[] namespace) {
+    return namespace.length == 0
+        || (namespace.length == 1 && namespace[0].equalsIgnoreCase(SYSTEM_NAMESPACE));
+  }
+}

@@ -1,0 +1,101 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The requests of one catalog: its options go with each, its failures become Spark's. */
+final class CatalogConnection {
+  private static final String STORAGE_PREFIX = "storage.";
+  private static final String ROOT = "root";
+  private static final String IMPLEMENTATION = "implementation";
+
+  private final String name;
+  private final ObjectNode catalog;
+
+  CatalogConnection(String name, CaseInsensitiveStringMap options) {
+    if (options.get(ROOT) == null) {
+      throw rootIsMissing(name).raise();
+    }
+    this.name = name;
+    this.catalog = describe(name, options);
+  }
+
+  String name() {
+    return name;
+  }
+
+  /** The catalog as JSON text; holds the storage options, so it is never to be shown. */
+  String toJson() {
+    return Messages.print(catalog);
+  }
+
+  ObjectNode request(String op) {
+    ObjectNode request = Messages.request(op);
+    request.set("catalog", catalog);
+    return request;
+  }
+
+  ObjectNode request(String op, String[] namespace) {
+    ObjectNode request = request(op);
+    request.set("namespace", Messages.strings(namespace));
+    return request;
+  }
+
+  ObjectNode request(String op, Identifier identifier) {
+    ObjectNode request = request(op);
+    request.set("identifier", toJson(identifier));
+    return request;
+  }
+
+  static ArrayNode toJson(Identifier identifier) {
+    return Messages.strings(identifier.namespace()).add(identifier.name());
+  }
+
+  /** Sends a request; a failure is thrown as the AnalysisException that fits it. */
+  JsonNode send(ObjectNode request) {
+    try {
+      return WorkerConnection.exchange(request);
+    } catch (WorkerFailure e) {
+      throw e.raise();
+    }
+  }
+
+  private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {
+    ObjectNode catalog = Messages.object().put("name", name);
+    ObjectNode storage = Messages.object();
+    ObjectNode settings = Messages.object();
+    for (Map.Entry<String, String> option : options.asCaseSensitiveMap().entrySet()) {
+      String key = option.getKey();
+      if (key.startsWith(STORAGE_PREFIX)) {
+        storage.put(key.substring(STORAGE_PREFIX.length()), option.getValue());
+      } else if (!key.equalsIgnoreCase(ROOT) && !key.equalsIgnoreCase(IMPLEMENTATION)) {
+        settings.put(key, option.getValue());
+      }
+    }
+    catalog.put(ROOT, options.get(ROOT));
+    catalog.put(IMPLEMENTATION, options.getOrDefault(IMPLEMENTATION, "dir"));
+    catalog.set("storage", storage);
+    catalog.set("settings", settings);
+    return catalog;
+  }
+
+  private static WorkerFailure rootIsMissing(String name) {
+    return new WorkerFailure(
+        "CATALOG_ROOT_MISSING",
+        "[CATALOG_ROOT_MISSING] Cannot use catalog "
+            + name
+            + ": it has no root. Set spark.sql.catalog."
+            + name
+            + ".root to the path or URL of the directory that holds the namespaces.",
+        Map.of("catalog", name),
+        "42K0H",
+        null);
+  }
+}

@@ -1,0 +1,139 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The catalog's operations, one request each.
+ *
+ * <p>Failures are AnalysisExceptions, also where Java does not have them declared.
+ */
+public final class CatalogOperations {
+  private final CatalogConnection worker;
+
+  public CatalogOperations(String name, CaseInsensitiveStringMap options) {
+    this.worker = new CatalogConnection(name, options);
+  }
+
+  public String catalogName() {
+    return worker.name();
+  }
+
+  public Identifier[] listTables(String[] namespace) {
+    JsonNode reply = worker.send(worker.request("list_tables", namespace));
+    List<Identifier> tables = new ArrayList<>();
+    reply.path("tables").forEach(table -> tables.add(Identifier.of(namespace, table.asText())));
+    return tables.toArray(new Identifier[0]);
+  }
+
+  public PennonTable loadTable(Identifier identifier, String version, Long timestampMicros) {
+    ObjectNode request = worker.request("load_table", identifier);
+    return table(request.put("version", version).put("timestamp_micros", timestampMicros));
+  }
+
+  /** Whether there is such a table; not there is the exception that Spark declares for it. */
+  public boolean tableExists(Identifier identifier)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    return loadTable(identifier, null, null) != null;
+  }
+
+  public PennonTable createTable(
+      Identifier identifier,
+      Column[] columns,
+      Transform[] partitioning,
+      Map<String, String> properties) {
+    Map<String, String> kept = new HashMap<>(properties);
+    // Spark adds the user of the session; the format has no owner.
+    kept.remove(TableCatalog.PROP_OWNER);
+    ObjectNode request = worker.request("create_table", identifier);
+    request.put("schema", CatalogV2Util.v2ColumnsToStructType(columns).json());
+    request.set("partitioning", SparkTransforms.toJson(partitioning));
+    request.set("properties", Messages.strings(kept));
+    return table(request.put("mode", "create"));
+  }
+
+  /** Applies the changes of one statement. */
+  public PennonTable alterTable(Identifier identifier, TableChange... changes) {
+    if (changes.length == 1 && changes[0] instanceof PartitionFieldChange field) {
+      return table(field.addTo(worker.request("alter_partitioning", identifier)));
+    }
+    ObjectNode request = worker.request("alter_table", identifier);
+    request.set("changes", SchemaChanges.toJson(changes));
+    return table(request);
+  }
+
+  public boolean dropTable(Identifier identifier, boolean purge) {
+    ObjectNode request = worker.request("drop_table", identifier).put("purge", purge);
+    return worker.send(request).path("dropped").asBoolean();
+  }
+
+  public void renameTable(Identifier from, Identifier to) {
+    ObjectNode request = worker.request("rename_table", from);
+    request.set("to", CatalogConnection.toJson(to));
+    worker.send(request);
+  }
+
+  public String[][] listNamespaces(String[] parent) {
+    JsonNode reply = worker.send(worker.request("list_namespaces", parent));
+    List<String[]> namespaces = new ArrayList<>();
+    reply.path("namespaces").forEach(path -> namespaces.add(Messages.toStrings(path)));
+    return namespaces.toArray(new String[0][]);
+  }
+
+  public Map<String, String> describeNamespace(String[] namespace) {
+    JsonNode reply = worker.send(worker.request("describe_namespace", namespace));
+    return Messages.toStringMap(reply.path("properties"));
+  }
+
+  public void createNamespace(String[] namespace, Map<String, String> properties) {
+    Map<String, String> kept = new HashMap<>(properties);
+    kept.remove(TableCatalog.PROP_OWNER);
+    ObjectNode request = worker.request("create_namespace", namespace);
+    request.set("properties", Messages.strings(kept));
+    worker.send(request.put("if_not_exists", false));
+  }
+
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    ObjectNode set = Messages.object();
+    ArrayNode remove = Messages.array();
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty property) {
+        set.put(property.property(), property.value());
+      } else if (change instanceof NamespaceChange.RemoveProperty property) {
+        remove.add(property.property());
+      } else {
+        throw new IllegalArgumentException(
+            "Pennon namespaces do not support " + change.getClass().getSimpleName());
+      }
+    }
+    ObjectNode request = worker.request("alter_namespace", namespace);
+    request.set("set", set);
+    request.set("remove", remove);
+    worker.send(request);
+  }
+
+  public boolean dropNamespace(String[] namespace, boolean cascade) {
+    ObjectNode request = worker.request("drop_namespace", namespace).put("cascade", cascade);
+    return worker.send(request).path("dropped").asBoolean();
+  }
+
+  private PennonTable table(ObjectNode request) {
+    return PennonTable.of(worker.toJson(), worker.send(request));
+  }
+}

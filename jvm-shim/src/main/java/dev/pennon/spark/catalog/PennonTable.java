@@ -1,0 +1,114 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.read.PennonScanBuilder;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.write.PennonWriteBuilder;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table of the catalog at the snapshot that was current when it was loaded. */
+public final class PennonTable implements SupportsRead, SupportsWrite {
+  private static final Set<TableCapability> CAPABILITIES =
+      Set.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE);
+
+  private final TableHandle handle;
+  private final Transform[] partitioning;
+  private final Map<String, String> properties;
+  private final String version;
+
+  private PennonTable(
+      TableHandle handle,
+      Transform[] partitioning,
+      Map<String, String> properties,
+      String version) {
+    this.handle = handle;
+    this.partitioning = partitioning;
+    this.properties = properties;
+    this.version = version;
+  }
+
+  /** Reads the worker's TableDescription. */
+  static PennonTable of(String catalogJson, JsonNode description) {
+    StructType schema = (StructType) DataType.fromJson(text(description.path("schema")));
+    JsonNode partitioning = description.path("partitioning");
+    TableHandle handle =
+        new TableHandle(
+            catalogJson,
+            description.path("table").asText(),
+            description.path("name").asText(),
+            schema,
+            Messages.print(partitioning));
+    return new PennonTable(
+        handle,
+        SparkTransforms.fromJson(partitioning),
+        Messages.toStringMap(description.path("properties")),
+        description.path("version").asText(null));
+  }
+
+  /** JSON inside of a message stands there as text or as itself. */
+  private static String text(JsonNode json) {
+    return json.isTextual() ? json.asText() : Messages.print(json);
+  }
+
+  public TableHandle handle() {
+    return handle;
+  }
+
+  @Override
+  public String name() {
+    return handle.name();
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public StructType schema() {
+    return handle.schema();
+  }
+
+  @Override
+  public Transform[] partitioning() {
+    return partitioning.clone();
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return properties;
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return CAPABILITIES;
+  }
+
+  /** The snapshot, by which Spark sees that a table loaded earlier has changed. */
+  @Override
+  public String version() {
+    return version;
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new PennonScanBuilder(handle, options);
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new PennonWriteBuilder(handle, info);
+  }
+
+  @Override
+  public String toString() {
+    return handle.name();
+  }
+}

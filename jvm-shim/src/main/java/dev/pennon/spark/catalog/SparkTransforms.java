@@ -1,0 +1,125 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+
+/** Spark's transforms to and from the JSON of the messages. */
+public final class SparkTransforms {
+  private static final String COLUMN = "column";
+  private static final String LITERAL = "literal";
+
+  private SparkTransforms() {}
+
+  public static ArrayNode toJson(Transform... transforms) {
+    ArrayNode list = Messages.array();
+    for (Transform transform : transforms) {
+      list.add(toJson(transform));
+    }
+    return list;
+  }
+
+  public static ObjectNode toJson(Transform transform) {
+    ObjectNode json = Messages.object().put("function", transform.name());
+    ArrayNode arguments = json.putArray("arguments");
+    for (Expression argument : transform.arguments()) {
+      arguments.add(argumentToJson(transform, argument));
+    }
+    return json;
+  }
+
+  /** Reads a list of transforms. */
+  public static Transform[] fromJson(JsonNode list) {
+    List<Transform> transforms = new ArrayList<>();
+    list.forEach(json -> transforms.add(transformFromJson(json)));
+    return transforms.toArray(new Transform[0]);
+  }
+
+  public static Transform transformFromJson(JsonNode json) {
+    String function = json.path("function").asText();
+    List<Expression> arguments = new ArrayList<>();
+    json.path("arguments").forEach(argument -> arguments.add(argumentFromJson(argument)));
+    if (function.equals("identity")) {
+      return Expressions.identity(quoted((NamedReference) arguments.get(0)));
+    }
+    if (function.equals("bucket") && arguments.get(0) instanceof Literal<?> buckets) {
+      String[] columns =
+          arguments.stream()
+              .skip(1)
+              .map(column -> quoted((NamedReference) column))
+              .toArray(String[]::new);
+      return Expressions.bucket(((Number) buckets.value()).intValue(), columns);
+    }
+    return Expressions.apply(function, arguments.toArray(new Expression[0]));
+  }
+
+  /** A column path as Spark parses it back, each part in backquotes. */
+  public static String quoted(String... path) {
+    List<String> parts = new ArrayList<>();
+    for (String part : path) {
+      parts.add("`" + part.replace("`", "``") + "`");
+    }
+    return String.join(".", parts);
+  }
+
+  private static String quoted(NamedReference column) {
+    return quoted(column.fieldNames());
+  }
+
+  private static ObjectNode argumentToJson(Transform transform, Expression argument) {
+    ObjectNode json = Messages.object();
+    if (argument instanceof NamedReference column) {
+      json.set(COLUMN, Messages.strings(column.fieldNames()));
+      return json;
+    }
+    Object value = argument instanceof Literal<?> literal ? literal.value() : argument.toString();
+    if (value instanceof Integer || value instanceof Short || value instanceof Byte) {
+      return json.put(LITERAL, ((Number) value).intValue());
+    }
+    if (value instanceof Long number) {
+      return json.put(LITERAL, number);
+    }
+    if (value instanceof CharSequence || value instanceof org.apache.spark.unsafe.types.UTF8String) {
+      return json.put(LITERAL, value.toString());
+    }
+    throw new WorkerFailure(
+            "TRANSFORM_ARGUMENT_NOT_SUPPORTED",
+            "[TRANSFORM_ARGUMENT_NOT_SUPPORTED] Cannot use "
+                + value
+                + " as an argument of partition transform "
+                + transform.describe()
+                + ": it is neither a column, an integer nor a string. Write one of these.",
+            Map.of("transform", transform.describe(), "argument", String.valueOf(value)),
+            "42601",
+            null)
+        .raise();
+  }
+
+  private static Expression argumentFromJson(JsonNode argument) {
+    if (argument.has(COLUMN)) {
+      return Expressions.column(quoted(Messages.toStrings(argument.get(COLUMN))));
+    }
+    JsonNode literal = argument.path(LITERAL);
+    if (literal.isInt()) {
+      return Expressions.literal(literal.intValue());
+    }
+    if (literal.isLong()) {
+      return Expressions.literal(literal.longValue());
+    }
+    if (literal.isNumber()) {
+      return Expressions.literal(new BigDecimal(literal.asText()));
+    }
+    return Expressions.literal(literal.asText());
+  }
+}

@@ -1,0 +1,104 @@
+package dev.pennon.spark.functions;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** The functions of the catalog, by name. */
+public final class Transforms {
+  private static final String TRUNCATE_PREFIX = "truncate_";
+
+  private Transforms() {}
+
+  /** A function for given argument types, or a complaint that says which types it takes. */
+  private interface Binding {
+    BoundFunction bind(DataType[] types);
+  }
+
+  private record Unbound(String name, int arity, String signature, Binding binding)
+      implements UnboundFunction {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    public BoundFunction bind(StructType input) {
+      DataType[] types =
+          Stream.of(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
+      if (types.length != arity) {
+        throw new UnsupportedOperationException(
+            name + " takes " + arity + " argument(s), not " + types.length + ": " + signature);
+      }
+      return binding.bind(types);
+    }
+
+    @Override
+    public String description() {
+      return signature;
+    }
+  }
+
+  /** Finds a function; {@code truncate_4} is {@code truncate} with its width in the name. */
+  public static Optional<UnboundFunction> find(String name) {
+    String lower = name.toLowerCase(Locale.ROOT);
+    if (lower.equals("bucket")) {
+      return found(lower, 2, "bucket(num_buckets, column)", types -> Bucket.bind(types[1]));
+    }
+    if (lower.equals("truncate")) {
+      return found(
+          lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
+    }
+    for (EpochUnit unit : EpochUnit.values()) {
+      if (lower.equals(unit.functionName())) {
+        return found(lower, 1, lower + "(column)", types -> EpochFunction.bind(unit, types[0]));
+      }
+    }
+    for (CalendarField field : CalendarField.values()) {
+      if (lower.equals(field.functionName())) {
+        return found(lower, 1, lower + "(column)", types -> CalendarFunction.bind(field, types[0]));
+      }
+    }
+    return widthOf(lower)
+        .flatMap(
+            width -> found(lower, 1, lower + "(column)", types -> new Truncate(width, types[0])));
+  }
+
+  public static List<String> names() {
+    Stream<String> times = Stream.of(EpochUnit.values()).map(EpochUnit::functionName);
+    Stream<String> fields = Stream.of(CalendarField.values()).map(CalendarField::functionName);
+    return Stream.of(Stream.of("bucket", "truncate"), times, fields)
+        .flatMap(names -> names)
+        .sorted()
+        .toList();
+  }
+
+  /** Says that a function has no value for a type; Spark then reports it or does without. */
+  static UnsupportedOperationException wrongType(String function, DataType type, String wanted) {
+    return new UnsupportedOperationException(
+        function + " takes " + wanted + ", not " + type.simpleString());
+  }
+
+  /** Equal strings of another collation differ in bytes: no transform is a function of them. */
+  static boolean isPlainString(DataType type) {
+    return type instanceof StringType string && string.isUTF8BinaryCollation();
+  }
+
+  private static Optional<UnboundFunction> found(
+      String name, int arity, String signature, Binding binding) {
+    return Optional.of(new Unbound(name, arity, signature, binding));
+  }
+
+  private static Optional<Integer> widthOf(String name) {
+    String digits = name.startsWith(TRUNCATE_PREFIX) ? name.substring(TRUNCATE_PREFIX.length()) : "";
+    if (digits.isEmpty() || digits.length() > 9 || !digits.chars().allMatch(Character::isDigit)) {
+      return Optional.empty();
+    }
+    int width = Integer.parseInt(digits);
+    return width > 0 ? Optional.of(width) : Optional.empty();
+  }
+}
