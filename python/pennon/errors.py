@@ -684,3 +684,11 @@ class DemoCheckFailed(PennonError):
         "This is a bug in Pennon: please report it."
     )
     sql_state = "XX000"
+
+
+class FileNotReadable(PennonError):
+    """A file that the user named cannot be read."""
+
+    condition = "FILE_NOT_READABLE"
+    template = "Cannot read {path}: {problem}. Check the path and its permissions."
+    sql_state = "58030"

@@ -1,0 +1,93 @@
+"""What a query did, read from the plan that Spark executed: its joins and its shuffles.
+
+Spark prints a plan as a tree of lines; a node's subtree are the deeper lines that follow it. Under
+adaptive execution the text holds the final plan first and the initial plan behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NODE = re.compile(r"^(?P<indent>[\s:+\-]*)(?:\*\(\d+\) |\* )?(?P<name>[A-Za-z]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One node of a printed plan."""
+
+    depth: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedPlan:
+    r"""The nodes of an executed plan, from the root down.
+
+    Example:
+        >>> plan = ExecutedPlan.parse(
+        ...     "SortMergeJoin [a], [b], Inner\n"
+        ...     ":- *(1) Sort [a]\n"
+        ...     ":  +- Exchange hashpartitioning(a, 5)\n"
+        ...     "+- *(2) Sort [b]\\n"
+        ...     "   +- BatchScan t[b]"
+        ... )
+        >>> plan.shuffles, plan.shuffles_under_joins, plan.joins
+        (1, 1, ('SortMergeJoin',))
+    """
+
+    lines: tuple[PlanLine, ...]
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> ExecutedPlan:
+        """Read the plan of a frame whose rows have been fetched."""
+        return cls.parse(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001
+
+    @classmethod
+    def parse(cls, text: str) -> ExecutedPlan:
+        """Read a plan from Spark's text."""
+        if "== Final Plan ==" in text:
+            text = text.split("== Final Plan ==")[1]
+        text = text.split("== Initial Plan ==")[0]
+        lines = []
+        for line in text.splitlines():
+            node = _NODE.match(line)
+            if node is not None:
+                lines.append(PlanLine(len(node["indent"]), node["name"], line))
+        return cls(tuple(lines))
+
+    @property
+    def joins(self) -> tuple[str, ...]:
+        """The names of the joins, from the root down."""
+        return tuple(line.name for line in self.lines if line.name.endswith("Join"))
+
+    @property
+    def shuffles(self) -> int:
+        """The number of shuffles; a broadcast is none."""
+        return sum(line.name == "Exchange" for line in self.lines)
+
+    @property
+    def shuffles_under_joins(self) -> int:
+        """The number of shuffles that bring rows to a join."""
+        under: set[int] = set()
+        for start, line in enumerate(self.lines):
+            if not line.name.endswith("Join"):
+                continue
+            for place in range(start + 1, len(self.lines)):
+                if self.lines[place].depth <= line.depth:
+                    break
+                if self.lines[place].name == "Exchange":
+                    under.add(place)
+        return len(under)
+
+    def print_short(self, width: int = 100) -> str:
+        """Print the tree, each line cut to a width."""
+        return "\n".join(
+            line.text if len(line.text) <= width else line.text[: width - 1] + "…"
+            for line in self.lines
+        )
