@@ -1,0 +1,55 @@
+"""Kinds of Arrow types that are treated alike."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are strings."""
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Whether values are bytes, of fixed or any length."""
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values are integers, floats or decimals."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def is_moment(kind: pa.DataType) -> bool:
+    """Whether values are dates or timestamps."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """Give the integer type in which values of integers, dates, times or timestamps are kept."""
+    if pa.types.is_integer(kind):
+        return kind
+    return pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+
+
+def stored_integer(scalar: pa.Scalar) -> int:
+    """Give the integer that stands for an integer, date, time or timestamp."""
+    return int(scalar.as_py() if pa.types.is_integer(scalar.type) else scalar.value)
+
+
+def of_stored_integer(value: int, kind: pa.DataType) -> pa.Scalar | None:
+    """Give the scalar that an integer stands for; None where it does not fit the type."""
+    storage = storage_type(kind)
+    bits = storage.bit_width
+    is_unsigned = pa.types.is_unsigned_integer(storage)
+    low, high = (0, 1 << bits) if is_unsigned else (-(1 << bits - 1), 1 << bits - 1)
+    return pa.scalar(value, storage).cast(kind) if low <= value < high else None

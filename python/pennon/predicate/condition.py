@@ -1,0 +1,142 @@
+"""A comparison written so that DataFusion and Lance decide it as Spark does.
+
+NULL rules: the condition of every comparison is NULL for NULL, save IS [NOT] NULL.
+
+Floats: Spark holds NaN equal to NaN and greater than all else, and −0.0 equal to 0.0. DataFusion
+orders by sign and bits (−0.0 below 0.0), Lance follows IEEE for zeros; so zeros are written as
+both, and NaN as ``isnan``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.literals import to_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BINARY: dict[Operator, type[exp.Binary]] = {
+    Operator.EQUAL: exp.EQ,
+    Operator.NOT_EQUAL: exp.NEQ,
+    Operator.LESS: exp.LT,
+    Operator.LESS_OR_EQUAL: exp.LTE,
+    Operator.GREATER: exp.GT,
+    Operator.GREATER_OR_EQUAL: exp.GTE,
+}
+
+
+def condition(comparison: Comparison, column: exp.Expression) -> exp.Expression:
+    """Write a comparison of a column as DataFusion SQL with Spark's meaning.
+
+    Args:
+        comparison: Operator and literals of the column's type.
+        column: The compared expression.
+
+    Example:
+        >>> from sqlglot import column
+        >>> from pennon.predicate.dialect import DataFusion
+        >>> less = Comparison(Operator.LESS, (pa.scalar(5),))
+        >>> condition(less, column("a")).sql(dialect=DataFusion)
+        '`a` < 5'
+    """
+    operator, literals = comparison.operator, comparison.literals
+    if operator is Operator.IS_NULL:
+        return is_null(column)
+    if operator is Operator.IS_NOT_NULL:
+        return is_not_null(column)
+    if operator in (Operator.IN, Operator.NOT_IN):
+        found = one_of(column, literals)
+        return found if operator is Operator.IN else negation(found)
+    if operator in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
+        found = exp.StartsWith(this=column.copy(), expression=to_expression(comparison.literal))
+        return found if operator is Operator.STARTS_WITH else negation(found)
+    if pa.types.is_floating(comparison.literal.type):
+        return _float_condition(operator, float(comparison.literal.as_py()), comparison, column)
+    return _binary(operator, column, comparison.literal)
+
+
+def is_null(column: exp.Expression) -> exp.Expression:
+    """Write IS NULL."""
+    return exp.Is(this=column.copy(), expression=exp.Null())
+
+
+def is_not_null(column: exp.Expression) -> exp.Expression:
+    """Write IS NOT NULL."""
+    return exp.Not(this=is_null(column))
+
+
+def negation(found: exp.Expression) -> exp.Expression:
+    """Write NOT; NULL stays NULL."""
+    match found:
+        case exp.Not():
+            return found.this.unnest() if isinstance(found.this, exp.Paren) else found.this
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            opposite = {kind: operator.negated for operator, kind in _BINARY.items()}[type(found)]
+            return _BINARY[opposite](this=found.this, expression=found.expression)
+        case exp.Boolean():
+            return exp.Boolean(this=not found.this)
+        case exp.And() | exp.Or():
+            return exp.Not(this=exp.Paren(this=found))
+        case _:
+            return exp.Not(this=found)
+
+
+def one_of(column: exp.Expression, literals: Sequence[pa.Scalar]) -> exp.Expression:
+    """Write membership in a list, which may be long, and is FALSE when it is empty."""
+    if not literals:
+        return exp.Boolean(this=False)
+    if not pa.types.is_floating(literals[0].type):
+        return _membership(column, [to_expression(literal) for literal in literals])
+    kind = literals[0].type
+    values = [float(literal.as_py()) for literal in literals]
+    plain = [value for value in values if not math.isnan(value) and value != 0]
+    if 0.0 in values:
+        plain += [0.0, -0.0]
+    found = [_membership(column, [_float(v, kind) for v in plain])] if plain else []
+    if any(math.isnan(value) for value in values):
+        found.append(_is_nan(column))
+    return exp.or_(*found, copy=False) if len(found) > 1 else found[0]
+
+
+def _membership(column: exp.Expression, values: list[exp.Expression]) -> exp.Expression:
+    if len(values) == 1:
+        return exp.EQ(this=column.copy(), expression=values[0])
+    return exp.In(this=column.copy(), expressions=values)
+
+
+def _binary(operator: Operator, column: exp.Expression, literal: pa.Scalar) -> exp.Expression:
+    return _BINARY[operator](this=column.copy(), expression=to_expression(literal))
+
+
+def _float(value: float, kind: pa.DataType) -> exp.Expression:
+    return to_expression(pa.scalar(value, kind))
+
+
+def _is_nan(column: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this="isnan", expressions=[column.copy()])
+
+
+def _float_condition(
+    operator: Operator, value: float, comparison: Comparison, column: exp.Expression
+) -> exp.Expression:
+    nan = _is_nan(column)
+    if operator is Operator.EQUAL:
+        return one_of(column, comparison.literals)
+    if operator in (Operator.NOT_EQUAL, Operator.LESS, Operator.LESS_OR_EQUAL):
+        if math.isnan(value) and operator is Operator.LESS_OR_EQUAL:
+            return exp.EQ(this=column.copy(), expression=column.copy())
+        opposite = Comparison(operator.negated, comparison.literals)
+        return negation(_float_condition(opposite.operator, value, opposite, column))
+    is_greater = operator is Operator.GREATER
+    if math.isnan(value):
+        return exp.Boolean(this=False) if is_greater else nan
+    # of the two zeros, the one beyond which no zero lies in either order
+    bound = (0.0 if is_greater else -0.0) if value == 0 else value
+    greater = _binary(operator, column, pa.scalar(bound, comparison.literal.type))
+    return exp.or_(greater, nan, copy=False)

@@ -1,0 +1,192 @@
+"""bucket and multi_bucket: rows spread over N buckets by their hash.
+
+NULL rules: ``bucket`` is NULL for NULL only; ``multi_bucket`` skips NULL columns and is NULL only
+where all of them are NULL. The absolute value is taken in 64 bits, so −2³¹ has a bucket.
+
+Spec: "Supported Transforms", "Hash Functions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.errors import InvalidTransform
+from pennon.predicate.arrow_kinds import of_stored_integer, stored_integer
+from pennon.predicate.comparison import Operator
+from pennon.transforms.murmur3 import check_hashable, murmur3_multi
+from pennon.transforms.source_array import from_scalars, plain_type, with_nulls_of
+from pennon.transforms.transform import MAX_ENUMERATED, Transform, one_of_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.predicate.comparison import Comparison
+
+_MAX_BUCKETS = 2**31 - 1
+
+
+class HashBuckets(Transform):
+    """What the two bucket transforms share."""
+
+    __slots__ = ()
+
+    num_buckets: int
+
+    def check_buckets(self, form: str) -> None:
+        """Refuse a number of buckets that cannot be."""
+        if not 1 <= self.num_buckets <= _MAX_BUCKETS:
+            raise InvalidTransform(
+                transform=self.type,
+                found=f"{self.num_buckets} buckets",
+                expected="a whole number from 1 to 2147483647",
+                form=form,
+            )
+
+    def to_json(self) -> dict[str, object]:
+        """Give the specification's transform object."""
+        return {"type": self.type, "num_buckets": self.num_buckets}
+
+    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give int32."""
+        for kind in source_types:
+            check_hashable(kind, f"{self.type}({self.num_buckets}, …)")
+        return pa.int32()
+
+    def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+        """Compute the bucket of every row."""
+        kind = self.result_type([source.type for source in sources])
+        hashes = murmur3_multi(sources)
+        absolute = np.abs(hashes.fill_null(0).to_numpy().astype(np.int64))
+        return with_nulls_of(absolute % self.num_buckets, hashes, kind)
+
+    def sql(self, columns: Sequence[str]) -> str:
+        """Spell the call."""
+        return f"{self.type}({', '.join([str(self.num_buckets), *columns])})"
+
+    def reduction_to(self, other: Transform, source_type: pa.DataType) -> bool:
+        """Whether the other's number of buckets divides this one's."""
+        del source_type
+        return (
+            isinstance(other, HashBuckets)
+            and other.type == self.type
+            and self.num_buckets % other.num_buckets == 0
+        )
+
+    def reduce(self, values: pa.Array, other: Transform, source_type: pa.DataType) -> pa.Array:
+        """Compute ``bucket % m``, which is ``abs(hash) % m`` when m divides the buckets."""
+        del source_type
+        assert isinstance(other, HashBuckets)  # noqa: S101 (reduction_to was asked)
+        buckets = values.fill_null(0).to_numpy(zero_copy_only=False)
+        return with_nulls_of(buckets % other.num_buckets, values, pa.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket(HashBuckets):
+    """Partition by the hash of one column.
+
+    Example:
+        >>> Bucket(16).sql(["customer_id"])
+        'bucket(16, customer_id)'
+
+    Spec: "Supported Transforms".
+    """
+
+    type: ClassVar[str] = "bucket"
+    num_buckets: int
+
+    def __post_init__(self) -> None:
+        self.check_buckets("bucket(16, column)")
+
+    def expression(self, source_types: Sequence[pa.DataType]) -> str:
+        """Give the derived expression, its absolute value in 64 bits."""
+        del source_types
+        return f"abs(CAST(murmur3(col0) AS BIGINT)) % {self.num_buckets}"
+
+    def project_values(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Project equality; order means nothing to a hash."""
+        if comparison.operator not in (Operator.EQUAL, Operator.IN):
+            return None
+        literals = from_scalars(comparison.literals, plain_type(source_type))
+        return one_of_values(column, self.apply([literals]))
+
+    def project_range(
+        self, low: pa.Scalar, high: pa.Scalar, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Project ``low <= c AND c <= high`` by hashing every value between.
+
+        Args:
+            low: The least value, an integer or date of ``source_type``.
+            high: The greatest value, included.
+            column: The manifest column.
+            source_type: Arrow type of the source column.
+
+        Returns:
+            The condition, or None when there are more than 1,000 values or they cannot be listed.
+        """
+        kind = plain_type(source_type)
+        if not (pa.types.is_integer(kind) or pa.types.is_date32(kind)):
+            return None
+        first, last = stored_integer(low), stored_integer(high)
+        if last - first >= MAX_ENUMERATED:
+            return None
+        values = [of_stored_integer(value, kind) for value in range(first, last + 1)]
+        listed = [value for value in values if value is not None]
+        return one_of_values(column, self.apply([from_scalars(listed, kind)]))
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give ``bucket``."""
+        del source_types
+        return "bucket"
+
+
+@dataclass(frozen=True, slots=True)
+class MultiBucket(HashBuckets):
+    """Partition by the hash of several columns.
+
+    Example:
+        >>> MultiBucket(16).sql(["a", "b"])
+        'multi_bucket(16, a, b)'
+
+    Spec: "Supported Transforms".
+    """
+
+    type: ClassVar[str] = "multi_bucket"
+    num_buckets: int
+
+    def __post_init__(self) -> None:
+        self.check_buckets("multi_bucket(16, column, column)")
+
+    def expression(self, source_types: Sequence[pa.DataType]) -> str:
+        """Give the derived expression, its absolute value in 64 bits."""
+        columns = ", ".join(f"col{position}" for position in range(len(source_types)))
+        return f"abs(CAST(murmur3_multi({columns}) AS BIGINT)) % {self.num_buckets}"
+
+    def project_inclusive(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Decline: one column alone says nothing; see ``project_bound``."""
+        del comparison, column, source_type
+        return None
+
+    def project_strict(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Decline, save that a NULL bucket has only NULLs."""
+        del source_type
+        if comparison.operator is Operator.IS_NULL:
+            return exp.Is(this=column.copy(), expression=exp.Null())
+        return None
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give None: Spark's keys have one column."""
+        del source_types
+        return None
+
+

@@ -1,0 +1,70 @@
+"""Source columns as the transforms compute on them: one plain array, times in UTC.
+
+NULL rules: numbers taken from an array stand for NULL rows too and have no meaning there; the
+caller masks them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_PER_MICRO = {"s": 1_000_000, "ms": 1_000, "us": 1}
+MICROS_PER_HOUR = 3_600_000_000
+MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+
+
+def plain_array(source: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Give one array without chunks and dictionary."""
+    array = source.combine_chunks() if isinstance(source, pa.ChunkedArray) else source
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Give the type of ``plain_array``."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def from_scalars(scalars: Sequence[pa.Scalar], kind: pa.DataType) -> pa.Array:
+    """Give an array of the scalars, so that they take the path of the columns."""
+    return pa.array(scalars, type=plain_type(kind))
+
+
+def integers(array: pa.Array) -> NDArray[np.int64]:
+    """Give the stored integers, 0 for NULL."""
+    storage = pa.int32() if array.type.bit_width == pa.int32().bit_width else pa.int64()
+    values = array.cast(storage).fill_null(0).to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def day_numbers(array: pa.Array) -> NDArray[np.int64]:
+    """Give days since 1970-01-01 (UTC) of dates and timestamps, 0 for NULL."""
+    if pa.types.is_date32(array.type):
+        return integers(array)
+    if pa.types.is_date64(array.type):
+        return integers(array) // 86_400_000
+    return micros_utc(array) // MICROS_PER_DAY
+
+
+def micros_utc(array: pa.Array) -> NDArray[np.int64]:
+    """Give microseconds of times, or since the epoch (UTC) of timestamps and dates, 0 for NULL."""
+    if pa.types.is_date(array.type):
+        return day_numbers(array) * MICROS_PER_DAY
+    counts = integers(array)
+    if array.type.unit == "ns":
+        return counts // 1000
+    return counts * _PER_MICRO[array.type.unit]
+
+
+def with_nulls_of(values: NDArray[np.generic], source: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give the values as an array of a type, NULL where the source is NULL."""
+    if source.null_count == 0:
+        return pa.array(values, type=kind)
+    return pa.array(values, type=kind, mask=source.is_null().to_numpy(zero_copy_only=False))

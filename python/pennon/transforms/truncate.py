@@ -1,0 +1,199 @@
+"""truncate: the first W characters of a string, or a number without its remainder by W.
+
+NULL rules: NULL in, NULL out. The remainder has the sign of the number, as DataFusion computes
+it: −7 with W 10 gives 0, so partition 0 covers (−W, W) and the transform never decreases.
+Characters are code points, not bytes.
+
+Spec: "Supported Transforms": ``left(col0, W)`` or ``col0 - (col0 % W)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import InvalidTransform, TransformOnWrongType
+from pennon.predicate.arrow_kinds import is_text
+from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.condition import condition, negation, one_of
+from pennon.transforms.monotone import project_monotone
+from pennon.transforms.source_array import from_scalars, plain_array, plain_type, with_nulls_of
+from pennon.transforms.transform import Transform, one_of_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot import exp
+
+_MAX_WIDTH = 2**31 - 1
+_INT64_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate(Transform):
+    """Partition by a prefix, or by ranges of W numbers.
+
+    Example:
+        >>> Truncate(10).apply([pa.array([-7, 12])]).to_pylist()
+        [0, 10]
+
+    Spec: "Supported Transforms".
+    """
+
+    type: ClassVar[str] = "truncate"
+    width: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= _MAX_WIDTH:
+            raise InvalidTransform(
+                transform="truncate",
+                found=f"width {self.width}",
+                expected="a whole number from 1 to 2147483647",
+                form="truncate(10, column)",
+            )
+
+    def to_json(self) -> dict[str, object]:
+        """Give the specification's transform object."""
+        return {"type": self.type, "width": self.width}
+
+    def expression(self, source_types: Sequence[pa.DataType]) -> str:
+        """Give the derived DataFusion expression."""
+        if is_text(plain_type(source_types[0])):
+            return f"left(col0, {self.width})"
+        return f"col0 - (col0 % {self.width})"
+
+    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give the type of the source."""
+        (source_type,) = source_types
+        kind = plain_type(source_type)
+        types = pa.types
+        if not (
+            is_text(kind) or types.is_integer(kind) or types.is_decimal(kind) or types.is_null(kind)
+        ):
+            raise TransformOnWrongType(
+                transform=f"truncate({self.width}, …)",
+                type=kind,
+                allowed="strings, integers and decimals",
+            )
+        return kind
+
+    def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+        """Truncate every row."""
+        (source,) = sources
+        kind = self.result_type([source.type])
+        array = plain_array(source)
+        if pa.types.is_null(kind):
+            return array
+        if is_text(kind):
+            wide = array.cast(pa.large_string())
+            return pc.utf8_slice_codeunits(wide, 0, self.width).cast(kind)
+        if pa.types.is_decimal(kind):
+            return self._truncate_decimals(array)
+        numbers = array.fill_null(0).to_numpy(zero_copy_only=False)
+        wide_numbers = numbers if pa.types.is_uint64(kind) else numbers.astype(np.int64)
+        width = wide_numbers.dtype.type(self.width)
+        return with_nulls_of(wide_numbers - np.fmod(wide_numbers, width), array, kind)
+
+    def _truncate_decimals(self, array: pa.Array) -> pa.Array:
+        kind = array.type
+        unscaled_width = self.width * 10 ** max(kind.scale, 0)
+        if kind.precision <= _INT64_DIGITS:
+            words = np.frombuffer(
+                array.cast(pa.decimal128(kind.precision, kind.scale)).buffers()[1], dtype=np.int64
+            )
+            first = 2 * array.cast(pa.decimal128(kind.precision, kind.scale)).offset
+            low = words[first : first + 2 * len(array) : 2]
+            is_wider = unscaled_width >= 10**_INT64_DIGITS
+            kept = np.zeros_like(low) if is_wider else low - np.fmod(low, np.int64(unscaled_width))
+            return _decimals(kept, array)
+        # more than 18 digits: exact arithmetic on whole numbers of any size
+        exact = [
+            None if value is None else value - _remainder(value, self.width)
+            for value in array.to_pylist()
+        ]
+        return pa.array(exact, type=kind)
+
+    def project_values(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Project equality, ranges and prefixes: truncation never decreases."""
+        if is_text(plain_type(source_type)):
+            return self._project_text(comparison, column, plain_type(source_type))
+        return project_monotone(self, comparison, column, source_type)
+
+    def _project_text(
+        self, comparison: Comparison, column: exp.Column, kind: pa.DataType
+    ) -> exp.Expression | None:
+        """Project a comparison of strings; a text shorter than W is alone in its partition."""
+        operator, literals = comparison.operator, comparison.literals
+        if operator in (Operator.EQUAL, Operator.IN):
+            return one_of_values(column, self.apply([from_scalars(literals, kind)]))
+        if operator in (Operator.NOT_EQUAL, Operator.NOT_IN):
+            alone = [literal for literal in literals if len(literal.as_py()) < self.width]
+            return negation(one_of(column, alone)) if alone else None
+        length = len(comparison.literal.as_py())
+        image = self.value_of(comparison.literal, kind)
+        match operator:
+            case Operator.LESS:
+                kept = Operator.LESS if length <= self.width else Operator.LESS_OR_EQUAL
+            case Operator.GREATER:
+                kept = Operator.GREATER if length < self.width else Operator.GREATER_OR_EQUAL
+            case Operator.STARTS_WITH:
+                kept = Operator.STARTS_WITH if length < self.width else Operator.EQUAL
+            case Operator.NOT_STARTS_WITH if length > self.width:
+                return None
+            case Operator.NOT_STARTS_WITH:
+                kept = Operator.NOT_STARTS_WITH if length < self.width else Operator.NOT_EQUAL
+            case _:
+                kept = operator
+        return condition(Comparison(kept, (image,)), column)
+
+    def sql(self, columns: Sequence[str]) -> str:
+        """Spell the call."""
+        (column,) = columns
+        return f"truncate({self.width}, {column})"
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give the one-column function with the width in its name."""
+        del source_types
+        return f"truncate_{self.width}"
+
+    def reduction_to(self, other: Transform, source_type: pa.DataType) -> bool:
+        """Whether the other's prefix is no longer, or its width a multiple of this one's."""
+        if not isinstance(other, Truncate):
+            return False
+        if is_text(plain_type(source_type)):
+            return other.width <= self.width
+        return other.width % self.width == 0
+
+    def reduce(self, values: pa.Array, other: Transform, source_type: pa.DataType) -> pa.Array:
+        """Truncate the truncated values again."""
+        del source_type
+        return other.apply([values])
+
+
+def _remainder(value: Decimal, width: int) -> Decimal:
+    """Give the remainder with the sign of the value, without rounding."""
+    sign, digits, exponent = value.as_tuple()
+    scale = max(-int(exponent), 0)
+    unscaled = int("".join(map(str, digits))) * 10 ** max(int(exponent), 0)
+    rest = unscaled % (width * 10**scale)
+    return Decimal((sign, tuple(map(int, str(rest))), -scale))
+
+
+def _decimals(unscaled: np.ndarray[tuple[int], np.dtype[np.int64]], source: pa.Array) -> pa.Array:
+    """Give decimals of unscaled values, NULL where the source is NULL."""
+    words = np.empty(2 * len(unscaled), dtype=np.int64)
+    words[0::2] = unscaled
+    words[1::2] = unscaled >> np.int64(63)
+    narrow = pa.decimal128(source.type.precision, source.type.scale)
+    validity = None
+    if source.null_count:
+        validity = pa.array(source.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
+    buffers = [validity, pa.py_buffer(words.tobytes())]
+    return pa.Array.from_buffers(narrow, len(unscaled), buffers).cast(source.type)
