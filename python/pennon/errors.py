@@ -692,3 +692,14 @@ class FileNotReadable(PennonError):
     condition = "FILE_NOT_READABLE"
     template = "Cannot read {path}: {problem}. Check the path and its permissions."
     sql_state = "58030"
+
+
+class ServerDidNotStart(PennonError):
+    """One of Spark's servers did not get ready."""
+
+    condition = "SERVER_DID_NOT_START"
+    template = (
+        "Cannot serve {server}: {problem}. "
+        "Look at the log above, or choose another address with --host and --port."
+    )
+    sql_state = "58000"

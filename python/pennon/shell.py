@@ -50,7 +50,7 @@ def run(
     spark = builder.getOrCreate()
     try:
         if texts:
-            pieces = [piece for text in texts for piece in split_statements(text)[0]]
+            pieces = [piece for text in texts for piece in split_statements(text)]
             return 0 if all(execute(spark, piece) for piece in pieces) else 1
         return _prompt(spark)
     finally:
@@ -88,33 +88,28 @@ def message_of(error: Exception) -> str:
     asked = getattr(error, "getMessage", None)
     text = str(asked() if asked is not None and asked() else error)
     kept = []
-    for line in text.split("JVM stacktrace:")[0].splitlines():
+    for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():
         if line.lstrip().startswith(("at ", "Driver stacktrace", "Traceback (most recent")):
             break
         kept.append(line)
     return "\n".join(kept).strip()
 
 
-def split_statements(text: str) -> tuple[list[str], str]:
+def split_statements(text: str) -> list[str]:
     """Split a text at each ``;`` outside of quotes and comments.
 
     Args:
-        text: Any number of statements of Spark SQL.
+        text: Any number of statements of Spark SQL; the last one needs no ``;``.
 
     Returns:
-        The statements without their ``;``, and the text behind the last ``;`` as the beginning of
-        a statement that may go on. For a whole file, a last statement without ``;`` counts too:
-        it is in the list, and the rest is the same text.
+        The statements without their ``;``; what holds only blanks and comments is left out.
 
     Example:
-        >>> split_statements("SELECT ';'; SELECT 2 -- two; really")
-        (["SELECT ';'", 'SELECT 2 -- two; really'], 'SELECT 2 -- two; really')
+        >>> split_statements("SELECT ';'; /* ; */; SELECT 2 -- two; really")
+        ["SELECT ';'", 'SELECT 2 -- two; really']
     """
     pieces, rest = _scan(text)
-    statements = [piece for piece in pieces if _has_sql(piece)]
-    if _has_sql(rest):
-        statements.append(rest)
-    return [piece.strip() for piece in statements], rest.strip()
+    return [piece.strip() for piece in [*pieces, rest] if _has_sql(piece)]
 
 
 def print_table(names: Sequence[str], rows: Sequence[Row]) -> None:
