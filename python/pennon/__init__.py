@@ -1,0 +1,29 @@
+"""Lance Partitioned Namespaces as tables: open one here, or in Spark through ``pennon.spark``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pennon import errors
+
+if TYPE_CHECKING:
+    from pennon.namespace import open_namespace as open  # noqa: A004
+    from pennon.session import configure, spark
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "configure", "errors", "open", "spark"]
+
+# Imported on first use: opening a namespace needs no pyspark, and the worker neither.
+_PLACES = {
+    "open": ("pennon.namespace", "open_namespace"),
+    "spark": ("pennon.session", "spark"),
+    "configure": ("pennon.session", "configure"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'pennon' has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    return getattr(import_module(module), attribute)

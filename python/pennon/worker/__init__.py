@@ -1,0 +1,1 @@
+"""The process beside the JVM: messages and data plane; no rule about partitions."""

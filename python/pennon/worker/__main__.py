@@ -1,0 +1,119 @@
+"""Start of the worker: socket first, then one line of JSON that says so on standard output.
+
+The process ends with its JVM: standard input is a pipe that only the JVM holds, so it ends even
+when the JVM is killed. Standard error is the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import logging
+import os
+import sys
+import threading
+from importlib import metadata
+from pathlib import Path
+
+from pennon.errors import PackageVersion, PennonError
+
+# Oldest version that works, first that does not, and why there is a bound: pyproject.toml.
+_NEEDED = {"pylance": ((14, 0), (14, 1)), "datafusion": ((54, 1), (55, 0))}
+
+
+def main() -> int:
+    """Run the worker until its standard input ends."""
+    arguments = argparse.ArgumentParser(prog="pennon.worker")
+    arguments.add_argument("--socket", type=Path, required=True)
+    arguments.add_argument("--log-level", default=os.environ.get("PENNON_LOG_LEVEL", "INFO"))
+    options = arguments.parse_args()
+    faulthandler.enable()
+    # The JVM reads the ready line from the real standard output; nothing else may print there.
+    ready = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    try:
+        check_packages()
+        server = _server(options.socket, options.log_level)
+    except PennonError as error:
+        failure = {
+            "condition": error.condition,
+            "message": str(error),
+            "parameters": error.parameters,
+            "sqlState": error.sql_state,
+        }
+        _say(ready, {"ready": False, "error": failure})
+        return 1
+    threading.Thread(target=server.serve, daemon=True).start()
+    _say(ready, {"ready": True, "pid": os.getpid(), "version": metadata_version()})
+    threading.Thread(target=_warm_up, daemon=True).start()
+    _wait_for_end_of_input()
+    server.close()
+    logging.shutdown()
+    # Threads inside Lance may still run a scan that nobody wants any more.
+    os._exit(0)
+
+
+def check_packages() -> None:
+    """Check that the packages with a measured bound are there in a version that works.
+
+    Raises:
+        PackageVersion: One is missing or of a wrong version.
+    """
+    for package, (oldest, first_wrong) in _NEEDED.items():
+        try:
+            found = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found = None
+        version = tuple(int(part) for part in (found or "0").split(".")[:2] if part.isdigit())
+        if found is None or not oldest <= version < first_wrong:
+            bounds = f">={_dotted(oldest)},<{_dotted(first_wrong)}"
+            raise PackageVersion(
+                interpreter=sys.executable,
+                found=f"no {package}" if found is None else f"{package} {found}",
+                pennon=metadata_version(),
+                needed=f"{package} {bounds}",
+                install=f"'{package}{bounds}'",
+            )
+
+
+def metadata_version() -> str:
+    """Give Pennon's version without importing what is slow."""
+    from pennon import __version__  # noqa: PLC0415 - resolved lazily there
+
+    return __version__
+
+
+def _server(path: Path, log_level: str) -> Server:  # type: ignore[name-defined] # noqa: F821
+    # Imported after the check, so that a wrong version is named and not met as a traceback.
+    from pennon.worker.failures import BlottingFormatter  # noqa: PLC0415
+    from pennon.worker.operations import HANDLERS  # noqa: PLC0415
+    from pennon.worker.server import Server  # noqa: PLC0415
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(BlottingFormatter("%(levelname)s %(threadName)s %(name)s: %(message)s"))
+    logging.basicConfig(level=log_level.upper(), handlers=[handler])
+    return Server(path, HANDLERS)
+
+
+def _warm_up() -> None:
+    """Import what the first query needs while the JVM is still busy with itself."""
+    import datafusion  # noqa: F401, PLC0415
+    import lance_namespace  # noqa: F401, PLC0415
+
+
+def _say(ready: object, message: dict[str, object]) -> None:
+    print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload] # noqa: T201
+
+
+def _wait_for_end_of_input() -> None:
+    while os.read(0, 4096):
+        pass
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(str(part) for part in version)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

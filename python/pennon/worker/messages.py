@@ -1,0 +1,334 @@
+"""Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
+
+The twin on the other side is ``jvm-shim/src/main/java/dev/pennon/spark/worker/Messages.java``.
+``table``, ``scan``, ``split`` and ``write`` are opaque texts there; what they say stands in
+``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+JsonObject = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The catalog that a driver's request is about."""
+
+    name: str
+    root: str
+    implementation: str = "dir"
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces:
+    """SHOW NAMESPACES."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespacesReply:
+    """The names, each from the catalog's root on."""
+
+    namespaces: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeNamespace:
+    """DESCRIBE NAMESPACE, and whether there is one."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesReply:
+    """The properties of a namespace."""
+
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """CREATE NAMESPACE."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace:
+    """DROP NAMESPACE."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedReply:
+    """Whether there was something to drop."""
+
+    dropped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterNamespace:
+    """ALTER NAMESPACE SET PROPERTIES."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    set_properties: Mapping[str, str] = field(default_factory=dict, metadata={"key": "set"})
+    remove_properties: tuple[str, ...] = field(default=(), metadata={"key": "remove"})
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyReply:
+    """Done, and nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTables:
+    """SHOW TABLES."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListTablesReply:
+    """Names of plain tables and of partitioned namespaces."""
+
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTable:
+    """Any use of a table; a version or a time is time travel."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    version: str | None = None
+    timestamp_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableReply:
+    """A table as Spark sees it."""
+
+    table: str
+    name: str
+    schema: JsonObject
+    partitioning: tuple[JsonObject, ...]
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE (``mode``)."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    schema: object
+    partitioning: tuple[JsonObject, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "create"
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE RENAME TO."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE, all but partition fields."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    changes: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitioning:
+    """ALTER TABLE ADD, DROP, REPLACE PARTITION FIELD (``action``)."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    action: str
+    transform: JsonObject | None = None
+    field_to_change: object = field(default=None, metadata={"key": "field"})
+    new_name: str | None = field(default=None, metadata={"key": "as"})
+
+
+@dataclass(frozen=True, slots=True)
+class PushPredicates:
+    """Which predicates need not be evaluated again by Spark."""
+
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PushPredicatesReply:
+    """One answer per predicate, in order."""
+
+    accepted: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScan:
+    """A scan, with the columns that are left after pruning."""
+
+    catalog: Catalog
+    table: str
+    schema: object
+    predicates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScanReply:
+    """What holds for the whole scan; an Arrow stream with one row per split follows."""
+
+    scan: str
+    plan: str
+    keys: tuple[JsonObject, ...]
+    partitions_total: int
+    rows: int | None
+    bytes: int | None
+    description: str
+    arrow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSplits:
+    """Runtime filtering: the pushed predicates and those that the query found."""
+
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSplitsReply:
+    """Partitions that are still possible."""
+
+    object_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One task's rows; the Arrow stream that follows has the pruned schema."""
+
+    scan: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """The stream follows."""
+
+    arrow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWrite:
+    """A write before its tasks start."""
+
+    catalog: Catalog
+    table: str
+    schema: object
+    mode: str = "append"
+    options: Mapping[str, str] = field(default_factory=dict)
+    query_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWriteReply:
+    """How Spark has to distribute and sort the rows."""
+
+    write: str
+    distribution: tuple[JsonObject, ...]
+    ordering: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One task's rows, which follow upward as an Arrow stream."""
+
+    write: str
+    partition_id: int = 0
+    task_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReply:
+    """What the task staged, for the commit."""
+
+    staged: tuple[str, ...]
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWrite:
+    """All tasks ended: make their rows visible together."""
+
+    catalog: Catalog
+    write: str
+    staged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWriteReply:
+    """The version of the table with the rows."""
+
+    snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortWrite:
+    """The write failed: remove what its tasks staged."""
+
+    catalog: Catalog
+    write: str
+    staged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL of a procedure."""
+
+    catalog: Catalog
+    procedure: str
+    arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallReply:
+    """The rows of a procedure, values in JSON."""
+
+    schema: JsonObject
+    rows: tuple[tuple[object, ...], ...]

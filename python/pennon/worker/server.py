@@ -1,0 +1,90 @@
+"""The socket: one thread per connection, one request at a time on each.
+
+A connection that its other side closes cancels its request. A request that fails is answered with
+an ``X`` frame, in mid-stream too, and the connection goes on; bytes that are no message end it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pennon.errors import MalformedMessage, UnknownOperation
+from pennon.worker.failures import describe
+from pennon.worker.framing import ConnectionClosed, FrameKind, FrameSocket
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LOG = logging.getLogger(__name__)
+_BACKLOG = 256
+
+Handler = Callable[[Mapping[str, object], FrameSocket], None]
+"""Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
+
+
+class Server:
+    """Serves requests on a Unix socket.
+
+    Args:
+        path: Where the socket is made; its folder belongs to the user alone.
+        handlers: One per operation.
+    """
+
+    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+        self._path = path
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(path))
+        path.chmod(0o600)
+        self._listener.listen(_BACKLOG)
+
+    def serve(self) -> None:
+        """Accept connections until :meth:`close`."""
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop accepting and remove the socket."""
+        self._listener.close()
+        self._path.unlink(missing_ok=True)
+
+    def _serve(self, connection: socket.socket) -> None:
+        frames = FrameSocket(connection)
+        try:
+            while self._answer(frames):
+                pass
+        except ConnectionClosed:
+            _LOG.debug("a connection was closed by the other side")
+        finally:
+            frames.close()
+
+    def _answer(self, frames: FrameSocket) -> bool:
+        """Answer one request; False when the connection cannot go on."""
+        try:
+            request = frames.receive_json()
+        except MalformedMessage as error:
+            frames.send_json(describe(error), FrameKind.ERROR)
+            return False
+        try:
+            self._handler(request)(request, frames)
+        except ConnectionClosed:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the other side is told
+            frames.send_json(describe(error), FrameKind.ERROR)
+        return True
+
+    def _handler(self, request: Mapping[str, object]) -> Handler:
+        operation = request.get("op")
+        handler = self._handlers.get(operation) if isinstance(operation, str) else None
+        if handler is None:
+            known = ", ".join(sorted(self._handlers))
+            raise UnknownOperation(operation=repr(operation), known=known)
+        return handler
