@@ -1,0 +1,232 @@
+"""years, months, days, hours: the levels of one column seen as one composed transform.
+
+The format keeps a day as three fields, year, month and day; together they are one number, the
+days since 1970-01-01 (UTC), which is monotone and reduces to months and years. NULL rules: NULL
+in, NULL out; a composed value is NULL where one of its levels is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from pennon.errors import InternalError, TransformOnWrongType
+from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
+from pennon.transforms.monotone import project_monotone
+from pennon.transforms.source_array import (
+    MICROS_PER_HOUR,
+    day_numbers,
+    micros_utc,
+    plain_array,
+    plain_type,
+    with_nulls_of,
+)
+from pennon.transforms.transform import Transform
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from sqlglot import exp
+
+    from pennon.predicate.comparison import Comparison
+
+_FIRST_YEAR = 1970
+_LEVELS: tuple[Year | Month | Day | Hour, ...] = (Year(), Month(), Day(), Hour())
+
+
+class EpochUnit(StrEnum):
+    """What is counted since the epoch, coarse to fine.
+
+    Example:
+        >>> EpochUnit.MONTHS.level_types
+        ('year', 'month')
+    """
+
+    YEARS = "years"
+    MONTHS = "months"
+    DAYS = "days"
+    HOURS = "hours"
+
+    @property
+    def fineness(self) -> int:
+        """0 for years to 3 for hours."""
+        return list(EpochUnit).index(self)
+
+    @property
+    def levels(self) -> tuple[Year | Month | Day | Hour, ...]:
+        """The calendar fields that make up the unit, coarse to fine."""
+        return _LEVELS[: self.fineness + 1]
+
+    @property
+    def level_types(self) -> tuple[str, ...]:
+        """The specification's names of the levels."""
+        return tuple(level.type for level in self.levels)
+
+    def coarser(self, other: EpochUnit) -> EpochUnit:
+        """Give the coarser of the two units."""
+        return min(self, other, key=lambda unit: unit.fineness)
+
+
+def unit_of_levels(transform_types: Collection[str]) -> EpochUnit | None:
+    """Recognise the composed transform in the transform types of one column's fields.
+
+    Returns:
+        The finest unit all of whose levels are there; None when even the year is missing.
+
+    Example:
+        >>> unit_of_levels({"year", "month", "bucket"})
+        <EpochUnit.MONTHS: 'months'>
+    """
+    complete = [unit for unit in EpochUnit if set(unit.level_types) <= set(transform_types)]
+    return complete[-1] if complete else None
+
+
+def epoch_value(unit: EpochUnit, level_arrays: Mapping[str, pa.Array]) -> pa.Array:
+    """Compose the values of levels into one int32 per row.
+
+    Args:
+        unit: What to count.
+        level_arrays: Values by level type (``year``, …); those beyond the unit are ignored.
+
+    Returns:
+        Units since 1970 (1970-01-01T00 UTC for hours), NULL where a level is NULL.
+
+    Example:
+        >>> epoch_value(EpochUnit.YEARS, {"year": pa.array([2025])}).to_pylist()
+        [55]
+    """
+    arrays = [plain_array(level_arrays[name]) for name in unit.level_types]
+    fields = [a.fill_null(1).cast(pa.int64()).to_numpy(zero_copy_only=False) for a in arrays]
+    counts = fields[0] - _FIRST_YEAR
+    if len(fields) > 1:
+        counts = counts * 12 + fields[1] - 1
+    if len(fields) > 2:  # noqa: PLR2004
+        counts = _first_days(counts) + fields[2] - 1
+    if len(fields) > 3:  # noqa: PLR2004
+        counts = counts * 24 + fields[3]
+    is_null = np.zeros(len(counts), dtype=np.bool_)
+    for array in arrays:
+        is_null |= array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(counts, type=pa.int32(), mask=is_null)
+
+
+def _first_days(months: NDArray[np.int64]) -> NDArray[np.int64]:
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch(Transform):
+    """A composed transform of time; written as levels, never as a field of its own.
+
+    Example:
+        >>> Epoch(EpochUnit.DAYS).sql(["ts"])
+        'days(ts)'
+    """
+
+    type: ClassVar[str] = "epoch"
+    unit: EpochUnit
+
+    def to_json(self) -> dict[str, object]:
+        """Refuse: the specification has only the levels."""
+        raise InternalError(what=f"{self.unit} was to be written as one partition field")
+
+    def expression(self, source_types: Sequence[pa.DataType]) -> str:
+        """Give the DataFusion expression over col0 that gives the same values."""
+        year, month = (level.expression(source_types) for level in _LEVELS[:2])
+        source = Year().expression(source_types).removeprefix("date_part('year', ")[:-1]
+        match self.unit:
+            case EpochUnit.YEARS:
+                return f"{year} - 1970"
+            case EpochUnit.MONTHS:
+                return f"({year} - 1970) * 12 + {month} - 1"
+            case EpochUnit.DAYS:
+                return f"CAST(CAST({source} AS DATE) AS INT)"
+            case EpochUnit.HOURS:
+                hour = Hour().expression(source_types)
+                return f"CAST(CAST({source} AS DATE) AS INT) * 24 + {hour}"
+
+    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give int32."""
+        try:
+            return self.unit.levels[-1].result_type(source_types)
+        except TransformOnWrongType as error:
+            raise TransformOnWrongType(**{**error.parameters, "transform": self.unit}) from error
+
+    def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+        """Count the units since the epoch."""
+        (source,) = sources
+        kind = self.result_type([source.type])
+        array = plain_array(source)
+        if pa.types.is_null(array.type):
+            return array.cast(kind)
+        return with_nulls_of(self._counts(array), array, kind)
+
+    def _counts(self, array: pa.Array) -> NDArray[np.int64]:
+        match self.unit:
+            case EpochUnit.YEARS:
+                return months_since_epoch(array) // 12
+            case EpochUnit.MONTHS:
+                return months_since_epoch(array)
+            case EpochUnit.DAYS:
+                return day_numbers(array)
+            case EpochUnit.HOURS:
+                return micros_utc(array) // MICROS_PER_HOUR
+
+    def project_values(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Project equality and ranges onto a column of composed values."""
+        return project_monotone(self, comparison, column, plain_type(source_type))
+
+    def sql(self, columns: Sequence[str]) -> str:
+        """Spell the call."""
+        (column,) = columns
+        return f"{self.unit}({column})"
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give Spark's name of the time transform."""
+        del source_types
+        return str(self.unit)
+
+    def reduction_to(self, other: Transform, source_type: pa.DataType) -> bool:
+        """Whether the other is a coarser unit, or one of this unit's levels."""
+        del source_type
+        if isinstance(other, Epoch):
+            return other.unit.fineness <= self.unit.fineness
+        return other in self.unit.levels
+
+    def reduce(self, values: pa.Array, other: Transform, source_type: pa.DataType) -> pa.Array:
+        """Count in the coarser unit, or take one level out."""
+        del source_type
+        counts = values.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        if isinstance(other, Epoch):
+            return with_nulls_of(_coarsen(counts, self.unit, other.unit), values, pa.int32())
+        if isinstance(other, Hour):
+            return with_nulls_of(counts % 24, values, pa.int32())
+        if isinstance(other, Year):
+            return with_nulls_of(
+                _coarsen(counts, self.unit, EpochUnit.YEARS) + _FIRST_YEAR, values, pa.int32()
+            )
+        if isinstance(other, Month):
+            months = _coarsen(counts, self.unit, EpochUnit.MONTHS)
+            return with_nulls_of(months % 12 + 1, values, pa.int32())
+        days = _coarsen(counts, self.unit, EpochUnit.DAYS)
+        months = _coarsen(days, EpochUnit.DAYS, EpochUnit.MONTHS)
+        return with_nulls_of(days - _first_days(months) + 1, values, pa.int32())
+
+
+def _coarsen(
+    counts: NDArray[np.int64], unit: EpochUnit, coarser: EpochUnit
+) -> NDArray[np.int64]:
+    if unit is EpochUnit.HOURS and coarser is not EpochUnit.HOURS:
+        counts = counts // 24
+    if unit.fineness >= EpochUnit.DAYS.fineness > coarser.fineness:
+        counts = counts.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    if unit is not EpochUnit.YEARS and coarser is EpochUnit.YEARS:
+        counts = counts // 12
+    return counts

@@ -1,0 +1,166 @@
+"""expression: any DataFusion SQL over ``col0``, ``col1``, …, evaluated by DataFusion.
+
+NULL rules: what the expression says. ``coalesce(col0, 'x')`` is not NULL for NULL, so conditions
+come from evaluating it with the bound values, NULL among them (``project_bound``), and one
+comparison alone projects to nothing.
+
+Spec: "Partition Expression".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import datafusion
+import pyarrow as pa
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from pennon.errors import InternalError, PartitionExpressionFailed
+from pennon.predicate.dialect import DataFusion
+from pennon.transforms.murmur3 import murmur3_multi
+from pennon.transforms.source_array import plain_array, plain_type
+from pennon.transforms.transform import Transform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.predicate.comparison import Comparison
+
+_HASHES = ("murmur3", "murmur3_multi")
+_ROWS = "source_rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Transform):
+    """Partition by the value of a DataFusion SQL expression.
+
+    Args:
+        expression_sql: SQL over ``col0``, ``col1``, ….
+        declared_type: The partition field's ``result_type``; None for the natural type.
+
+    Example:
+        >>> Expression("lower(col0)").apply([pa.array(["Ab"])]).to_pylist()
+        ['ab']
+
+    Spec: "Partition Expression".
+    """
+
+    type: ClassVar[str] = "expression"
+    expression_sql: str
+    declared_type: pa.DataType | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Refuse: the specification keeps expressions beside transforms."""
+        raise InternalError(what="an expression was to be written as a transform object")
+
+    def expression(self, source_types: Sequence[pa.DataType]) -> str:
+        """Give the expression itself."""
+        del source_types
+        return self.expression_sql
+
+    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give the declared type, or what DataFusion finds."""
+        if self.declared_type is not None:
+            return self.declared_type
+        return self.natural_type(source_types)
+
+    def natural_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give the type that DataFusion finds, string views as strings."""
+        empty = [pa.array([], type=plain_type(kind)) for kind in source_types]
+        kind = plain_type(self._evaluate(empty).type)
+        if pa.types.is_string_view(kind):
+            return pa.string()
+        return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+    def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+        """Evaluate the expression for every row and cast to the result type.
+
+        Raises:
+            PartitionExpressionFailed: DataFusion refused, or a value does not fit the type.
+        """
+        arrays = [plain_array(source) for source in sources]
+        kind = self.result_type([array.type for array in arrays])
+        values = plain_array(self._evaluate(arrays))
+        try:
+            return values if values.type.equals(kind) else values.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._failure(arrays, error) from error
+
+    def _evaluate(self, arrays: Sequence[pa.Array]) -> pa.ChunkedArray:
+        context = _session(arrays)
+        try:
+            sql = _with_hash_functions(context, self.expression_sql)
+            frame = context.sql(f"SELECT {sql} AS partition_value FROM {_ROWS}")  # noqa: S608
+            kind = frame.schema().field(0).type
+            batches = frame.collect()
+        except PartitionExpressionFailed:
+            raise
+        # DataFusion raises ValueError when it plans and a bare Exception when it runs
+        except Exception as error:  # noqa: BLE001
+            raise self._failure(arrays, error) from error
+        return pa.chunked_array([batch.column(0) for batch in batches], type=kind)
+
+    def _failure(self, arrays: Sequence[pa.Array], reason: Exception) -> PartitionExpressionFailed:
+        return PartitionExpressionFailed(
+            expression=self.expression_sql,
+            types=", ".join(str(array.type) for array in arrays),
+            reason=str(reason).split("\n")[0].strip().rstrip("."),
+        )
+
+    def project_inclusive(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Decline: bound values are evaluated by ``project_bound``."""
+        del comparison, column, source_type
+        return None
+
+    def project_strict(
+        self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
+    ) -> exp.Expression | None:
+        """Decline: what an expression keeps of its sources is not known."""
+        del comparison, column, source_type
+        return None
+
+    def sql(self, columns: Sequence[str]) -> str:
+        """Spell the call."""
+        literal = exp.Literal.string(self.expression_sql).sql(dialect="spark")
+        return f"expression({', '.join([literal, *columns])})"
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give None: Spark does not evaluate DataFusion's SQL."""
+        del source_types
+        return None
+
+
+def _session(arrays: Sequence[pa.Array]) -> datafusion.SessionContext:
+    """Open a session in UTC that keeps the order of the rows."""
+    settings = datafusion.SessionConfig().set("datafusion.execution.target_partitions", "1")
+    context = datafusion.SessionContext(settings.set("datafusion.execution.time_zone", "+00:00"))
+    names = [f"col{position}" for position in range(len(arrays))]
+    batch = pa.RecordBatch.from_arrays(list(arrays), names=names)
+    context.register_record_batches(_ROWS, [[batch]])
+    return context
+
+
+def _with_hash_functions(context: datafusion.SessionContext, sql: str) -> str:
+    """Register the hash functions for the types that the expression gives them."""
+    if not any(name in sql.lower() for name in _HASHES):
+        return sql
+    try:
+        tree = parse_one(sql, dialect=DataFusion)
+    except SqlglotError as error:
+        raise ValueError(str(error)) from error
+    calls = [call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _HASHES]
+    # inner calls come last in the walk, and have to be known before the outer ones are typed
+    for number, call in enumerate(reversed(calls)):
+        arguments = ", ".join(a.sql(dialect=DataFusion) for a in call.expressions)
+        kinds = list(context.sql(f"SELECT {arguments} FROM {_ROWS}").schema().types)  # noqa: S608
+        name = f"{call.name.lower()}_{number}"
+        hash_rows = datafusion.udf(
+            lambda *columns: murmur3_multi(columns), kinds, pa.int32(), "immutable", name
+        )
+        context.register_udf(hash_rows)
+        call.set("this", name)
+    return str(tree.sql(dialect=DataFusion))

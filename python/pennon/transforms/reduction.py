@@ -1,0 +1,94 @@
+"""Which transforms of one column follow from which, and the finest that two have in common.
+
+The rules stand with the transforms; this is the door to them. NULL rules: a reduction keeps NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.errors import InternalError
+from pennon.predicate.arrow_kinds import is_text
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.epoch import Epoch
+from pennon.transforms.source_array import plain_type
+from pennon.transforms.truncate import Truncate
+
+if TYPE_CHECKING:
+    from pennon.transforms.transform import Transform
+
+_MAX_WIDTH = 2**31 - 1
+
+
+def common_reduction(
+    a: Transform, b: Transform, source_type: pa.DataType | None = None
+) -> Transform | None:
+    """Find the finest transform that follows from both.
+
+    Args:
+        a: A transform of a column.
+        b: A transform of the same column, or of one that is compared with it.
+        source_type: Type of the column; without it, truncates of different widths and an
+            identity with another transform have no common reduction.
+
+    Returns:
+        The transform, or None when there is none.
+
+    Example:
+        >>> common_reduction(Bucket(8), Bucket(12))
+        Bucket(num_buckets=4)
+    """
+    if a == b:
+        return a
+    match a, b:
+        case (Bucket(), Bucket()) | (MultiBucket(), MultiBucket()):
+            shared = math.gcd(a.num_buckets, b.num_buckets)
+            return replace(a, num_buckets=shared) if shared > 1 else None
+        case Epoch(), Epoch():
+            return Epoch(a.unit.coarser(b.unit))
+        case Truncate(), Truncate() if source_type is not None:
+            return _common_truncate(a, b, source_type)
+        case _ if source_type is None and not isinstance(a, Epoch) and not isinstance(b, Epoch):
+            return None
+    kind = pa.null() if source_type is None else source_type
+    if a.reduction_to(b, kind):
+        return b
+    return a if b.reduction_to(a, kind) else None
+
+
+def _common_truncate(a: Truncate, b: Truncate, source_type: pa.DataType) -> Truncate | None:
+    if is_text(plain_type(source_type)):
+        return Truncate(min(a.width, b.width))
+    width = math.lcm(a.width, b.width)
+    return Truncate(width) if width <= _MAX_WIDTH else None
+
+
+def is_reducible(transform: Transform, other: Transform, source_type: pa.DataType) -> bool:
+    """Whether the values of ``other`` follow from those of ``transform``."""
+    return transform.reduction_to(other, source_type)
+
+
+def reduce_values(
+    values: pa.Array, transform: Transform, other: Transform, source_type: pa.DataType
+) -> pa.Array:
+    """Compute the values of ``other`` from partition values of ``transform``.
+
+    Args:
+        values: Partition values of ``transform``.
+        transform: What they were made with.
+        other: What is wanted; ``transform`` must reduce to it.
+        source_type: Type of the source column.
+
+    Example:
+        >>> reduce_values(pa.array([9, None]), Bucket(16), Bucket(8), pa.int64()).to_pylist()
+        [1, None]
+    """
+    if transform == other:
+        return values
+    if not transform.reduction_to(other, source_type):
+        raise InternalError(what=f"{transform} was to be reduced to {other}")
+    return transform.reduce(values, other, source_type)
