@@ -24,6 +24,7 @@ public final class WorkerConnection implements AutoCloseable {
     REQUESTED,
     STREAMING_UP,
     STREAMING_DOWN,
+    RELEASED,
     BROKEN
   }
 
@@ -107,9 +108,11 @@ public final class WorkerConnection implements AutoCloseable {
   }
 
   /** Gives the connection back for the next request; closes it if its exchange is not complete. */
-  public void release() {
+  public synchronized void release() {
     if (state == State.IDLE && channel.isOpen()) {
-      worker.keep(this);
+      // From here the channel belongs to whoever takes it next, under another object.
+      state = State.RELEASED;
+      worker.keep(channel);
     } else {
       close();
     }
@@ -117,13 +120,13 @@ public final class WorkerConnection implements AutoCloseable {
 
   /** Closes the connection unless it was released; the worker stops what it does for it. */
   @Override
-  public void close() {
-    if (!worker.isKept(this)) {
+  public synchronized void close() {
+    if (state != State.RELEASED) {
       disconnect();
     }
   }
 
-  void disconnect() {
+  private void disconnect() {
     state = State.BROKEN;
     try {
       channel.close();

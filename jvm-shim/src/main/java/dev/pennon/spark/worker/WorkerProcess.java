@@ -12,9 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -40,8 +38,7 @@ public final class WorkerProcess {
   private final Path directory;
   private final Path socket;
   private final WorkerLog log;
-  private final ConcurrentLinkedDeque<WorkerConnection> idle = new ConcurrentLinkedDeque<>();
-  private final Set<WorkerConnection> kept = ConcurrentHashMap.newKeySet();
+  private final ConcurrentLinkedDeque<SocketChannel> idle = new ConcurrentLinkedDeque<>();
 
   private WorkerProcess(Process process, Path directory, Path socket, WorkerLog log) {
     this.process = process;
@@ -95,31 +92,29 @@ public final class WorkerProcess {
 
   /** An idle connection, or a new one. */
   WorkerConnection connection() {
-    WorkerConnection pooled = idle.pollFirst();
-    if (pooled != null) {
-      kept.remove(pooled);
-      return pooled;
-    }
+    SocketChannel pooled = idle.pollFirst();
     try {
-      return new WorkerConnection(this, connect());
+      return new WorkerConnection(this, pooled == null ? connect() : pooled);
     } catch (IOException e) {
       throw WorkerFailure.lost(
           "cannot connect to process " + process.pid() + ": " + e.getMessage(), e);
     }
   }
 
-  void keep(WorkerConnection connection) {
+  void keep(SocketChannel channel) {
     if (idle.size() >= MAX_IDLE_CONNECTIONS || !process.isAlive()) {
-      connection.disconnect();
-      return;
-    }
-    if (kept.add(connection)) {
-      idle.addFirst(connection);
+      close(channel);
+    } else {
+      idle.addFirst(channel);
     }
   }
 
-  boolean isKept(WorkerConnection connection) {
-    return kept.contains(connection);
+  private static void close(SocketChannel channel) {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      LOG.debug("Cannot close a connection to the worker", e);
+    }
   }
 
   private SocketChannel connect() throws IOException {
@@ -239,9 +234,8 @@ public final class WorkerProcess {
 
   private void stop() {
     process.destroy();
-    idle.forEach(WorkerConnection::disconnect);
+    idle.forEach(WorkerProcess::close);
     idle.clear();
-    kept.clear();
     delete(directory, socket);
   }
 
