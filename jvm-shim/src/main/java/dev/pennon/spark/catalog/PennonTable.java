@@ -99,7 +99,7 @@ public final class PennonTable implements SupportsRead, SupportsWrite {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new PennonScanBuilder(handle, options);
+    return new PennonScanBuilder(handle);
   }
 
   @Override

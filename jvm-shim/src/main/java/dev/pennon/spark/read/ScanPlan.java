@@ -78,8 +78,7 @@ record ScanPlan(
       StructType schema,
       JsonNode reply,
       List<PennonSplit> splits) {
-    List<Transform> keys = new ArrayList<>();
-    reply.path("keys").forEach(key -> keys.add(SparkTransforms.fromJson(key)));
+    List<Transform> keys = List.of(SparkTransforms.fromJson(reply.path("keys")));
     if (splits.isEmpty() && !keys.isEmpty()) {
       splits = List.of(PennonSplit.empty(new GenericInternalRow(keys.size())));
     }
@@ -89,7 +88,7 @@ record ScanPlan(
         schema,
         reply.path("scan").asText(),
         reply.path("layout").asText(),
-        List.copyOf(keys),
+        keys,
         List.copyOf(splits),
         optional(reply.path("rows")),
         optional(reply.path("bytes")),

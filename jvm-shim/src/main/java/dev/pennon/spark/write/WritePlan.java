@@ -7,7 +7,6 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -40,17 +39,11 @@ record WritePlan(
           table,
           write.schema(),
           reply.path("write").asText(),
-          transforms(reply.path("distribution")),
-          transforms(reply.path("ordering")));
+          List.of(SparkTransforms.fromJson(reply.path("distribution"))),
+          List.of(SparkTransforms.fromJson(reply.path("ordering"))));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
-  }
-
-  private static List<Transform> transforms(JsonNode list) {
-    List<Transform> transforms = new ArrayList<>();
-    list.forEach(item -> transforms.add(SparkTransforms.fromJson(item)));
-    return List.copyOf(transforms);
   }
 
   /** Tokens may hold storage options: they are never shown. */
