@@ -1,4 +1,4 @@
-"""Predicate and snapshot in, scan plan out: which partitions, at which versions, and what is left."""
+"""Predicate and snapshot in, scan plan out: partitions, their versions and what is left."""
 
 from pennon.planning.explain import explain
 from pennon.planning.pushdown import is_exact

@@ -1,22 +1,54 @@
-"""Planning a scan: the partitions that a predicate needs and what each still has to filter."""
+"""Planning a scan: the partitions that a predicate needs and what each still has to filter.
+
+A plan opens no leaf in strong mode: versions and statistics stand in the manifest. A leaf whose
+version the manifest does not name (weak mode) is resolved once and pinned.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.errors import PredicateNotEvaluable
+from pennon.leaf.dataset import open_leaf
+from pennon.leaf.scan import scan_leaf
+from pennon.planning.bind import bind_all
+from pennon.planning.bound_predicate import FALSE, BoundPredicate, conjuncts
+from pennon.planning.manifest_query import manifest_query
+from pennon.planning.residual import NO_RESIDUAL, leaf_filter, residuals
+from pennon.planning.source_columns import resolve_column
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.parse import parse_predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
-    from sqlglot import exp
+    from collections.abc import Iterator, Mapping
 
     from pennon.manifest.snapshot import Snapshot
+
+_OPENING_THREADS = 16
+_READING_THREADS = 4
+_PARTITION_FIELD = "partition_field_"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartition:
-    """One partition that a scan reads."""
+    """One partition that a scan reads.
+
+    Args:
+        object_id: Its table in the manifest.
+        location: Its directory, relative to the namespace.
+        version: The Lance version to read.
+        values: Partition value by field id, those of its own spec version only.
+        residual: The complete filter that its rows still have to pass; None for none.
+        num_rows: Rows before any filter, where known.
+        num_bytes: Bytes of its files, where known.
+    """
 
     object_id: str
     location: str
@@ -34,6 +66,7 @@ class ScanPlan:
     Args:
         snapshot: The namespace at the version that was planned.
         schema: The projected schema.
+        predicate: The bound predicate as text, empty for none.
         manifest_sql: The one query over ``__manifest`` that chose the partitions.
         table: One row per partition: object_id, location, read_version (uint64, resolved and
             pinned), num_rows, num_bytes, num_fragments, partition_field_*, residual (int32 index
@@ -44,44 +77,216 @@ class ScanPlan:
 
     snapshot: Snapshot
     schema: pa.Schema
+    predicate: str
     manifest_sql: str
     table: pa.Table
     residuals: tuple[str, ...]
     row_filters: tuple[str, ...]
 
     @property
-    def partitions(self) -> Sequence[PlannedPartition]:
+    def partitions(self) -> PlannedPartitions:
         """The chosen partitions, made on demand."""
-        raise NotImplementedError
+        return PlannedPartitions(self)
 
     @property
     def partitions_total(self) -> int:
         """How many partitions the snapshot has."""
-        raise NotImplementedError
+        if not self.predicate:
+            return int(self.table.num_rows)
+        return int(self.snapshot.leaves(None).table.num_rows)
 
     @property
     def num_rows(self) -> int | None:
         """Rows of the chosen partitions before any filter; None when one does not say."""
-        raise NotImplementedError
+        return _total(self.table, "num_rows")
 
     @property
     def num_bytes(self) -> int | None:
         """Bytes of the chosen partitions; None when one does not say."""
-        raise NotImplementedError
+        return _total(self.table, "num_bytes")
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the rows that satisfy the whole predicate."""
-        raise NotImplementedError
+        """Read the rows that satisfy the whole predicate, partition by partition.
+
+        Raises:
+            PredicateNotEvaluable: A conjunct is not understood by DataFusion either.
+        """
+        for partition in self.partitions:
+            yield from self._read(partition)
 
     def to_arrow(self) -> pa.Table:
-        """Read the rows that satisfy the whole predicate."""
-        raise NotImplementedError
+        """Read the rows that satisfy the whole predicate into a table.
+
+        Raises:
+            PredicateNotEvaluable: A conjunct is not understood by DataFusion either.
+        """
+        with ThreadPoolExecutor(_READING_THREADS) as pool:
+            read = pool.map(lambda partition: list(self._read(partition)), self.partitions)
+            batches = [batch for batches in read for batch in batches]
+        return pa.Table.from_batches(batches, self.schema)
+
+    def _read(self, partition: PlannedPartition) -> Iterator[pa.RecordBatch]:
+        dataset = open_leaf(
+            self.snapshot.location,
+            partition.location,
+            partition.version,
+            self.snapshot.storage_options,
+        )
+        namespace_schema = self.snapshot.schema.arrow
+        try:
+            yield from scan_leaf(
+                dataset, self.schema, partition.residual, namespace_schema=namespace_schema
+            )
+        except (ValueError, OSError) as error:
+            if partition.residual is None or "filter" not in str(error):
+                raise
+            raise PredicateNotEvaluable(
+                predicate=partition.residual,
+                namespace=self.snapshot.location,
+                reason=str(error).splitlines()[0],
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartitions(Sequence[PlannedPartition]):
+    """The partitions of a plan; each is made when it is asked for."""
+
+    plan: ScanPlan
+
+    def __len__(self) -> int:
+        return int(self.plan.table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> PlannedPartition: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PlannedPartition]: ...
+    def __getitem__(self, index: int | slice) -> PlannedPartition | Sequence[PlannedPartition]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        position = range(len(self))[index]
+        return _partition(self.plan, self.plan.table.slice(position, 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[PlannedPartition]:
+        for batch in self.plan.table.to_batches(max_chunksize=1_000):
+            for row in batch.to_pylist():
+                yield _partition(self.plan, row)
 
 
 def plan_scan(
     snapshot: Snapshot,
-    predicate: str | exp.Expression | Sequence[str] | None = None,
+    predicate: str | exp.Expression | Sequence[str | exp.Expression] | None = None,
     columns: Sequence[str] | None = None,
+    *,
+    time_zone: str = "UTC",
 ) -> ScanPlan:
-    """Plan a scan."""
-    raise NotImplementedError
+    """Choose the partitions that can have a row for which the predicate is true.
+
+    Args:
+        snapshot: The namespace.
+        predicate: Spark SQL text or a parsed predicate; several all have to hold.
+        columns: Top-level columns to read, in this order; None for all.
+        time_zone: Spark's session time zone. In any other than UTC, casts between zoned timestamps
+            and dates, and calendar functions of them, do not prune.
+
+    Returns:
+        The plan. FALSE and NULL predicates have no partition.
+
+    Raises:
+        PredicateSyntaxError: The text is no predicate.
+        UnknownColumn: The predicate or ``columns`` names a column that is not there.
+
+    Spec: "Partition Pruning", Appendix D.
+    """
+    schema = snapshot.schema.arrow
+    bound = bind_all(_parsed(predicate), schema, time_zone)
+    parts = conjuncts(bound)
+    if bound == FALSE:
+        query = snapshot.leaves(exp.false())
+        flagged: tuple[int, ...] = ()
+    else:
+        asked = manifest_query(snapshot, parts)
+        query, flagged = snapshot.leaves(asked.condition, asked.flags), asked.flagged
+    leaves = _pinned(snapshot, query.table)
+    exact = residuals(parts, flagged, leaves, only_exact=True)
+    whole = residuals(parts, flagged, leaves, only_exact=False)
+    kept = [name for name in leaves.column_names if not name.startswith("flag_")]
+    table = leaves.select(kept).append_column("residual", exact.indices)
+    return ScanPlan(
+        snapshot=snapshot,
+        schema=_projected(schema, columns),
+        predicate=_text(bound),
+        manifest_sql=query.sql,
+        table=table.append_column("row_filter", whole.indices),
+        residuals=exact.texts,
+        row_filters=whole.texts,
+    )
+
+
+def _parsed(
+    predicate: str | exp.Expression | Sequence[str | exp.Expression] | None,
+) -> list[exp.Expression]:
+    if predicate is None:
+        return []
+    several = [predicate] if isinstance(predicate, str | exp.Expression) else predicate
+    return [parse_predicate(each) if isinstance(each, str) else each for each in several]
+
+
+def _text(bound: BoundPredicate) -> str:
+    parts = conjuncts(bound)
+    return leaf_filter(bound).sql(dialect=DataFusion) if parts else ""
+
+
+def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    if columns is None:
+        return schema
+    return pa.schema(
+        [schema.field(resolve_column([name], schema).path[0]) for name in columns],
+        metadata=schema.metadata,
+    )
+
+
+def _pinned(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
+    """Resolve the versions that the manifest does not name, so that all tasks read the same."""
+    versions = leaves.column("read_version")
+    if versions.null_count == 0:
+        return leaves
+    locations = leaves.filter(pc.is_null(versions)).column("location").to_pylist()
+
+    def newest(location: str) -> int:
+        dataset = open_leaf(snapshot.location, location, None, snapshot.storage_options)
+        return int(dataset.version)
+
+    with ThreadPoolExecutor(_OPENING_THREADS) as pool:
+        resolved = pa.array(list(pool.map(newest, locations)), pa.uint64())
+    pinned = pc.replace_with_mask(
+        versions.combine_chunks(), pc.is_null(versions).combine_chunks(), resolved
+    )
+    position = leaves.column_names.index("read_version")
+    return leaves.set_column(position, "read_version", pinned)
+
+
+def _total(table: pa.Table, name: str) -> int | None:
+    column = table.column(name)
+    return None if column.null_count else int(pc.sum(column).as_py() or 0)
+
+
+def _partition(plan: ScanPlan, row: Mapping[str, object]) -> PlannedPartition:
+    object_id = str(row["object_id"])
+    version = object_id.partition("$")[0].removeprefix("v")
+    spec = plan.snapshot.specs[int(version)]
+    filter_index = row["row_filter"]
+    return PlannedPartition(
+        object_id=object_id,
+        location=str(row["location"]),
+        version=_integer(row["read_version"]),
+        values={field.field_id: row[_PARTITION_FIELD + field.field_id] for field in spec.fields},
+        residual=None
+        if not isinstance(filter_index, int) or filter_index == NO_RESIDUAL
+        else plan.row_filters[filter_index],
+        num_rows=_integer(row["num_rows"]),
+        num_bytes=_integer(row["num_bytes"]),
+    )
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) else None

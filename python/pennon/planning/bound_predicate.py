@@ -1,0 +1,191 @@
+"""A predicate whose columns, types and literals are known: what projection and residuals walk.
+
+NULL rules: a bound predicate is a *filter*. FALSE and NULL both drop the row, and NOT has been
+moved into the comparisons, so every node asks only "is it TRUE": a constant is true or false,
+and AND and OR are those of two-valued logic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from pennon.predicate.comparison import Comparison, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of the table, by its own spelling.
+
+    Args:
+        path: Names from the top, nested fields after their parents.
+        field_id: The column's ``lance:field_id``; None for a table without ids.
+        type: Its Arrow type in the full schema.
+    """
+
+    path: tuple[str, ...]
+    field_id: int | None
+    type: pa.DataType
+
+    def expression(self) -> exp.Expression:
+        """Give the column as a quoted name.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> print(SourceColumn(("a", "b"), 2, pa.int32()).expression().sql())
+            "a"."b"
+        """
+        names = [exp.to_identifier(name, quoted=True) for name in self.path]
+        node: exp.Expression = exp.Column(
+            this=names[min(1, len(names) - 1)], table=names[0] if len(names) > 1 else None
+        )
+        for name in names[2:]:
+            node = exp.Dot(this=node, expression=name)
+        return node
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison of a column; ``is_exact`` where the leaf filter and Spark agree on it."""
+
+    column: SourceColumn
+    comparison: Comparison
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarField:
+    """A comparison of ``month``, ``day`` or ``hour`` of a time column with integers, in UTC."""
+
+    part: str
+    column: SourceColumn
+    comparison: Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A condition that no partition value says anything about, in the table's own spelling."""
+
+    expression: exp.Expression
+    is_exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, or FALSE and NULL alike."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """AND of at least two parts, none of them an AllOf or a Constant."""
+
+    parts: tuple[BoundPredicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """OR of at least two parts, none of them an AnyOf or a Constant."""
+
+    parts: tuple[BoundPredicate, ...]
+
+
+BoundPredicate = Compared | CalendarField | Opaque | Constant | AllOf | AnyOf
+
+TRUE = Constant(value=True)
+FALSE = Constant(value=False)
+
+
+def all_of(parts: Iterable[BoundPredicate]) -> BoundPredicate:
+    """Join by AND, without constants and nested ANDs.
+
+    Example:
+        >>> all_of([TRUE, TRUE])
+        Constant(value=True)
+    """
+    kept: dict[int, BoundPredicate] = {}
+    for part in parts:
+        if part == FALSE:
+            return FALSE
+        if part != TRUE:
+            for inner in part.parts if isinstance(part, AllOf) else (part,):
+                kept[id(inner)] = inner
+    return _joined(tuple(kept.values()), AllOf, TRUE)
+
+
+def any_of(parts: Iterable[BoundPredicate]) -> BoundPredicate:
+    """Join by OR, without constants and nested ORs.
+
+    Example:
+        >>> any_of([FALSE])
+        Constant(value=False)
+    """
+    kept: list[BoundPredicate] = []
+    for part in parts:
+        if part == TRUE:
+            return TRUE
+        if part != FALSE:
+            kept += part.parts if isinstance(part, AnyOf) else (part,)
+    return _joined(tuple(kept), AnyOf, FALSE)
+
+
+def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:
+    """Take the ANDs at the top apart; TRUE has no conjunct."""
+    if predicate == TRUE:
+        return ()
+    return predicate.parts if isinstance(predicate, AllOf) else (predicate,)
+
+
+def is_exact(predicate: BoundPredicate) -> bool:
+    """Whether the leaf filter evaluates every part of the predicate exactly as Spark does."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            return all(is_exact(part) for part in parts)
+        case Compared() | Opaque():
+            return predicate.is_exact
+        case CalendarField():
+            return False
+        case Constant():
+            return True
+
+
+def columns(predicate: BoundPredicate) -> Iterator[SourceColumn]:
+    """Yield the columns of the comparisons, once per comparison."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from columns(part)
+        case Compared() | CalendarField():
+            yield predicate.column
+        case Opaque() | Constant():
+            pass
+
+
+def is_null(column: SourceColumn) -> Compared:
+    """The comparison ``column IS NULL``."""
+    return Compared(column, Comparison(Operator.IS_NULL))
+
+
+def is_not_null(column: SourceColumn, *, exact: bool = True) -> Compared:
+    """The comparison ``column IS NOT NULL``: what an always-true comparison comes to."""
+    return Compared(column, Comparison(Operator.IS_NOT_NULL), is_exact=exact)
+
+
+def _joined(
+    parts: tuple[BoundPredicate, ...], kind: type[AllOf | AnyOf], empty: Constant
+) -> BoundPredicate:
+    match parts:
+        case ():
+            return empty
+        case (one,):
+            return one
+        case _:
+            return kind(parts)

@@ -1,0 +1,93 @@
+"""The conditions of all spec versions as one condition over ``__manifest``: appendix D's shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from pennon.planning.bound_predicate import BoundPredicate, all_of
+from pennon.planning.conditions import and_all, is_false, is_true, or_all
+from pennon.planning.projection import SpecProjection, spec_projection
+from pennon.planning.source_columns import source_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pennon.manifest.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestQuery:
+    """What to ask of ``__manifest``.
+
+    Args:
+        condition: Which partitions to read; None for all.
+        flags: For some conjuncts, where all rows of a partition satisfy it.
+        flagged: The position of each flag's conjunct.
+    """
+
+    condition: exp.Expression | None
+    flags: tuple[exp.Expression, ...]
+    flagged: tuple[int, ...]
+
+
+def manifest_query(snapshot: Snapshot, conjuncts: Sequence[BoundPredicate]) -> ManifestQuery:
+    """Project the conjuncts of a predicate through every spec version.
+
+    Args:
+        snapshot: The namespace.
+        conjuncts: The bound predicate taken apart; none means TRUE.
+
+    Spec: "Compatibility with Partition Pruning", Appendix D.
+    """
+    projections = _projections(snapshot)
+    whole = all_of(conjuncts)
+    chosen = _per_version(projections, lambda projection: projection.inclusive(whole))
+    flags = {
+        position: flag
+        for position, conjunct in enumerate(conjuncts)
+        if not is_false(flag := _flag(projections, conjunct))
+    }
+    condition = None if is_true(chosen) else chosen
+    return ManifestQuery(condition, tuple(flags.values()), tuple(flags))
+
+
+def _flag(projections: Mapping[int, SpecProjection], conjunct: BoundPredicate) -> exp.Expression:
+    return _per_version(projections, lambda projection: projection.strict(conjunct))
+
+
+def _projections(snapshot: Snapshot) -> Mapping[int, SpecProjection]:
+    columns = source_columns(snapshot.schema.arrow)
+    return {
+        version: spec_projection(
+            spec,
+            columns,
+            {field.field_id: snapshot.partition_type(field.field_id) for field in spec.fields},
+        )
+        for version, spec in sorted(snapshot.specs.items())
+    }
+
+
+def _per_version(
+    projections: Mapping[int, SpecProjection],
+    project: Callable[[SpecProjection], exp.Expression],
+) -> exp.Expression:
+    """Give ``(object_id LIKE 'v1$%' AND …) OR …``; the plain constant where all versions agree."""
+    conditions = {version: project(each) for version, each in projections.items()}
+    if all(is_true(condition) for condition in conditions.values()):
+        return exp.true()
+    return or_all(
+        [
+            and_all([_of_version(version), condition])
+            for version, condition in conditions.items()
+            if not is_false(condition)
+        ]
+    )
+
+
+def _of_version(version: int) -> exp.Expression:
+    return exp.Like(
+        this=exp.column("object_id", quoted=True), expression=exp.Literal.string(f"v{version}$%")
+    )

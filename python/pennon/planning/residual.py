@@ -1,0 +1,127 @@
+"""What each chosen partition still has to filter: the conjuncts that its values do not decide.
+
+Two residuals per partition. The *exact* one has only conjuncts that the leaf filter evaluates
+just as Spark does: Spark evaluates the others itself. The *row filter* has all of them, for
+readers without Spark behind them.
+
+NULL rules: a flag that is NULL decides nothing, so the conjunct stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.planning.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    CalendarField,
+    Compared,
+    Constant,
+    Opaque,
+    conjuncts,
+    is_exact,
+)
+from pennon.planning.conditions import and_all, or_all
+from pennon.predicate.condition import condition
+from pennon.predicate.dialect import DataFusion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_FLAGS_PER_CODE = 62
+NO_RESIDUAL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """The distinct residual filters of a plan and which one each partition has.
+
+    Args:
+        texts: Filters in the DataFusion dialect.
+        indices: int32, one per partition: a position in ``texts``, or -1 for none.
+    """
+
+    texts: tuple[str, ...]
+    indices: pa.Array
+
+
+def leaf_filter(predicate: BoundPredicate) -> exp.Expression:
+    """Write a bound predicate as a filter on a leaf's rows.
+
+    Example:
+        >>> from pennon.planning.bound_predicate import TRUE
+        >>> leaf_filter(TRUE).sql()
+        'TRUE'
+    """
+    match predicate:
+        case AllOf(parts):
+            return and_all([leaf_filter(part) for part in parts])
+        case AnyOf(parts):
+            return or_all([leaf_filter(part) for part in parts])
+        case Compared():
+            return condition(predicate.comparison, predicate.column.expression())
+        case CalendarField():
+            source = predicate.column.expression()
+            part = exp.Extract(this=exp.var(predicate.part.upper()), expression=source)
+            return condition(predicate.comparison, part)
+        case Opaque(expression):
+            return expression.copy()
+        case Constant(value):
+            return exp.true() if value else exp.false()
+
+
+def exact_filter(predicate: BoundPredicate) -> str | None:
+    """Write the exact conjuncts as one filter, for tables without partitions; None for none."""
+    kept = [leaf_filter(part) for part in conjuncts(predicate) if is_exact(part)]
+    return str(and_all(kept).sql(dialect=DataFusion)) if kept else None
+
+
+def residuals(
+    parts: Sequence[BoundPredicate],
+    flagged: Sequence[int],
+    leaves: pa.Table,
+    *,
+    only_exact: bool,
+) -> Residuals:
+    """Give the residual filters of the chosen partitions.
+
+    Args:
+        parts: The conjuncts of the predicate.
+        flagged: The position of each flag's conjunct.
+        leaves: The chosen partitions, ``flag_<n>`` true where all rows satisfy the conjunct.
+        only_exact: Leave out what Spark evaluates itself.
+    """
+    wanted = {
+        position: leaf_filter(part)
+        for position, part in enumerate(parts)
+        if not only_exact or is_exact(part)
+    }
+    flags = [(n, position) for n, position in enumerate(flagged) if position in wanted]
+    codes = _codes(leaves, [n for n, _ in flags[:_FLAGS_PER_CODE]])
+    distinct, inverse = np.unique(codes, return_inverse=True)
+    texts: dict[str, int] = {}
+    chosen = np.full(len(distinct), NO_RESIDUAL, dtype=np.int32)
+    for index, code in enumerate(distinct.tolist()):
+        decided = {position for bit, (_, position) in enumerate(flags) if code >> bit & 1}
+        left = [filter_ for position, filter_ in wanted.items() if position not in decided]
+        if left:
+            text = and_all(left).sql(dialect=DataFusion)
+            chosen[index] = texts.setdefault(text, len(texts))
+    return Residuals(tuple(texts), pa.array(chosen[inverse.reshape(-1)], pa.int32()))
+
+
+def _codes(leaves: pa.Table, flags: Sequence[int]) -> NDArray[np.int64]:
+    """Pack the flags of each partition into one integer."""
+    codes = np.zeros(leaves.num_rows, dtype=np.int64)
+    for bit, flag in enumerate(flags):
+        column = leaves.column(f"flag_{flag}").combine_chunks().fill_null(False)
+        codes |= column.to_numpy(zero_copy_only=False).astype(np.int64) << bit
+    return codes
