@@ -1,0 +1,69 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.BigIntVector;
+import org.apache.arrow.vector.IntVector;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.spark.sql.util.ArrowUtils;
+
+/**
+ * The worker's answer about derived keys.
+ *
+ * @param keysOfScans the key of each split, in the plan's order, by the scan's position
+ * @param served positions of the joins, groupings and windows that use the keys
+ */
+public record DerivedKeyReply(Map<Integer, long[]> keysOfScans, Set<Integer> served) {
+  /** Sends the request and reads the reply with its keys. */
+  public static DerivedKeyReply ask(ObjectNode request) {
+    try (WorkerConnection connection = WorkerConnection.open()) {
+      JsonNode reply = connection.call(request);
+      Set<Integer> served = new HashSet<>();
+      reply.path("served").forEach(position -> served.add(position.asInt()));
+      Map<Integer, long[]> keys = new HashMap<>();
+      reply.path("scans").forEach(position -> keys.put(position.asInt(), new long[0]));
+      try (BufferAllocator allocator = ArrowUtils.rootAllocator().newChildAllocator("derived keys", 0, Long.MAX_VALUE);
+          ArrowStreamReader reader = new ArrowStreamReader(connection.arrowChannel(), allocator)) {
+        while (reader.loadNextBatch()) {
+          IntVector scans = (IntVector) reader.getVectorSchemaRoot().getVector("scan");
+          BigIntVector values = (BigIntVector) reader.getVectorSchemaRoot().getVector("key");
+          append(keys, scans, values);
+        }
+      }
+      connection.release();
+      return new DerivedKeyReply(keys, served);
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  /** Rows of one scan stand together. */
+  private static void append(Map<Integer, long[]> keys, IntVector scans, BigIntVector values) {
+    int from = 0;
+    while (from < scans.getValueCount()) {
+      int scan = scans.get(from);
+      int to = from;
+      while (to < scans.getValueCount() && scans.get(to) == scan) {
+        to++;
+      }
+      long[] present = keys.get(scan);
+      long[] all = Arrays.copyOf(present, present.length + to - from);
+      for (int row = from; row < to; row++) {
+        all[present.length + row - from] = values.get(row);
+      }
+      keys.put(scan, all);
+      from = to;
+    }
+  }
+}

@@ -1,0 +1,203 @@
+package dev.pennon.spark.sql;
+
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.sql.PlanOutline.Node;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Gives scans their derived key and lets joins, groupings and windows use it, as the worker
+ * decided. Above the last operator that uses a key a projection removes it.
+ */
+final class DerivedKeyRewrite {
+  /** A rewritten plan, and the attribute of the key that its rows are grouped by, if any. */
+  private record Keyed(LogicalPlan plan, AttributeReference key) {}
+
+  private final Map<Integer, long[]> keysOfScans;
+  private final Set<Integer> served;
+
+  DerivedKeyRewrite(Map<Integer, long[]> keysOfScans, Set<Integer> served) {
+    this.keysOfScans = keysOfScans;
+    this.served = served;
+  }
+
+  LogicalPlan rewrite(Node node) {
+    return withoutKey(node, rewritten(node));
+  }
+
+  private Keyed rewritten(Node node) {
+    return switch (node.kind()) {
+      case SCAN -> scan(node);
+      case PASS -> pass(node);
+      case PROJECT -> project(node);
+      case JOIN -> join(node);
+      case GROUP -> group(node);
+      case WINDOW -> window(node);
+      case OPAQUE -> new Keyed(withPlainChildren(node), null);
+    };
+  }
+
+  private Keyed scan(Node node) {
+    long[] keys = keysOfScans.get(node.position());
+    if (keys == null) {
+      return new Keyed(node.plan(), null);
+    }
+    DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node.plan();
+    AttributeReference key =
+        new AttributeReference(
+            PennonScan.DERIVED_KEY,
+            DataTypes.LongType,
+            false,
+            Metadata.empty(),
+            NamedExpression.newExprId(),
+            empty());
+    DataSourceV2ScanRelation keyed =
+        relation.copy(
+            relation.relation(),
+            ((PennonScan) relation.scan()).withDerivedKeys(keys),
+            appended(relation.output(), key),
+            Option.apply(seq(List.of(key))),
+            relation.ordering(),
+            relation.pushedFilters(),
+            relation.mergeableScan());
+    return new Keyed(keyed, key);
+  }
+
+  private Keyed pass(Node node) {
+    List<LogicalPlan> children = new ArrayList<>();
+    AttributeReference key = null;
+    for (int i = 0; i < node.children().size(); i++) {
+      Node child = node.children().get(i);
+      if (i == node.through()) {
+        Keyed through = rewritten(child);
+        key = through.key();
+        children.add(through.plan());
+      } else {
+        children.add(rewrite(child));
+      }
+    }
+    return new Keyed(node.plan().withNewChildren(seq(children)), key);
+  }
+
+  private Keyed project(Node node) {
+    Keyed child = rewritten(node.children().get(0));
+    Project project = (Project) node.plan();
+    Seq<NamedExpression> columns =
+        child.key() == null
+            ? project.projectList()
+            : appended(project.projectList(), child.key());
+    return new Keyed(project.copy(columns, child.plan()), child.key());
+  }
+
+  private Keyed join(Node node) {
+    if (!served.contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Join join = (Join) node.plan();
+    Keyed left = rewritten(node.children().get(0));
+    Keyed right = rewritten(node.children().get(1));
+    // First, so that rows sorted by the join's own keys inside a partition stay sorted.
+    Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
+    Join keyed =
+        join.copy(left.plan(), right.plan(), join.joinType(), Option.apply(condition), join.hint());
+    return new Keyed(keyed, surviving(join.joinType(), left.key(), right.key()));
+  }
+
+  private static AttributeReference surviving(
+      JoinType type, AttributeReference left, AttributeReference right) {
+    return switch (PlanOutline.typeName(type)) {
+      case "right" -> right;
+      case "full" -> null;
+      default -> left;
+    };
+  }
+
+  private Keyed group(Node node) {
+    if (!served.contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Aggregate aggregate = (Aggregate) node.plan();
+    Keyed child = rewritten(node.children().get(0));
+    Aggregate keyed =
+        aggregate.copy(
+            appended(aggregate.groupingExpressions(), child.key()),
+            appended(aggregate.aggregateExpressions(), child.key()),
+            child.plan(),
+            aggregate.hint());
+    return new Keyed(keyed, child.key());
+  }
+
+  private Keyed window(Node node) {
+    if (!served.contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Keyed child = rewritten(node.children().get(0));
+    if (node.plan() instanceof Window window) {
+      Window keyed =
+          window.copy(
+              window.windowExpressions(),
+              appended(window.partitionSpec(), child.key()),
+              window.orderSpec(),
+              child.plan(),
+              window.hint());
+      return new Keyed(keyed, child.key());
+    }
+    WindowGroupLimit limit = (WindowGroupLimit) node.plan();
+    WindowGroupLimit keyed =
+        limit.copy(
+            appended(limit.partitionSpec(), child.key()),
+            limit.orderSpec(),
+            limit.rankLikeFunction(),
+            limit.limit(),
+            child.plan());
+    return new Keyed(keyed, child.key());
+  }
+
+  private LogicalPlan withPlainChildren(Node node) {
+    List<LogicalPlan> children = new ArrayList<>();
+    node.children().forEach(child -> children.add(rewrite(child)));
+    return node.plan().withNewChildren(seq(children));
+  }
+
+  private static LogicalPlan withoutKey(Node node, Keyed keyed) {
+    if (keyed.key() == null) {
+      return keyed.plan();
+    }
+    List<NamedExpression> columns = new ArrayList<>(CollectionConverters.asJava(node.plan().output()));
+    return new Project(seq(columns), keyed.plan());
+  }
+
+  private static <T> Seq<T> empty() {
+    return seq(List.of());
+  }
+
+  private static <T> Seq<T> seq(List<T> items) {
+    return CollectionConverters.asScala(items).toSeq();
+  }
+
+  private static <T> Seq<T> appended(Seq<? extends T> items, T last) {
+    List<T> all = new ArrayList<>(CollectionConverters.asJava(items));
+    all.add(last);
+    return seq(all);
+  }
+}

@@ -1,0 +1,54 @@
+package dev.pennon.spark.sql;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.worker.Messages;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
+ * that Spark need not shuffle (design §5).
+ *
+ * <p>This side recognises the plan's shape and tracks attributes; which functions have a common
+ * reduction, and the key's values, are the worker's. The real conjuncts stay in every join, so a
+ * rewritten plan has the same rows. It runs once the scans are built, filters are pushed and
+ * subqueries are joins: as one of the session's extra optimizations.
+ */
+public final class DerivedKeyRule extends Rule<LogicalPlan> {
+  /** Adds the rule to a session, once, beside whatever rules its user has. */
+  public static void install(SparkSession session) {
+    Seq<Rule<LogicalPlan>> present = session.experimental().extraOptimizations();
+    boolean isThere =
+        CollectionConverters.asJava(present).stream().anyMatch(DerivedKeyRule.class::isInstance);
+    if (!isThere) {
+      session
+          .experimental()
+          .extraOptimizations_$eq(present.appended(new DerivedKeyRule()).toSeq());
+    }
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    SQLConf conf = SQLConf.get();
+    if (!conf.v2BucketingEnabled()) {
+      return plan;
+    }
+    PlanOutline outline = new PlanOutline(conf);
+    PlanOutline.Node root = outline.outline(plan);
+    if (!outline.isWorthAsking()) {
+      return plan;
+    }
+    ObjectNode request = Messages.request("derive_keys");
+    request.set("nodes", outline.message());
+    DerivedKeyReply reply = DerivedKeyReply.ask(request);
+    if (reply.served().isEmpty()) {
+      return plan;
+    }
+    return new DerivedKeyRewrite(reply.keysOfScans(), reply.served()).rewrite(root);
+  }
+}

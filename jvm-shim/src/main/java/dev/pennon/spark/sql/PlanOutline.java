@@ -1,0 +1,223 @@
+package dev.pennon.spark.sql;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
+import org.apache.spark.sql.catalyst.optimizer.BuildSide;
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The shape of a query plan as the worker is told it: scans, joins, groupings and how attributes
+ * pass through them. What it does not know is opaque.
+ */
+final class PlanOutline implements JoinSelectionHelper {
+  /** What a node is to the rewrite; the worker gets the same names. */
+  enum Kind {
+    SCAN,
+    PASS,
+    PROJECT,
+    JOIN,
+    GROUP,
+    WINDOW,
+    OPAQUE
+  }
+
+  /** A plan node, its position in the message, and its children. */
+  record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
+
+  private final ArrayNode nodes = Messages.array();
+  private final SQLConf conf;
+  private int scans;
+  private int groupings;
+
+  PlanOutline(SQLConf conf) {
+    this.conf = conf;
+  }
+
+  ArrayNode message() {
+    return nodes;
+  }
+
+  /** Whether any operator could profit from a key: the worker need not be asked otherwise. */
+  boolean isWorthAsking() {
+    return scans > 0 && groupings > 0;
+  }
+
+  Node outline(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation) {
+      return scan(relation);
+    }
+    if (plan instanceof Filter filter) {
+      return new Node(plan, Kind.PASS, -1, 0, List.of(outline(filter.child())));
+    }
+    if (plan instanceof Project project) {
+      Node child = outline(project.child());
+      ObjectNode message = node("project").put("child", target(child));
+      message.set("columns", renames(project.projectList()));
+      return add(plan, Kind.PROJECT, message, List.of(child));
+    }
+    if (plan instanceof Join join) {
+      return join(join);
+    }
+    if (plan instanceof Aggregate aggregate && !aggregate.groupingExpressions().isEmpty()) {
+      Node child = outline(aggregate.child());
+      ObjectNode message = node("group").put("child", target(child));
+      message.set("keys", attributes(aggregate.groupingExpressions()));
+      message.set("columns", renames(aggregate.aggregateExpressions()));
+      groupings++;
+      return add(plan, Kind.GROUP, message, List.of(child));
+    }
+    if (plan instanceof Window window) {
+      return window(plan, window.child(), window.partitionSpec());
+    }
+    if (plan instanceof WindowGroupLimit limit) {
+      return window(plan, limit.child(), limit.partitionSpec());
+    }
+    List<Node> children = new ArrayList<>();
+    CollectionConverters.asJava(plan.children()).forEach(child -> children.add(outline(child)));
+    return add(plan, Kind.OPAQUE, node("opaque"), children);
+  }
+
+  private Node scan(DataSourceV2ScanRelation relation) {
+    if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived()) {
+      return add(relation, Kind.OPAQUE, node("opaque"), List.of());
+    }
+    ObjectNode message = node("scan").put("plan", scan.planToken());
+    ArrayNode columns = message.putArray("columns");
+    CollectionConverters.asJava(relation.output())
+        .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));
+    scans++;
+    return add(relation, Kind.SCAN, message, List.of());
+  }
+
+  private Node join(Join join) {
+    Node left = outline(join.left());
+    Node right = outline(join.right());
+    List<Node> children = List.of(left, right);
+    Option<BuildSide> hinted = getBroadcastBuildSide(join, true, conf);
+    Option<BuildSide> built = hinted.isDefined() ? hinted : bySize(join);
+    if (built.isDefined()) {
+      // A broadcast leaves the other side where it is: its grouping passes through.
+      return new Node(join, Kind.PASS, -1, built.get() == BuildLeft$.MODULE$ ? 1 : 0, children);
+    }
+    ArrayNode equated = Messages.array();
+    if (join.condition().isDefined()) {
+      equate(join.condition().get(), join, equated);
+    }
+    if (equated.isEmpty()) {
+      return add(join, Kind.OPAQUE, node("opaque"), children);
+    }
+    ObjectNode message = node("join").put("left", target(left)).put("right", target(right));
+    message.put("type", typeName(join.joinType())).set("equated", equated);
+    groupings++;
+    return add(join, Kind.JOIN, message, children);
+  }
+
+  private Option<BuildSide> bySize(Join join) {
+    boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
+    return hasHint ? Option.empty() : getBroadcastBuildSide(join, false, conf);
+  }
+
+  private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
+    Node child = outline(input);
+    if (partitionSpec.isEmpty()) {
+      return add(plan, Kind.OPAQUE, node("opaque"), List.of(child));
+    }
+    ObjectNode message = node("window").put("child", target(child));
+    message.set("keys", attributes(partitionSpec));
+    groupings++;
+    return add(plan, Kind.WINDOW, message, List.of(child));
+  }
+
+  /** The message position whose rows this node passes on. */
+  private static int target(Node node) {
+    return node.kind() == Kind.PASS ? target(node.children().get(node.through())) : node.position();
+  }
+
+  private Node add(LogicalPlan plan, Kind kind, ObjectNode message, List<Node> children) {
+    nodes.add(message);
+    return new Node(plan, kind, nodes.size() - 1, 0, children);
+  }
+
+  private static ObjectNode node(String kind) {
+    return Messages.object().put("node", kind);
+  }
+
+  private static ArrayNode attributes(Seq<Expression> expressions) {
+    ArrayNode ids = Messages.array();
+    for (Expression expression : CollectionConverters.asJava(expressions)) {
+      if (expression instanceof Attribute attribute) {
+        ids.add(attribute.exprId().id());
+      }
+    }
+    return ids;
+  }
+
+  private static ArrayNode renames(Seq<NamedExpression> expressions) {
+    ArrayNode pairs = Messages.array();
+    for (NamedExpression expression : CollectionConverters.asJava(expressions)) {
+      if (expression instanceof Attribute a) {
+        pairs.add(Messages.array().add(a.exprId().id()).add(a.exprId().id()));
+      } else if (expression instanceof Alias alias && alias.child() instanceof Attribute a) {
+        pairs.add(Messages.array().add(alias.exprId().id()).add(a.exprId().id()));
+      }
+    }
+    return pairs;
+  }
+
+  private static void equate(Expression condition, Join join, ArrayNode pairs) {
+    if (condition instanceof And and) {
+      equate(and.left(), join, pairs);
+      equate(and.right(), join, pairs);
+    } else if ((condition instanceof EqualTo || condition instanceof EqualNullSafe)
+        && ((BinaryComparison) condition).left() instanceof Attribute one
+        && ((BinaryComparison) condition).right() instanceof Attribute other) {
+      boolean inOrder = join.left().outputSet().contains(one);
+      Attribute left = inOrder ? one : other;
+      Attribute right = inOrder ? other : one;
+      if (join.left().outputSet().contains(left) && join.right().outputSet().contains(right)) {
+        pairs.add(Messages.array().add(left.exprId().id()).add(right.exprId().id()));
+      }
+    }
+  }
+
+  static String typeName(JoinType type) {
+    if (type instanceof ExistenceJoin) {
+      return "existence";
+    }
+    return switch (type.sql()) {
+      case "INNER", "CROSS" -> "inner";
+      case "LEFT OUTER" -> "left";
+      case "RIGHT OUTER" -> "right";
+      case "LEFT SEMI" -> "semi";
+      case "LEFT ANTI" -> "anti";
+      default -> "full";
+    };
+  }
+}

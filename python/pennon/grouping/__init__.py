@@ -1,0 +1,1 @@
+"""Which partitioning is reported to Spark, and its reductions."""

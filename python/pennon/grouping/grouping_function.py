@@ -1,0 +1,107 @@
+"""A function of source columns that is constant over every partition, and what it reduces to.
+
+"Reduces to" means: the coarser value follows from the finer value alone, so partitions can be
+grouped by the coarser one without reading a row. The rules of reduction stand with the
+transforms; the levels of one time column are one composed transform here (design §3).
+
+NULL rules: a reduction maps NULL to NULL; only NULL sources give NULL, except for expressions,
+which are never reduced to anything but themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.identity import Identity
+from pennon.transforms.reduction import common_reduction, reduce_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.transforms.transform import Transform
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingFunction:
+    """A function of source columns by which partitions can be grouped.
+
+    Args:
+        transform: A partition transform, or the composed transform of time levels.
+        source_types: Arrow types of the source columns, in the transform's order.
+
+    Spec: "Storage Partitioned Join".
+    """
+
+    transform: Transform
+    source_types: tuple[pa.DataType, ...]
+
+    def __str__(self) -> str:
+        return self.transform.sql([f"col{at}" for at in range(len(self.source_types))])
+
+    def common_reduction(self, other: GroupingFunction) -> GroupingFunction | None:
+        """Find the finest function to which both reduce; None when there is none.
+
+        Example:
+            >>> six = GroupingFunction(Bucket(6), (pa.int64(),))
+            >>> four = GroupingFunction(Bucket(4), (pa.int64(),))
+            >>> print(six.common_reduction(four))
+            bucket(2, col0)
+        """
+        if not _have_same_values(self.source_types, other.source_types):
+            return None
+        common = common_reduction(self._one_column(), other._one_column(), self.source_types[0])
+        return None if common is None else GroupingFunction(common, self.source_types)
+
+    def reduces_to(self, other: GroupingFunction) -> bool:
+        """Whether the value of ``other`` follows from this function's value."""
+        return self.common_reduction(other) == other
+
+    def reduce(self, values: pa.Array, other: GroupingFunction) -> pa.Array:
+        """Turn values of this function into values of a function to which it reduces."""
+        return reduce_values(values, self._one_column(), other._one_column(), self.source_types[0])
+
+    def apply(self, sources: Sequence[pa.Array]) -> pa.Array:
+        """Compute the function from source values."""
+        return self.transform.apply(sources)
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The Arrow type of the function's values."""
+        return self.transform.result_type(self.source_types)
+
+    @property
+    def spark_name(self) -> str | None:
+        """The name of Spark's function of one column; None when Spark cannot express it."""
+        if len(self.source_types) != 1 or not self.is_constant_for_spark:
+            return None
+        return self.transform.spark_function(self.source_types)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the value is the source's own."""
+        return self.transform == Identity()
+
+    @property
+    def is_constant_for_spark(self) -> bool:
+        """Whether source values that are equal for Spark always have equal values.
+
+        Spark joins -0.0 with 0.0 but hashes their bits, so float sources cannot be keys.
+        """
+        return not any(pa.types.is_floating(source) for source in self.source_types)
+
+    def _one_column(self) -> Transform:
+        """See a multi_bucket of one column as the bucket that it is."""
+        if isinstance(self.transform, MultiBucket) and len(self.source_types) == 1:
+            return Bucket(self.transform.num_buckets)
+        return self.transform
+
+
+def _have_same_values(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:
+    return len(mine) == len(theirs) and all(
+        left == right or (pa.types.is_integer(left) and pa.types.is_integer(right))
+        for left, right in zip(mine, theirs, strict=True)
+    )

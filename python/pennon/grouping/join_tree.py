@@ -1,0 +1,285 @@
+"""Which scans of a query share one derived key, and which operators it serves (design §5).
+
+A group is a set of scans that are co-partitioned by one tuple of functions. A join whose equated
+attributes carry a common reduction of both sides' functions unites their groups; each further
+join, aggregate or window of the group can only narrow the tuple, and every member follows. A
+join that is not served ends the groups below it: its shuffle loses their partitioning.
+
+NULL rules: the key is never NULL (NULL is hashed as a value of its own), so ``=`` and ``<=>``
+are served alike; the real conjuncts stay in the join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from pennon.grouping.grouping_function import GroupingFunction
+from pennon.grouping.layout import LayoutFunction
+from pennon.grouping.plan_nodes import (
+    GroupNode,
+    JoinNode,
+    OpaqueNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    WindowNode,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedFunction:
+    """A function that groups all members: where its sources are visible, and in each member.
+
+    Args:
+        grouping: The function.
+        slots: For each source, the visible attributes that carry it.
+        sources: For each member scan, the field ids of the function's sources there.
+    """
+
+    grouping: GroupingFunction
+    slots: tuple[frozenset[int], ...]
+    sources: Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A group of scans as it is seen at one place of the plan."""
+
+    functions: tuple[OfferedFunction, ...]
+    joins: tuple[int, ...] = ()
+    groupings: tuple[int, ...] = ()
+
+    @property
+    def members(self) -> frozenset[int]:
+        """Positions of the group's scans."""
+        return frozenset(scan for function in self.functions for scan in function.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedKeys:
+    """The answer to the rule: the functions behind each scan's key, and the nodes it serves."""
+
+    scans: Mapping[int, tuple[LayoutFunction, ...]]
+    served: frozenset[int]
+
+
+def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
+    """Find the scans that get a derived key, and the operators that use it.
+
+    Args:
+        nodes: The plan in post-order.
+
+    Spec: "Storage Partitioned Join".
+    """
+    resolver = _Resolver(nodes)
+    for position in range(len(nodes)):
+        resolver.offers.append(resolver.offer_of(position))
+    for offer in resolver.unfinished():
+        resolver.finish(offer)
+    return DerivedKeys(resolver.scans, frozenset(resolver.served))
+
+
+class _Resolver:
+    """Walks the plan bottom-up; an offer that is taken or lost is not offered again."""
+
+    def __init__(self, nodes: Sequence[PlanNode]) -> None:
+        self.nodes = nodes
+        self.offers: list[Offer | None] = []
+        self.scans: dict[int, tuple[LayoutFunction, ...]] = {}
+        self.served: set[int] = set()
+
+    def take(self, position: int) -> Offer | None:
+        offer, self.offers[position] = self.offers[position], None
+        return offer
+
+    def unfinished(self) -> list[Offer]:
+        return [offer for offer in self.offers if offer is not None]
+
+    def offer_of(self, position: int) -> Offer | None:
+        match self.nodes[position]:
+            case ScanNode() as scan:
+                return _scan_offer(position, scan)
+            case ProjectNode() as project:
+                return _renamed(self.take(project.child), project.columns)
+            case JoinNode() as join:
+                return self.join_offer(position, join)
+            case GroupNode() as group:
+                return self.grouped_offer(position, group.child, group.keys, group.columns)
+            case WindowNode() as window:
+                return self.grouped_offer(position, window.child, window.keys, None)
+            case OpaqueNode():
+                return None
+            case node:
+                assert_never(node)
+
+    def join_offer(self, position: int, join: JoinNode) -> Offer | None:
+        left, right = self.take(join.left), self.take(join.right)
+        common = () if left is None or right is None else _meet(left, right, join)
+        if left is not None and right is not None and common:
+            return Offer(
+                common,
+                (*left.joins, *right.joins, position),
+                (*left.groupings, *right.groupings),
+            )
+        for offer in (left, right):
+            if offer is not None:
+                self.finish(offer)
+        return None
+
+    def grouped_offer(
+        self,
+        position: int,
+        child: int,
+        keys: frozenset[int],
+        columns: tuple[tuple[int, int], ...] | None,
+    ) -> Offer | None:
+        offer = self.take(child)
+        if offer is None:
+            return None
+        covered = tuple(
+            function
+            for function in offer.functions
+            if all(not keys.isdisjoint(slot) for slot in function.slots)
+        )
+        if not covered:
+            self.finish(offer)
+            return None
+        narrowed = replace(offer, functions=covered, groupings=(*offer.groupings, position))
+        return narrowed if columns is None else _renamed(narrowed, columns)
+
+    def finish(self, offer: Offer) -> None:
+        """Settle a group that grows no further."""
+        if not offer.joins and (not offer.groupings or self.spark_serves(offer)):
+            return
+        for scan in offer.members:
+            self.scans[scan] = tuple(
+                LayoutFunction(function.grouping, function.sources[scan])
+                for function in offer.functions
+            )
+        self.served.update(offer.joins, offer.groupings)
+
+    def spark_serves(self, offer: Offer) -> bool:
+        """Whether Spark's own matching serves a group of one scan without joins."""
+        return any(
+            len(function.slots) == 1 and _is_reported(self.nodes[scan], function, scan)
+            for function in offer.functions
+            for scan in offer.members
+        )
+
+
+def _is_reported(node: PlanNode, function: OfferedFunction, scan: int) -> bool:
+    if not isinstance(node, ScanNode) or not node.reports:
+        return False
+    mine = LayoutFunction(function.grouping, function.sources[scan])
+    return mine in node.layout.functions and mine.grouping.spark_name is not None
+
+
+def _scan_offer(position: int, scan: ScanNode) -> Offer | None:
+    functions = tuple(
+        OfferedFunction(
+            function.grouping,
+            tuple(scan.attributes.get(source, frozenset()) for source in function.source_ids),
+            {position: function.source_ids},
+        )
+        for function in scan.layout.functions
+        if function.grouping.is_constant_for_spark
+    )
+    return Offer(functions) if functions else None
+
+
+def _renamed(offer: Offer | None, columns: Sequence[tuple[int, int]]) -> Offer | None:
+    if offer is None:
+        return None
+    outputs: dict[int, set[int]] = {}
+    for new, old in columns:
+        outputs.setdefault(old, set()).add(new)
+
+    def seen(slot: frozenset[int]) -> frozenset[int]:
+        return frozenset(new for old in slot for new in outputs.get(old, ()))
+
+    return replace(
+        offer,
+        functions=tuple(
+            replace(function, slots=tuple(seen(slot) for slot in function.slots))
+            for function in offer.functions
+        ),
+    )
+
+
+def _meet(left: Offer, right: Offer, join: JoinNode) -> tuple[OfferedFunction, ...]:
+    """List the finest functions to which both sides reduce on equated attributes."""
+    found: list[OfferedFunction] = []
+    mine = [*left.functions, *_of_identities(left, right, join, flipped=False)]
+    theirs = [*right.functions, *_of_identities(right, left, join, flipped=True)]
+    for ours in mine:
+        for other in theirs:
+            if not _are_equated(ours.slots, other.slots, join.equated):
+                continue
+            common = ours.grouping.common_reduction(other.grouping)
+            if common is not None:
+                slots = tuple(
+                    (mine_slot if join.join_type.keeps_left else frozenset())
+                    | (their_slot if join.join_type.keeps_right else frozenset())
+                    for mine_slot, their_slot in zip(ours.slots, other.slots, strict=True)
+                )
+                found.append(OfferedFunction(common, slots, {**ours.sources, **other.sources}))
+    return tuple(
+        function
+        for position, function in enumerate(found)
+        if not any(
+            _same_slots(function, other)
+            and other.grouping.reduces_to(function.grouping)
+            and (other.grouping != function.grouping or at < position)
+            for at, other in enumerate(found)
+            if at != position
+        )
+    )
+
+
+def _same_slots(mine: OfferedFunction, other: OfferedFunction) -> bool:
+    return mine.sources == other.sources
+
+
+def _are_equated(
+    left: Sequence[frozenset[int]],
+    right: Sequence[frozenset[int]],
+    equated: Sequence[tuple[int, int]],
+) -> bool:
+    return len(left) == len(right) and all(
+        any(mine in left_slot and theirs in right_slot for mine, theirs in equated)
+        for left_slot, right_slot in zip(left, right, strict=True)
+    )
+
+
+def _of_identities(
+    offer: Offer, target: Offer, join: JoinNode, *, flipped: bool
+) -> list[OfferedFunction]:
+    """List functions of several columns that one side can compute from its identity columns."""
+    identities = [function for function in offer.functions if function.grouping.is_identity]
+    pairs = [(right, left) for left, right in join.equated] if flipped else join.equated
+    found: list[OfferedFunction] = []
+    for wanted in target.functions:
+        if len(wanted.slots) < 2:  # noqa: PLR2004 - one column reduces directly
+            continue
+        parts = [
+            next((own for own in identities if _are_equated(own.slots, (slot,), pairs)), None)
+            for slot in wanted.slots
+        ]
+        present = [part for part in parts if part is not None]
+        if len(present) == len(parts):
+            found.append(
+                OfferedFunction(
+                    GroupingFunction(
+                        wanted.grouping.transform,
+                        tuple(part.grouping.source_types[0] for part in present),
+                    ),
+                    tuple(part.slots[0] for part in present),
+                    {
+                        scan: tuple(part.sources[scan][0] for part in present)
+                        for scan in present[0].sources
+                    },
+                )
+            )
+    return found

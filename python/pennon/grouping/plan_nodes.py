@@ -1,0 +1,90 @@
+"""The skeleton of a query plan, as the rule in the JVM hands it over: shapes and attributes only.
+
+Nodes stand in post-order and name each other by position. Attributes are Spark's expression ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pennon.grouping.layout import Layout
+
+
+class JoinType(StrEnum):
+    """Join types by which sides keep their rows' attributes and grouping above the join."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+    EXISTENCE = "existence"
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether rows of the left side come out under their own key."""
+        return self not in (JoinType.RIGHT, JoinType.FULL)
+
+    @property
+    def keeps_right(self) -> bool:
+        """Whether rows of the right side come out under their own key."""
+        return self in (JoinType.INNER, JoinType.RIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNode:
+    """A scan of a namespace: its layout, and the attribute of each column in its output."""
+
+    layout: Layout
+    attributes: Mapping[int, frozenset[int]]
+    """Field id of a column → attributes that carry it."""
+    reports: bool = True
+    """Whether the scan reports at least one key that Spark knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectNode:
+    """A projection: for each output attribute that is an input attribute, that one."""
+
+    child: int
+    columns: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """An equi-join: pairs of equated attributes (``=`` or ``<=>``), left first."""
+
+    left: int
+    right: int
+    join_type: JoinType
+    equated: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNode:
+    """An aggregate (or DISTINCT): its grouping attributes, and how they come out."""
+
+    child: int
+    keys: frozenset[int]
+    columns: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowNode:
+    """A window or a window group limit: its partitioning attributes."""
+
+    child: int
+    keys: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueNode:
+    """Anything else: nothing of its input's grouping is known above it."""
+
+
+PlanNode = ScanNode | ProjectNode | JoinNode | GroupNode | WindowNode | OpaqueNode
