@@ -84,15 +84,19 @@ class Serving:
         """Write the command that starts the server.
 
         Args:
-            scratch: A folder for what Spark's Hive support insists on writing.
+            scratch: A private folder; the settings go into a file there, so that no storage
+                option shows in a list of processes.
         """
         conf = {"spark.log.level": "WARN", **_server_conf(self, scratch), **self.conf}
         conf = session.spark_conf(self.root, self.name, present=conf) | conf
+        properties = scratch / "spark.properties"
+        properties.touch(mode=0o600)
+        lines = (f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in conf.items())
+        properties.write_text("".join(lines), encoding="utf-8")
         arguments = [str(_spark_submit()), "--class", self.server.main_class]
+        arguments += ["--properties-file", str(properties), "--load-spark-defaults"]
         if self.master is not None:
             arguments += ["--master", self.master]
-        for key, value in conf.items():
-            arguments += ["--conf", f"{key}={value}"]
         arguments.append("spark-internal")
         if self.server is THRIFT:
             arguments += ["--hiveconf", f"hive.server2.thrift.bind.host={self.host}"]

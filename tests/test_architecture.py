@@ -1,0 +1,250 @@
+"""The house rules that a reader can rely on, held by reading the source.
+
+Each rule is a function that returns its offences, so that a failure lists all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pennon import errors
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "pennon"
+SHIM = ROOT / "jvm-shim" / "src" / "main" / "java"
+PYTHON = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+JAVA = sorted(SHIM.rglob("*.java"))
+
+# From left to right; a subject may import what stands further left, and itself.
+LEVELS = (
+    {"errors"},
+    {"settings", "predicate"},
+    {"transforms"},
+    {"spec"},
+    {"manifest", "leaf"},
+    {"execution", "planning", "grouping", "transaction"},
+    {"catalog", "maintenance"},
+    {"namespace", "java_runtime"},
+    {"session", "worker"},
+    {"shell", "serve", "demo"},
+    {"cli"},
+)
+LEVEL_OF = {subject: level for level, subjects in enumerate(LEVELS) for subject in subjects}
+
+# Peers of one level that one may import from the other, each with its reason.
+PEERS: set[tuple[str, str]] = {
+    ("grouping", "planning"),  # a grouping describes the partitions of a plan
+}
+
+FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|manager|base)(_|$)")
+# The format's words: what a Java class must not know.
+FORMAT_WORDS = ("__manifest", "partition_field_", "partition_spec_v", "read_version", "dataset$")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for path in PYTHON:
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def subject_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_subjects(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        modules: list[str] = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            modules = [node.module]
+            if node.module == "pennon":
+                modules = [f"pennon.{alias.name}" for alias in node.names]
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "pennon" and len(parts) > 1:
+                yield node.lineno, parts[1]
+
+
+def test_imports_point_one_way() -> None:
+    offences = []
+    for path, tree in trees():
+        own = subject_of(path)
+        if own == "__init__":
+            continue
+        for line, other in imported_subjects(tree):
+            if other == own or (own, other) in PEERS or other not in LEVEL_OF:
+                continue
+            if LEVEL_OF[other] >= LEVEL_OF[own]:
+                offences.append(f"{named(path)}:{line}: {own} imports {other}")
+    assert offences == []
+
+
+def test_every_subject_has_its_level() -> None:
+    subjects = {subject_of(path) for path in PYTHON} - {"__init__"}
+    assert subjects - set(LEVEL_OF) == set()
+
+
+def test_files_have_at_most_400_lines() -> None:
+    long = [
+        f"{named(path)}: {count}"
+        for path in [*PYTHON, *TESTS, *JAVA]
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    ]
+    assert long == []
+
+
+def test_functions_have_at_most_60_lines() -> None:
+    long = [
+        f"{named(path)}:{node.lineno}: {node.name} has {length}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := code_lines(node)) > 60
+    ]
+    assert long == []
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count the lines of a function without its docstring, which may be as long as it needs."""
+    total = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        total -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return total
+
+
+def test_modules_are_named_after_what_they_hold() -> None:
+    names = [path for path in PYTHON if FORBIDDEN_NAMES.search(path.stem)]
+    names += [path for path in JAVA if re.search(r"(Utils?|Helpers?|Manager|Factory)$", path.stem)]
+    allowed = re.compile(r"(Reader|Writer|Batch)Factory$")  # Spark's own names for its interfaces
+    assert [named(path) for path in names if not allowed.search(path.stem)] == []
+
+
+def test_functions_are_named_after_what_they_do() -> None:
+    offences = [
+        f"{named(path)}:{node.lineno}: {node.name}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and (node.name.lstrip("_").startswith("get_") or node.name.endswith("Factory"))
+    ]
+    assert offences == []
+
+
+def test_packages_only_re_export() -> None:
+    """``__init__`` holds a docstring, imports, ``__all__``; the top one may import lazily."""
+    offences = []
+    for path in PYTHON:
+        if path.name != "__init__.py":
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            plain = isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.If | ast.Assign)
+            plain |= isinstance(node, ast.AnnAssign)
+            lazy = path.parent == PACKAGE and getattr(node, "name", "") in (
+                "__getattr__",
+                "__dir__",
+            )
+            if not plain and not lazy:
+                offences.append(f"{named(path)}:{node.lineno}")
+    assert offences == []
+
+
+def test_public_things_have_docstrings() -> None:
+    offences = []
+    for path, tree in trees():
+        if ast.get_docstring(tree) is None:
+            offences.append(f"{named(path)}: module")
+        for node in tree.body:
+            is_public = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            if is_public and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                offences.append(f"{named(path)}:{node.lineno}: {node.name}")
+    assert offences == []
+
+
+def test_errors_are_pennon_errors_and_broad_handlers_stay_at_the_worker() -> None:
+    offences = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler) and subject_of(path) != "worker":
+                caught = ast.unparse(node.type) if node.type is not None else "everything"
+                if caught in ("Exception", "BaseException", "everything"):
+                    offences.append(f"{named(path)}:{node.lineno}: except {caught}")
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                raised = ast.unparse(node.exc).split("(")[0]
+                if raised in ("Exception", "ValueError", "RuntimeError", "TypeError"):
+                    offences.append(f"{named(path)}:{node.lineno}: raise {raised}")
+    assert offences == []
+
+
+def all_errors(root: type = errors.PennonError) -> Iterator[type[errors.PennonError]]:
+    for child in root.__subclasses__():
+        if child.__module__.startswith("pennon"):
+            yield child
+        yield from all_errors(child)
+
+
+def test_every_condition_is_one_class_and_its_text_has_the_house_form() -> None:
+    classes = list(all_errors())
+    conditions = [one.condition for one in classes if "condition" in vars(one)]
+    assert sorted(conditions) == sorted(set(conditions))
+    offences = [
+        one.condition
+        for one in classes
+        if not re.search(r"\. .*\.$", one.template, re.DOTALL)
+        or not one.template.startswith(("Cannot ", "{what}"))
+    ]
+    assert offences == []
+
+
+def test_every_condition_is_raised_in_a_test() -> None:
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in TESTS)
+    untested = [
+        one.condition
+        for one in all_errors()
+        if one.condition not in texts and not re.search(rf"\b{one.__name__}\b", texts)
+    ]
+    allowed = 0
+    assert len(untested) <= allowed, f"{len(untested)} conditions without a test: {untested}"
+
+
+def test_the_shim_knows_nothing_of_the_format() -> None:
+    offences = []
+    for path in JAVA:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if line.lstrip().startswith(("*", "//", "/*")):
+                continue
+            offences += [f"{named(path)}:{number}: {word}" for word in FORMAT_WORDS if word in line]
+    assert offences == []
+
+
+def test_only_the_manifest_folder_names_the_manifest_table() -> None:
+    """Elsewhere the word may stand in a docstring or a message, never as a path or a table."""
+    offences = [
+        f"{named(path)}:{node.lineno}"
+        for path, tree in trees()
+        if subject_of(path) not in ("manifest", "errors", "demo")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in ("__manifest", "/__manifest")
+    ]
+    assert offences == []
+
+
+def test_both_ends_of_the_socket_know_the_same_requests() -> None:
+    messages = PACKAGE / "worker" / "messages.py"
+    if not messages.exists():
+        pytest.fail("worker/messages.py is missing")
+    python_ops = set(re.findall(r'op(?::[^=\n]*)? = "(\w+)"', messages.read_text(encoding="utf-8")))
+    java_text = "\n".join(path.read_text(encoding="utf-8") for path in JAVA)
+    java_ops = set(re.findall(r'(?:request|call|Messages\.\w+)\(\s*"([a-z_]+)"', java_text))
+    assert java_ops - python_ops == set()
+    assert python_ops
