@@ -3,11 +3,13 @@ package dev.pennon.spark.sql;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -19,16 +21,17 @@ import scala.jdk.javaapi.CollectionConverters;
  * rewritten plan has the same rows. It runs once the scans are built, filters are pushed and
  * subqueries are joins: as one of the session's extra optimizations.
  */
-public final class DerivedKeyRule extends Rule<LogicalPlan> {
+public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelectionHelper {
   /** Adds the rule to a session, once, beside whatever rules its user has. */
   public static void install(SparkSession session) {
-    Seq<Rule<LogicalPlan>> present = session.experimental().extraOptimizations();
-    boolean isThere =
-        CollectionConverters.asJava(present).stream().anyMatch(DerivedKeyRule.class::isInstance);
-    if (!isThere) {
+    List<Rule<LogicalPlan>> rules =
+        new ArrayList<>(
+            CollectionConverters.asJava(session.experimental().extraOptimizations()));
+    if (rules.stream().noneMatch(DerivedKeyRule.class::isInstance)) {
+      rules.add(new DerivedKeyRule());
       session
           .experimental()
-          .extraOptimizations_$eq(present.appended(new DerivedKeyRule()).toSeq());
+          .extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
     }
   }
 
@@ -38,7 +41,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> {
     if (!conf.v2BucketingEnabled()) {
       return plan;
     }
-    PlanOutline outline = new PlanOutline(conf);
+    PlanOutline outline = new PlanOutline(this, conf);
     PlanOutline.Node root = outline.outline(plan);
     if (!outline.isWorthAsking()) {
       return plan;

@@ -36,7 +36,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * The shape of a query plan as the worker is told it: scans, joins, groupings and how attributes
  * pass through them. What it does not know is opaque.
  */
-final class PlanOutline implements JoinSelectionHelper {
+final class PlanOutline {
   /** What a node is to the rewrite; the worker gets the same names. */
   enum Kind {
     SCAN,
@@ -52,11 +52,13 @@ final class PlanOutline implements JoinSelectionHelper {
   record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
 
   private final ArrayNode nodes = Messages.array();
+  private final JoinSelectionHelper broadcasts;
   private final SQLConf conf;
   private int scans;
   private int groupings;
 
-  PlanOutline(SQLConf conf) {
+  PlanOutline(JoinSelectionHelper broadcasts, SQLConf conf) {
+    this.broadcasts = broadcasts;
     this.conf = conf;
   }
 
@@ -120,7 +122,7 @@ final class PlanOutline implements JoinSelectionHelper {
     Node left = outline(join.left());
     Node right = outline(join.right());
     List<Node> children = List.of(left, right);
-    Option<BuildSide> hinted = getBroadcastBuildSide(join, true, conf);
+    Option<BuildSide> hinted = broadcasts.getBroadcastBuildSide(join, true, conf);
     Option<BuildSide> built = hinted.isDefined() ? hinted : bySize(join);
     if (built.isDefined()) {
       // A broadcast leaves the other side where it is: its grouping passes through.
@@ -141,7 +143,7 @@ final class PlanOutline implements JoinSelectionHelper {
 
   private Option<BuildSide> bySize(Join join) {
     boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
-    return hasHint ? Option.empty() : getBroadcastBuildSide(join, false, conf);
+    return hasHint ? Option.empty() : broadcasts.getBroadcastBuildSide(join, false, conf);
   }
 
   private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
