@@ -19,9 +19,27 @@ public record PartitionFieldChange(String action, Transform transform, Field fie
 
   /** How a statement names the field that goes: by its name, or by its transform. */
   public record Field(String[] path, Transform transform) {
+    @Override
+    public String toString() {
+      return transform == null ? String.join(".", path) : transform.describe();
+    }
+
     JsonNode toJson() {
       return transform == null ? Messages.strings(path) : SparkTransforms.toJson(transform);
     }
+  }
+
+  /** As a sentence has it: {@code replace partition field a with bucket(4, b)}. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder(action).append(" partition field");
+    if (field != null) {
+      text.append(' ').append(field).append(transform == null ? "" : " with");
+    }
+    if (transform != null) {
+      text.append(' ').append(transform.describe());
+    }
+    return text.toString();
   }
 
   ObjectNode addTo(ObjectNode request) {

@@ -1,0 +1,17 @@
+package dev.pennon.spark;
+
+import dev.pennon.spark.sql.MissingTableRule;
+import dev.pennon.spark.sql.PennonParser;
+import org.apache.spark.sql.SparkSessionExtensions;
+import scala.Function1;
+import scala.runtime.BoxedUnit;
+
+/** What Pennon adds to a session: {@code spark.sql.extensions = dev.pennon.spark.PennonExtensions}. */
+public final class PennonExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectParser((session, delegate) -> new PennonParser(delegate));
+    extensions.injectPostHocResolutionRule(MissingTableRule::new);
+    return BoxedUnit.UNIT;
+  }
+}

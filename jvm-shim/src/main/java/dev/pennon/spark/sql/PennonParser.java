@@ -1,0 +1,137 @@
+package dev.pennon.spark.sql;
+
+import dev.pennon.spark.catalog.PartitionFieldChange;
+import java.util.List;
+import java.util.Optional;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.parser.SqlStatementSplitResult;
+import org.apache.spark.sql.catalyst.parser.TemporalIdentifier;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Spark's parser, and the statements about partition fields that it does not know. */
+public final class PennonParser implements ParserInterface {
+  private final ParserInterface delegate;
+
+  public PennonParser(ParserInterface delegate) {
+    this.delegate = delegate;
+  }
+
+  @Override
+  public LogicalPlan parsePlan(String sql) throws ParseException {
+    Optional<PartitionFieldStatement> statement = PartitionFieldStatement.recognise(sql);
+    return statement.isPresent() ? plan(statement.get()) : delegate.parsePlan(sql);
+  }
+
+  @Override
+  public LogicalPlan parsePlanWithParameters(String sql, ParameterContext parameters)
+      throws ParseException {
+    Optional<PartitionFieldStatement> statement = PartitionFieldStatement.recognise(sql);
+    return statement.isPresent()
+        ? plan(statement.get())
+        : delegate.parsePlanWithParameters(sql, parameters);
+  }
+
+  /** Spark's parser reads the table's name and the transforms, in statements made for the purpose. */
+  private LogicalPlan plan(PartitionFieldStatement statement) throws ParseException {
+    LogicalPlan alter =
+        delegate.parsePlan(
+            "ALTER TABLE " + statement.table() + " SET TBLPROPERTIES ('partition' = 'field')");
+    Transform transform =
+        statement.transform() == null ? null : transform(statement, statement.transform());
+    PartitionFieldChange.Field field =
+        statement.field() == null ? null : field(transform(statement, statement.field()));
+    return new AlterPartitionFields(
+        ((SetTableProperties) alter).table(),
+        new PartitionFieldChange(statement.action(), transform, field, statement.name()));
+  }
+
+  private static PartitionFieldChange.Field field(Transform transform) {
+    boolean isName =
+        transform.name().equals("identity")
+            && transform.arguments()[0] instanceof NamedReference;
+    return isName
+        ? new PartitionFieldChange.Field(
+            ((NamedReference) transform.arguments()[0]).fieldNames(), null)
+        : new PartitionFieldChange.Field(null, transform);
+  }
+
+  private Transform transform(PartitionFieldStatement statement, String text) {
+    LogicalPlan parsed;
+    try {
+      parsed = delegate.parsePlan("CREATE TABLE t (c INT) USING u PARTITIONED BY (" + text + ")");
+    } catch (ParseException e) {
+      throw statement.syntaxError(text, "it is neither a column nor a transform").raise();
+    }
+    List<Transform> transforms =
+        parsed instanceof CreateTable create
+            ? CollectionConverters.asJava(create.partitioning())
+            : List.of();
+    if (transforms.size() != 1) {
+      throw statement.syntaxError(text, "it is neither a column nor a transform").raise();
+    }
+    return transforms.get(0);
+  }
+
+  @Override
+  public Expression parseExpression(String sql) throws ParseException {
+    return delegate.parseExpression(sql);
+  }
+
+  @Override
+  public TableIdentifier parseTableIdentifier(String sql) throws ParseException {
+    return delegate.parseTableIdentifier(sql);
+  }
+
+  @Override
+  public FunctionIdentifier parseFunctionIdentifier(String sql) throws ParseException {
+    return delegate.parseFunctionIdentifier(sql);
+  }
+
+  @Override
+  public Seq<String> parseMultipartIdentifier(String sql) throws ParseException {
+    return delegate.parseMultipartIdentifier(sql);
+  }
+
+  @Override
+  public TemporalIdentifier parseTemporalTableIdentifier(String sql) throws ParseException {
+    return delegate.parseTemporalTableIdentifier(sql);
+  }
+
+  @Override
+  public LogicalPlan parseQuery(String sql) throws ParseException {
+    return delegate.parseQuery(sql);
+  }
+
+  @Override
+  public StructType parseRoutineParam(String sql) throws ParseException {
+    return delegate.parseRoutineParam(sql);
+  }
+
+  @Override
+  public SqlStatementSplitResult splitStatements(String sql) {
+    return delegate.splitStatements(sql);
+  }
+
+  @Override
+  public StructType parseTableSchema(String sql) throws ParseException {
+    return delegate.parseTableSchema(sql);
+  }
+
+  @Override
+  public DataType parseDataType(String sql) throws ParseException {
+    return delegate.parseDataType(sql);
+  }
+}
