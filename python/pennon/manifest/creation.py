@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pennon.manifest.snapshot import Snapshot, StorageOptions
+import lance
+
+from pennon.errors import NamespaceExists, NamespaceHasNoManifest, StorageFailure
+from pennon.manifest.columns import manifest_schema
+from pennon.manifest.properties import root_metadata
+from pennon.manifest.rows import NAMESPACE, ManifestRow, table_of_rows
+from pennon.manifest.snapshot import Snapshot
+from pennon.manifest.storage import StorageOptions, manifest_uri, open_manifest
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 
@@ -21,5 +28,72 @@ def create(
     comment: str | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Snapshot:
-    """Create the ``__manifest`` of a new partitioned namespace."""
-    raise NotImplementedError
+    """Create the ``__manifest`` of a new partitioned namespace.
+
+    Two commits: the table with the row of ``v<N>``, then the metadata that makes it a partitioned
+    namespace. What a crash between them leaves is an empty directory namespace, which the next
+    ``create`` at the location completes.
+
+    Args:
+        location: Path or URL; it is made where it does not exist.
+        schema: The namespace schema.
+        spec: Its first partition spec.
+        properties: The user's table properties.
+        strong: Whether a write that touches many leaves is one transaction.
+        comment: The table's comment.
+        storage_options: Given to Lance; never part of an error.
+
+    Returns:
+        The first snapshot.
+
+    Raises:
+        NamespaceExists: The location has a ``__manifest`` with something in it.
+        InvalidPartitionSpec: The spec does not fit the schema.
+        ReservedProperty: A property has a name of Pennon's own.
+        StorageFailure: The location cannot be written.
+
+    Spec: "Metadata Definition", "Manifest Table Schema".
+    """
+    spec.check(schema)
+    specs = {spec.spec_version: spec}
+    metadata = root_metadata(schema, specs, properties or {}, strong=strong, comment=comment)
+    arrow = manifest_schema(specs, strong=strong)
+    rows = table_of_rows([ManifestRow(f"v{spec.spec_version}", NAMESPACE)], arrow)
+    manifest = _unfinished(location, storage_options)
+    if manifest is None:
+        try:
+            manifest = lance.write_dataset(
+                rows,
+                manifest_uri(location),
+                mode="create",
+                storage_options=dict(storage_options or {}),
+            )
+        except OSError as error:
+            if "already exists" in str(error).lower():
+                raise NamespaceExists(location=location) from error
+            raise _failure(location, error) from error
+    elif manifest.schema != arrow or manifest.count_rows() != len(rows):
+        raise NamespaceExists(location=location)
+    try:
+        manifest.update_metadata(metadata)
+    except OSError as error:
+        if "transaction" in str(error).lower():
+            raise NamespaceExists(location=location) from error
+        raise _failure(location, error) from error
+    return Snapshot.open(location, manifest.version, storage_options=storage_options)
+
+
+def _unfinished(location: str, storage_options: StorageOptions | None) -> lance.LanceDataset | None:
+    """Open what an interrupted creation left."""
+    try:
+        manifest = open_manifest(location, None, None, storage_options)
+    except NamespaceHasNoManifest:
+        return None
+    if manifest.metadata:
+        raise NamespaceExists(location=location)
+    return manifest
+
+
+def _failure(location: str, error: OSError) -> StorageFailure:
+    problem = str(error).partition(", /home/")[0].partition("\n")[0]
+    return StorageFailure(verb="create", location=location, problem=problem)

@@ -1,27 +1,79 @@
-"""Object ids, namespace names and directories of ``__manifest``."""
+"""Object ids, namespace names and directories of ``__manifest``.
+
+A partition's name is not drawn at random: it is a hash of spec version and partition tuple, keyed
+with the namespace's secret salt. It reads as random and tells nothing about the values, yet two
+tasks or two writers that meet the same new partition agree on its object id and its directory, so
+their conflict shows up as one primary key in ``__manifest`` instead of as a doubled partition.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["LeafName", "ObjectId", "leaf_name"]
+from pennon.errors import InternalError
+
+__all__ = ["SEPARATOR", "TABLE_NAME", "LeafName", "ObjectId", "canonical_bytes", "leaf_name"]
+
+SEPARATOR: Final = "$"
+TABLE_NAME: Final = "dataset"
+_NAME_LENGTH: Final = 16
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+# A component of a path may have 255 bytes on every file system in use.
+_MAX_DIRECTORY_BYTES: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectId:
-    """``v2$e9f0g1h2i3j4k5l6$dataset`` taken apart: spec version, namespaces, object."""
+    """``v2$e9f0g1h2i3j4k5l6$dataset`` taken apart.
+
+    Args:
+        spec_version: The N of ``v<N>``.
+        namespaces: The partition namespaces' own names, outermost first.
+        is_table: Whether the id names the leaf table ``dataset`` below them.
+
+    Example:
+        >>> str(ObjectId.parse("v1$k7m2n9p4q8r5s3t6$dataset"))
+        'v1$k7m2n9p4q8r5s3t6$dataset'
+        >>> ObjectId.parse("sales$orders") is None
+        True
+
+    Spec: "Physical Layout and Naming".
+    """
 
     spec_version: int
-    namespaces: tuple[str, ...]
-    is_table: bool
+    namespaces: tuple[str, ...] = ()
+    is_table: bool = False
+
+    @classmethod
+    def parse(cls, object_id: str) -> ObjectId | None:
+        """Take an object id apart; None for the ids of objects that are not ours."""
+        top, *below = object_id.split(SEPARATOR)
+        if not (top[:1] == "v" and top[1:].isascii() and top[1:].isdecimal()) or "" in below:
+            return None
+        is_table = bool(below) and below[-1] == TABLE_NAME
+        return cls(int(top[1:]), tuple(below[:-1] if is_table else below), is_table)
+
+    def __str__(self) -> str:
+        table = (TABLE_NAME,) if self.is_table else ()
+        return SEPARATOR.join((f"v{self.spec_version}", *self.namespaces, *table))
 
 
 @dataclass(frozen=True, slots=True)
 class LeafName:
-    """The name of a partition: its table's object id, its namespaces' object ids, its directory."""
+    """The names of one partition.
+
+    Args:
+        object_id: The leaf table's.
+        namespaces: The object ids of its partition namespaces, outermost first.
+        directory: The leaf's directory, relative to the namespace's location.
+    """
 
     object_id: str
     namespaces: tuple[str, ...]
@@ -29,5 +81,113 @@ class LeafName:
 
 
 def leaf_name(salt: bytes, spec_version: int, values: Sequence[pa.Scalar]) -> LeafName:
-    """Derive the name of a partition from its tuple, so that two writers agree on it."""
-    raise NotImplementedError
+    """Derive the names of a partition from its tuple.
+
+    Args:
+        salt: The namespace's secret, 16 to 64 bytes.
+        spec_version: The spec that the tuple belongs to.
+        values: One scalar per partition field, outermost level first.
+
+    Returns:
+        The same names for every writer that holds the same salt.
+
+    Example:
+        >>> name = leaf_name(b"0" * 16, 1, [pa.scalar("US")])
+        >>> name.object_id.startswith("v1$"), name.object_id.endswith("$dataset")
+        (True, True)
+        >>> name.directory.endswith("_" + name.object_id)
+        True
+
+    Spec: "Partition Namespace Naming", Appendix B.
+    """
+    above = ObjectId(spec_version)
+    namespaces: list[str] = []
+    prefix = b""
+    for value in values:
+        prefix += canonical_bytes(value)
+        digest = _keyed(salt, b"namespace", spec_version, prefix, 32)
+        above = ObjectId(spec_version, (*above.namespaces, _base36(digest)))
+        namespaces.append(str(above))
+    object_id = str(ObjectId(spec_version, above.namespaces, is_table=True))
+    hexadecimal = _keyed(salt, b"directory", spec_version, prefix, 4).hex()
+    directory = f"{hexadecimal}_{object_id}"
+    if len(directory) > _MAX_DIRECTORY_BYTES:
+        whole = _keyed(salt, b"directory", spec_version, prefix, 16).hex()
+        directory = f"{hexadecimal}_v{spec_version}{SEPARATOR}{whole}{SEPARATOR}{TABLE_NAME}"
+    return LeafName(object_id, tuple(namespaces), directory)
+
+
+def _keyed(salt: bytes, purpose: bytes, spec_version: int, prefix: bytes, size: int) -> bytes:
+    message = spec_version.to_bytes(8, "little") + prefix
+    return hashlib.blake2b(message, digest_size=size, key=salt, person=purpose).digest()
+
+
+def _base36(digest: bytes) -> str:
+    number = int.from_bytes(digest, "big")
+    characters = []
+    for _ in range(_NAME_LENGTH):
+        number, digit = divmod(number, len(_DIGITS))
+        characters.append(_DIGITS[digit])
+    return "".join(characters)
+
+
+def canonical_bytes(value: pa.Scalar) -> bytes:
+    """Write a partition value as bytes: equal values equal bytes, different values different ones.
+
+    Widths do not matter (``int32`` 5 is ``int64`` 5), NaN equals NaN and -0.0 equals 0.0; every
+    value is led by its kind and length, so that tuples cannot run into each other.
+
+    Raises:
+        InternalError: The type cannot be one of a partition value.
+
+    Example:
+        >>> canonical_bytes(pa.scalar(5, pa.int8())) == canonical_bytes(pa.scalar(5, pa.int64()))
+        True
+        >>> canonical_bytes(pa.scalar("")) == canonical_bytes(pa.scalar(None, pa.utf8()))
+        False
+
+    Spec: "Partition Namespace Naming".
+    """
+    kind, body = _kind_and_body(value)
+    return kind + len(body).to_bytes(4, "little") + body
+
+
+def _kind_and_body(value: pa.Scalar) -> tuple[bytes, bytes]:
+    data_type = value.type
+    if not value.is_valid:
+        return b"0", b""
+    if pa.types.is_boolean(data_type):
+        return b"b", b"\x01" if value.as_py() else b"\x00"
+    if pa.types.is_integer(data_type):
+        return b"i", _signed(value.as_py())
+    if pa.types.is_floating(data_type):
+        number = float(value.as_py())
+        if math.isnan(number):
+            return b"f", b"nan"
+        return b"f", struct.pack(">d", number + 0.0)
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return b"s", value.as_py().encode()
+    if data_type == pa.string_view():
+        return b"s", value.as_py().encode()
+    if pa.types.is_decimal(data_type):
+        unscaled = int(value.as_py().scaleb(data_type.scale))
+        return b"d", data_type.scale.to_bytes(2, "little", signed=True) + _signed(unscaled)
+    if pa.types.is_temporal(data_type):
+        return _temporal(value)
+    raw = value.as_py()
+    if isinstance(raw, bytes):
+        return b"x", raw
+    raise InternalError(what=f"a partition value has the type {data_type}")
+
+
+def _temporal(value: pa.Scalar) -> tuple[bytes, bytes]:
+    data_type = value.type
+    if pa.types.is_date(data_type):
+        return b"D", _signed(value.cast(pa.date32()).value)
+    per_unit = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[data_type.unit]
+    kind = b"T" if pa.types.is_timestamp(data_type) else b"t"
+    return kind, _signed(value.value * per_unit)
+
+
+def _signed(number: int) -> bytes:
+    return number.to_bytes((number.bit_length() // 8) + 1, "big", signed=True)

@@ -1,33 +1,68 @@
-"""An immutable view of one partitioned namespace at one version of its ``__manifest``."""
+"""An immutable view of one partitioned namespace at one version of its ``__manifest``.
+
+Opening a snapshot and asking it for leaves reads ``__manifest`` alone, never a leaf.
+
+Which version of a leaf is read: the ``read_version`` of its table row; where that is NULL, the one
+of its newest ``table_version`` row; where there is none, or the manifest has no ``read_version``
+column at all, the latest version of the leaf's main branch (NULL here).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Lock
+from types import MappingProxyType
+from typing import Final
 
+import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.spec.partition_spec import PartitionSpec
+from pennon.errors import InvalidPartitionSpec, ManifestColumnsLost, ManifestColumnType
+from pennon.manifest.columns import READ_VERSION, partition_columns
+from pennon.manifest.properties import (
+    COMMENT,
+    SALT,
+    TRANSACTION,
+    read_schema,
+    read_specs,
+    user_properties,
+)
+from pennon.manifest.select import LeafQuery, select
+from pennon.manifest.statistics import statistics_columns
+from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.table_versions import newest_versions
+from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
 from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["LeafQuery", "Snapshot", "StorageOptions"]
+__all__ = ["Snapshot"]
 
-StorageOptions = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LeafQuery:
-    """The SQL that ran over ``__manifest`` and the leaves that it found."""
-
-    sql: str
-    table: pa.Table
+_NO_OPTIONS: StorageOptions = MappingProxyType({})
+_OUR_TABLE: Final = r"^v(?P<spec>\d{1,9})(?:\$[^$]+)*\$dataset$"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One partitioned namespace as it was at one version of its manifest."""
+    """One partitioned namespace as it was at one version of its manifest.
+
+    Args:
+        location: Path or URL of the namespace.
+        version: Version of ``__manifest``.
+        schema: The namespace schema.
+        specs: Every partition spec, by version.
+        is_strong: Whether new writes are multi-partition transactions over ``read_version``.
+        properties: The user's table properties.
+        metadata: The whole metadata map, Pennon's own keys included; not shown.
+        storage_options: Given to Lance; not shown.
+        manifest: The Lance table at ``version``; only ``pennon.manifest`` uses it.
+
+    Spec: "Metadata Definition", "Read Behavior".
+    """
 
     location: str
     version: int
@@ -35,7 +70,9 @@ class Snapshot:
     specs: Mapping[int, PartitionSpec]
     is_strong: bool
     properties: Mapping[str, str]
-    storage_options: Mapping[str, str]
+    metadata: Mapping[str, str] = field(repr=False, compare=False)
+    storage_options: StorageOptions = field(repr=False, compare=False)
+    manifest: lance.LanceDataset = field(repr=False, compare=False)
 
     @staticmethod
     def open(
@@ -44,22 +81,217 @@ class Snapshot:
         timestamp: datetime | None = None,
         storage_options: StorageOptions | None = None,
     ) -> Snapshot:
-        """Open a namespace at its latest version, at a version, or as of a time."""
-        raise NotImplementedError
+        """Open a namespace at its latest version, at a version, or as of a time.
+
+        Args:
+            location: Path or URL of the namespace.
+            version: Version of ``__manifest``, or None.
+            timestamp: The last version committed at or before this time; zone-less means UTC.
+            storage_options: Given to Lance.
+
+        Raises:
+            NamespaceHasNoManifest: The location has no ``__manifest``.
+            NotPartitionedNamespace: Its metadata has no partition spec.
+            NamespaceSchemaMissing: Its metadata has no schema.
+            CorruptJson: A text of the metadata is not JSON.
+            InvalidPartitionSpec: A spec breaks a rule.
+            ManifestColumnsLost: A foreign writer dropped partition columns.
+            SnapshotNotFound: There is no such version, or none that old.
+
+        Spec: "Metadata Definition".
+        """
+        manifest = open_manifest(location, version, timestamp, storage_options)
+        return _snapshot_of(location, manifest, storage_options or _NO_OPTIONS)
 
     @property
     def current_spec(self) -> PartitionSpec:
         """The spec that new data is written with: the one of the highest version."""
         return self.specs[max(self.specs)]
 
+    @property
+    def has_read_versions(self) -> bool:
+        """Whether the manifest tells the versions of leaves (column ``read_version``)."""
+        return READ_VERSION.name in self.manifest.schema.names
+
+    @property
+    def comment(self) -> str | None:
+        """The table's comment."""
+        return self.metadata.get(COMMENT)
+
+    @property
+    def salt(self) -> bytes:
+        """The key of partition names; a namespace of another writer has one made of its specs."""
+        kept = self.metadata.get(SALT)
+        if kept is not None:
+            return bytes.fromhex(kept)
+        # Specs never change once written, so that every writer derives the same.
+        first = self.specs[min(self.specs)].to_json()
+        return hashlib.blake2b(first.encode(), digest_size=16).digest()
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns of partition values of all specs, in order of first use."""
+        return tuple(partition_columns(self.specs.values()))
+
     def partition_type(self, field_id: str) -> pa.DataType:
-        """The Arrow type of a partition field's column in this manifest."""
-        raise NotImplementedError
+        """Give the Arrow type of a partition field's column in this manifest.
+
+        It is as wide as the widest ``result_type`` that a spec declares for the field.
+        """
+        return self.manifest.schema.field("partition_field_" + field_id).type
 
     def leaves(
-        self,
-        condition: exp.Expression | None = None,
-        flags: Sequence[exp.Expression] = (),
+        self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()
     ) -> LeafQuery:
-        """Run one SQL over the manifest's table rows."""
-        raise NotImplementedError
+        """Find leaves with one SQL over ``__manifest``.
+
+        Args:
+            condition: On ``object_id`` and the partition columns; None for all leaves.
+            flags: Conditions to evaluate per leaf, returned as ``flag_0``, ``flag_1``, ….
+
+        Returns:
+            The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
+            main), ``num_rows``, ``num_bytes``, ``num_fragments`` (NULL: unknown), the partition
+            columns and the flags. Objects that are no leaves of a spec are left out.
+
+        Raises:
+            InvalidPartitionSpec: A leaf belongs to a spec version that is not there.
+
+        Spec: "Partition Pruning", Appendix D.
+        """
+        names = [f"flag_{at}" for at in range(len(flags))]
+        columns: list[str | exp.Expr] = ["object_id", "location"]
+        if self.has_read_versions:
+            columns.append(READ_VERSION.name)
+        columns += ["metadata", *self.partition_columns]
+        columns += [exp.alias_(flag, name) for flag, name in zip(flags, names, strict=True)]
+        found = select(self.manifest, columns, "table", condition)
+        rows = self._only_leaves(found.table)
+        shown: dict[str, pa.ChunkedArray] = {
+            "object_id": rows["object_id"],
+            "location": rows["location"],
+            READ_VERSION.name: self._read_versions(rows),
+            **statistics_columns(rows["metadata"]),
+        }
+        shown.update({name: rows[name] for name in (*self.partition_columns, *names)})
+        return LeafQuery(found.sql, pa.table(shown))
+
+    def _only_leaves(self, rows: pa.Table) -> pa.Table:
+        parts = pc.extract_regex(rows["object_id"], _OUR_TABLE)
+        versions = pc.cast(pc.struct_field(parts, "spec"), pa.int32())
+        depth = pc.subtract(pc.count_substring(rows["object_id"], "$"), 1)
+        is_leaf = pc.fill_null(pc.equal(versions, -1), fill_value=False)
+        for spec_version, spec in self.specs.items():
+            of_spec = pc.and_(pc.equal(versions, spec_version), pc.equal(depth, len(spec.fields)))
+            is_leaf = pc.or_(is_leaf, pc.fill_null(of_spec, fill_value=False))
+        strangers = set(pc.unique(versions).to_pylist()) - {None, *self.specs}
+        if strangers:
+            raise InvalidPartitionSpec(
+                key=spec_key(min(strangers)),
+                where=f"the metadata of {self.location}",
+                found="nothing under this key",
+                wanted=f"the spec of the leaves below v{min(strangers)}",
+            )
+        return rows.filter(is_leaf)
+
+    def _read_versions(self, rows: pa.Table) -> pa.ChunkedArray:
+        if not self.has_read_versions:
+            return pa.chunked_array([pa.nulls(len(rows), pa.uint64())])
+        stated = rows[READ_VERSION.name]
+        if stated.null_count == 0:
+            return stated
+        silent = rows.filter(pc.is_null(stated))["object_id"]
+        newest = newest_versions(self.manifest, silent.to_pylist())
+        if not newest:
+            return stated
+        found = pa.table(
+            {
+                "leaf": pa.array(newest.keys(), pa.utf8()),
+                "v": pa.array(newest.values(), pa.uint64()),
+            }
+        )
+        at = pc.index_in(rows["object_id"], value_set=found["leaf"].combine_chunks())
+        return pc.coalesce(stated, pc.take(found["v"], at))
+
+
+class _Recent:
+    """The snapshots opened last; the parsed metadata is what is worth keeping."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept: OrderedDict[Hashable, Snapshot] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, key: Hashable) -> Snapshot | None:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def keep(self, key: Hashable, snapshot: Snapshot) -> Snapshot:
+        with self._lock:
+            self._kept[key] = snapshot
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+        return snapshot
+
+
+_RECENT = _Recent(64)
+
+
+def _snapshot_of(
+    location: str, manifest: lance.LanceDataset, storage_options: StorageOptions
+) -> Snapshot:
+    metadata: Mapping[str, str] = MappingProxyType(dict(manifest.metadata))
+    # The metadata is part of the key: a namespace dropped and made again has the same versions.
+    key = (
+        location,
+        manifest.version,
+        frozenset(metadata.items()),
+        frozenset(storage_options.items()),
+        tuple(manifest.schema.names),
+    )
+    kept = _RECENT.find(key)
+    if kept is not None:
+        return kept
+    specs = read_specs(metadata, location)
+    schema = read_schema(metadata, location)
+    for spec in specs.values():
+        spec.check(schema)
+    _check_columns(location, manifest, specs, metadata)
+    has_versions = READ_VERSION.name in manifest.schema.names
+    snapshot = Snapshot(
+        location=location,
+        version=manifest.version,
+        schema=schema,
+        specs=specs,
+        is_strong=has_versions and metadata.get(TRANSACTION, "strong") != "weak",
+        properties=user_properties(metadata),
+        metadata=metadata,
+        storage_options=storage_options,
+        manifest=manifest,
+    )
+    return _RECENT.keep(key, snapshot)
+
+
+def _check_columns(
+    location: str,
+    manifest: lance.LanceDataset,
+    specs: Mapping[int, PartitionSpec],
+    metadata: Mapping[str, str],
+) -> None:
+    wanted = partition_columns(specs.values())
+    there = {each.name: each.type for each in manifest.schema}
+    lost = [name for name in wanted if name not in there]
+    if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in there:
+        lost.insert(0, READ_VERSION.name)
+    if lost:
+        raise ManifestColumnsLost(
+            location=location, version=manifest.version, columns=", ".join(lost)
+        )
+    for name, declared in wanted.items():
+        if not is_same_kind(there[name], declared):
+            raise ManifestColumnType(
+                location=location, column=name, found=there[name], wanted=declared
+            )

@@ -1,10 +1,11 @@
 """JsonArrowSchema and JsonArrowDataType of the namespace specification, to and from Arrow.
 
-Upstream's model of a type has a name, child fields and a ``length``: no unit, no zone, no precision. So units and
-zones stand inside the type's name in Arrow's spelling (``timestamp[us, tz=UTC]``), and a decimal's ``length`` is
-precision × 1000 + scale, as upstream's directory namespace has it. Reading accepts the other spellings met in the
-wild: a bare ``timestamp`` (microseconds without zone), ``timestamp(us, UTC)``, ``Timestamp(Microsecond, Some("UTC"))``,
-``decimal128(10, 2)``, ``string``, ``boolean``.
+Upstream's model of a type has a name, child fields and a ``length``: no unit, no zone, no
+precision. So units and zones stand inside the type's name in Arrow's spelling
+(``timestamp[us, tz=UTC]``), and a decimal's ``length`` is precision * 1000 + scale, as upstream's
+directory namespace has it. Reading accepts the other spellings met in the wild: a bare
+``timestamp`` (microseconds without zone), ``timestamp(us, UTC)``,
+``Timestamp(Microsecond, Some("UTC"))``, ``decimal128(10, 2)``, ``string``, ``boolean``.
 """
 
 from __future__ import annotations
@@ -128,7 +129,9 @@ def _nested_to_json(data_type: pa.DataType) -> dict[str, object]:
     if pa.types.is_struct(data_type):
         return {"type": "struct", "fields": [field_to_json(child) for child in data_type]}
     if pa.types.is_map(data_type):
-        entries = pa.field("entries", pa.struct([data_type.key_field, data_type.item_field]), nullable=False)
+        entries = pa.field(
+            "entries", pa.struct([data_type.key_field, data_type.item_field]), nullable=False
+        )
         return {"type": "map", "fields": [field_to_json(entries)]}
     if pa.types.is_fixed_size_list(data_type):
         return {
@@ -139,7 +142,9 @@ def _nested_to_json(data_type: pa.DataType) -> dict[str, object]:
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         name = "list" if pa.types.is_list(data_type) else "large_list"
         return {"type": name, "fields": [field_to_json(data_type.value_field)]}
-    raise InvalidArrowJson(where="type", found=str(data_type), wanted="an Arrow type that Lance stores")
+    raise InvalidArrowJson(
+        where="type", found=str(data_type), wanted="an Arrow type that Lance stores"
+    )
 
 
 def field_to_json(field: pa.Field) -> dict[str, object]:
@@ -157,7 +162,9 @@ def field_to_json(field: pa.Field) -> dict[str, object]:
         "type": type_to_json(field.type),
     }
     if field.metadata:
-        written["metadata"] = {key.decode(): value.decode() for key, value in field.metadata.items()}
+        written["metadata"] = {
+            key.decode(): value.decode() for key, value in field.metadata.items()
+        }
     return written
 
 
@@ -182,7 +189,9 @@ def type_from_json(written: object, where: str = "type") -> pa.DataType:
     if isinstance(written, str):
         written = {"type": written}
     if not isinstance(written, Mapping) or not isinstance(written.get("type"), str):
-        raise InvalidArrowJson(where=where, found=repr(written), wanted='an object with a "type" name')
+        raise InvalidArrowJson(
+            where=where, found=repr(written), wanted='an object with a "type" name'
+        )
     spelled: str = written["type"]
     matched = _SPELLING.fullmatch(spelled)
     if matched is None:
@@ -221,7 +230,9 @@ def _decimal(name: str, parameters: str | None, length: object, where: str) -> p
         return _DECIMAL_BITS[name](precision, scale)
     except pa.ArrowInvalid as error:
         raise InvalidArrowJson(
-            where=where, found=f"precision {precision}, scale {scale}", wanted=f"what {name} can hold"
+            where=where,
+            found=f"precision {precision}, scale {scale}",
+            wanted=f"what {name} can hold",
         ) from error
 
 
@@ -255,17 +266,25 @@ def _zone(text: str) -> str | None:
 
 def _nested_from_json(name: str, written: Mapping[str, object], where: str) -> pa.DataType:
     if name not in {"struct", "list", "large_list", "fixed_size_list", "map"}:
-        raise InvalidArrowJson(where=where, found=repr(written["type"]), wanted="a known Arrow type name")
+        raise InvalidArrowJson(
+            where=where, found=repr(written["type"]), wanted="a known Arrow type name"
+        )
     children = written.get("fields")
     if not isinstance(children, Sequence) or isinstance(children, str):
-        raise InvalidArrowJson(where=f"{where}.fields", found=repr(children), wanted="an array of fields")
+        raise InvalidArrowJson(
+            where=f"{where}.fields", found=repr(children), wanted="an array of fields"
+        )
     fields = [field_from_json(child, f"{where}.fields[{at}]") for at, child in enumerate(children)]
     if name == "struct":
         return pa.struct(fields)
     if name == "map":
         return _map(fields, where)
     if len(fields) != 1:
-        raise InvalidArrowJson(where=f"{where}.fields", found=f"{len(fields)} fields", wanted=f"the one item of a {name}")
+        raise InvalidArrowJson(
+            where=f"{where}.fields",
+            found=f"{len(fields)} fields",
+            wanted=f"the one item of a {name}",
+        )
     if name == "fixed_size_list":
         return pa.list_(fields[0], _whole(written.get("length"), where))
     return pa.list_(fields[0]) if name == "list" else pa.large_list(fields[0])
@@ -275,7 +294,9 @@ def _map(fields: Sequence[pa.Field], where: str) -> pa.DataType:
     if len(fields) == 1 and pa.types.is_struct(fields[0].type):
         fields = list(fields[0].type)
     if len(fields) != 2:  # noqa: PLR2004 - a key and a value
-        raise InvalidArrowJson(where=f"{where}.fields", found=f"{len(fields)} fields", wanted="a map's key and value")
+        raise InvalidArrowJson(
+            where=f"{where}.fields", found=f"{len(fields)} fields", wanted="a map's key and value"
+        )
     key, item = fields
     return pa.map_(key.with_nullable(False), item)
 
@@ -299,10 +320,14 @@ def field_from_json(written: object, where: str = "field") -> pa.Field:
         raise InvalidArrowJson(where=f"{where}.name", found=repr(name), wanted="a string")
     nullable = written.get("nullable", True)
     if not isinstance(nullable, bool):
-        raise InvalidArrowJson(where=f"{where}.nullable", found=repr(nullable), wanted="true or false")
+        raise InvalidArrowJson(
+            where=f"{where}.nullable", found=repr(nullable), wanted="true or false"
+        )
     metadata = written.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
-        raise InvalidArrowJson(where=f"{where}.metadata", found=repr(metadata), wanted="an object of strings")
+        raise InvalidArrowJson(
+            where=f"{where}.metadata", found=repr(metadata), wanted="an object of strings"
+        )
     return pa.field(
         name,
         type_from_json(written.get("type"), f"{where}.type"),

@@ -1,50 +1,333 @@
-"""ADD, DROP and REPLACE PARTITION FIELD: from a spec to its next version."""
+"""ADD, DROP and REPLACE PARTITION FIELD: from a spec to its next version.
+
+A field with the sources and the transform of a field of any earlier version takes that field's
+id again; every other field gets an id that no version has used. A composed transform (``days(ts)``)
+stands for levels: adding it adds the levels that are missing, beside those of the same column;
+dropping it drops its levels; replacing it keeps the levels that the new transform needs as well.
+
+A promoted source column widens the ``result_type`` of the fields over it in the next version.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pennon.spec.partition_spec import PartitionSpec
-from pennon.spec.schema import NamespaceSchema
+import pyarrow as pa
+
+from pennon.errors import (
+    InvalidPartitionFieldName,
+    PartitionFieldExists,
+    PartitionFieldNotFound,
+    PartitionSourceNotFound,
+)
+from pennon.spec.field_names import LEVELS, checked_name, default_name, level_name, unique_name
+from pennon.spec.partition_spec import PartitionField, PartitionSpec
+from pennon.spec.schema import NamespaceSchema, SchemaField
+from pennon.transforms.expression import Expression
 from pennon.transforms.registry import TransformCall
+from pennon.transforms.transform import Transform
 
 __all__ = ["add_field", "drop_field", "replace_field", "spec_of"]
 
+_Specs = Mapping[int, PartitionSpec]
+
 
 def spec_of(
-    schema: NamespaceSchema,
-    calls: Sequence[TransformCall],
-    specs: Mapping[int, PartitionSpec] | None = None,
+    schema: NamespaceSchema, calls: Sequence[TransformCall], specs: _Specs | None = None
 ) -> PartitionSpec:
-    """Build a spec from PARTITIONED BY: version 1, or the next one when specs exist already."""
-    raise NotImplementedError
+    """Build the spec of a PARTITIONED BY clause.
+
+    Args:
+        schema: The full namespace schema.
+        calls: The transforms of the clause, outermost level first; none means one leaf.
+        specs: The versions that exist already, when a table is replaced.
+
+    Returns:
+        Version 1, or the version after the last.
+
+    Raises:
+        PartitionFieldExists: Two transforms of the clause mean the same field.
+        PartitionSourceNotFound: A transform names a column that is not in the schema.
+
+    Spec: "Partition Spec", "Field ID Reuse".
+    """
+    known = dict(specs or {})
+    spec = PartitionSpec(max(known, default=0) + 1, ())
+    for call in calls:
+        spec = replace(spec, fields=_added(known, spec, schema, call, name=None, place=None))
+    spec.check(schema)
+    return spec
 
 
 def add_field(
-    specs: Mapping[int, PartitionSpec],
-    schema: NamespaceSchema,
-    call: TransformCall,
-    name: str | None = None,
+    specs: _Specs, schema: NamespaceSchema, call: TransformCall, name: str | None = None
 ) -> PartitionSpec:
-    """Add a field (or the missing levels of a composed transform) in the next spec version."""
-    raise NotImplementedError
+    """Add a field, or the missing levels of a composed transform.
+
+    Args:
+        specs: Every spec version of the namespace.
+        schema: The full namespace schema.
+        call: The transform and its columns.
+        name: The field's id, or the prefix of the levels' ids; None derives one.
+
+    Returns:
+        The next spec version.
+
+    Raises:
+        PartitionFieldExists: The current spec has all of it.
+        InvalidPartitionFieldName: The name is taken, illegal, or not the id to use again.
+        PartitionSourceNotFound: The transform names a column that is not in the schema.
+
+    Spec: "Evolution Scenarios", "Field ID Reuse".
+    """
+    following = _following(specs, schema)
+    fields = _added(specs, following, schema, call, name=name, place=None)
+    return _checked(replace(following, fields=fields), schema)
 
 
 def drop_field(
-    specs: Mapping[int, PartitionSpec],
-    schema: NamespaceSchema,
-    dropped: str | TransformCall,
+    specs: _Specs, schema: NamespaceSchema, dropped: str | TransformCall
 ) -> PartitionSpec:
-    """Drop a field, by its field id or by its transform, in the next spec version."""
-    raise NotImplementedError
+    """Drop a field.
+
+    Args:
+        specs: Every spec version of the namespace.
+        schema: The full namespace schema.
+        dropped: A field id, the prefix of a composed transform's levels, or the transform.
+
+    Returns:
+        The next spec version.
+
+    Raises:
+        PartitionFieldNotFound: The current spec has no such field; the error lists those there.
+
+    Spec: "Evolution Scenarios".
+    """
+    following = _following(specs, schema)
+    gone = _selected(following, schema, dropped)
+    return replace(following, fields=tuple(each for each in following.fields if each not in gone))
 
 
 def replace_field(
-    specs: Mapping[int, PartitionSpec],
+    specs: _Specs,
     schema: NamespaceSchema,
     dropped: str | TransformCall,
     call: TransformCall,
     name: str | None = None,
 ) -> PartitionSpec:
-    """Drop one field and add another in one step, in the next spec version."""
-    raise NotImplementedError
+    """Drop one field and add another in its place; levels that both need stay.
+
+    Args:
+        specs: Every spec version of the namespace.
+        schema: The full namespace schema.
+        dropped: What to drop, as for ``drop_field``.
+        call: What to add.
+        name: The new field's id, or the prefix of the levels' ids; None derives one.
+
+    Returns:
+        The next spec version.
+
+    Raises:
+        PartitionFieldNotFound: There is nothing to drop.
+        PartitionFieldExists: What is to be added is there, or nothing would change.
+
+    Spec: "Evolution Scenarios" (changing partition expressions).
+    """
+    following = _following(specs, schema)
+    gone = _selected(following, schema, dropped)
+    place = min(following.fields.index(each) for each in gone)
+    rest = replace(following, fields=tuple(each for each in following.fields if each not in gone))
+    fields = _added(specs, rest, schema, call, name=name, place=place)
+    if fields == following.fields:
+        raise PartitionFieldExists(
+            transform=_spelled(call),
+            field=following.fields[place].field_id,
+            spec_version=max(specs),
+            reason="is this transform already",
+        )
+    return _checked(replace(rest, fields=fields), schema)
+
+
+def _following(specs: _Specs, schema: NamespaceSchema) -> PartitionSpec:
+    """Take the current spec into the next version, result types widened to promoted sources."""
+    current = specs[max(specs)]
+    return PartitionSpec(
+        current.spec_version + 1,
+        tuple(_widened(each, schema) for each in current.fields),
+        current.extra,
+    )
+
+
+def _widened(each: PartitionField, schema: NamespaceSchema) -> PartitionField:
+    types = [known for known in each.source_types(schema) if known is not None]
+    if each.transform is None or len(types) < len(each.source_ids):
+        return each
+    natural = each.transform.result_type(types)
+    return (
+        each if _width(natural) <= _width(each.result_type) else replace(each, result_type=natural)
+    )
+
+
+def _width(data_type: pa.DataType) -> int:
+    if pa.types.is_decimal(data_type):
+        return int(data_type.precision)
+    return int(data_type.bit_width) if pa.types.is_primitive(data_type) else 0
+
+
+def _checked(spec: PartitionSpec, schema: NamespaceSchema) -> PartitionSpec:
+    spec.check(schema)
+    return spec
+
+
+def _added(
+    specs: _Specs,
+    spec: PartitionSpec,
+    schema: NamespaceSchema,
+    call: TransformCall,
+    *,
+    name: str | None,
+    place: int | None,
+) -> tuple[PartitionField, ...]:
+    """Give the fields of ``spec`` and those that ``call`` adds, in order of levels."""
+    sources = [_source(schema, call, path) for path in call.columns]
+    fields = list(spec.fields)
+    known = [each for version in specs.values() for each in version.fields]
+    added = 0
+    for transform in call.transforms:
+        wanted = _field(transform, sources)
+        there = next((each for each in fields if each.derives_as(wanted)), None)
+        if there is not None:
+            place = fields.index(there) + 1 if call.composed else place
+            continue
+        named = _named(wanted, transform, call, name, known + fields)
+        fields.insert(len(fields) if place is None else place, named)
+        place = None if place is None else place + 1
+        added += 1
+    if not added:
+        there = next(each for each in fields if each.derives_as(wanted))
+        raise PartitionFieldExists(
+            transform=_spelled(call),
+            field=there.field_id,
+            spec_version=spec.spec_version if not specs else max(specs),
+            reason="already uses this transform",
+        )
+    return tuple(fields)
+
+
+def _source(schema: NamespaceSchema, call: TransformCall, path: tuple[str, ...]) -> SchemaField:
+    found = schema.field_by_path(path)
+    if found is None:
+        raise PartitionSourceNotFound(
+            transform=_spelled(call),
+            column=".".join(path),
+            existing=", ".join(each.name for each in schema.arrow) or "none",
+        )
+    return found
+
+
+def _field(transform: Transform, sources: Sequence[SchemaField]) -> PartitionField:
+    """Make a field without a name yet."""
+    types = [each.field.type for each in sources]
+    is_expression = isinstance(transform, Expression)
+    return PartitionField(
+        "",
+        tuple(each.id for each in sources),
+        None if is_expression else transform,
+        transform.expression_sql if isinstance(transform, Expression) else None,
+        transform.result_type(types),
+    )
+
+
+def _named(
+    wanted: PartitionField,
+    transform: Transform,
+    call: TransformCall,
+    name: str | None,
+    known: Sequence[PartitionField],
+) -> PartitionField:
+    chosen = level_name(name, transform) if name is not None and call.composed else name
+    earlier = next((each for each in reversed(known) if each.derives_as(wanted)), None)
+    if earlier is not None:
+        if chosen is not None and chosen != earlier.field_id:
+            reason = (
+                f"this transform of these columns has the field id '{earlier.field_id}' since an "
+                "earlier spec version, which the format demands to use again"
+            )
+            raise InvalidPartitionFieldName(name=chosen, reason=reason)
+        wider = max(earlier.result_type, wanted.result_type, key=_width)
+        return replace(earlier, result_type=wider)
+    taken = {each.field_id for each in known}
+    if chosen is not None:
+        return replace(wanted, field_id=checked_name(chosen, taken))
+    return replace(wanted, field_id=unique_name(default_name(transform, call.columns), taken))
+
+
+def _selected(
+    spec: PartitionSpec, schema: NamespaceSchema, dropped: str | TransformCall
+) -> tuple[PartitionField, ...]:
+    """Find the fields that a name or a transform means."""
+    if isinstance(dropped, str):
+        found = _by_name(spec, dropped)
+        asked = f"'{dropped}'"
+    else:
+        found = _by_call(spec, schema, dropped)
+        asked = _spelled(dropped)
+    if not found:
+        existing = ", ".join(_described(each, schema) for each in spec.fields) or "no field"
+        raise PartitionFieldNotFound(
+            field=asked, spec_version=spec.spec_version - 1, existing=existing
+        )
+    return found
+
+
+def _by_name(spec: PartitionSpec, name: str) -> tuple[PartitionField, ...]:
+    exact = spec.field_by_id(name)
+    if exact is not None:
+        return (exact,)
+    alike = tuple(each for each in spec.fields if each.field_id.lower() == name.lower())
+    if len(alike) == 1:
+        return alike
+    levels = {f"{name.lower()}_{level}" for level in LEVELS}
+    return tuple(each for each in spec.fields if each.field_id.lower() in levels)
+
+
+def _by_call(
+    spec: PartitionSpec, schema: NamespaceSchema, call: TransformCall
+) -> tuple[PartitionField, ...]:
+    sources = [schema.field_by_path(path) for path in call.columns]
+    known = [each for each in sources if each is not None]
+    if len(known) < len(sources):
+        return ()
+    found: list[PartitionField] = []
+    for transform in call.transforms:
+        wanted = _field(transform, known)
+        found.extend(each for each in spec.fields if each.derives_as(wanted))
+    if len(found) < len(call.transforms):
+        return ()
+    if call.composed is not None:
+        # days(ts) is not what a spec with the level hour as well is partitioned by.
+        levels = [
+            each
+            for each in spec.fields
+            if each.source_ids == found[0].source_ids
+            and each.transform is not None
+            and each.transform.type in LEVELS
+        ]
+        return tuple(found) if len(levels) == len(found) else ()
+    return tuple(found)
+
+
+def _described(each: PartitionField, schema: NamespaceSchema) -> str:
+    names = []
+    for source_id in each.source_ids:
+        source = schema.field_by_id(source_id)
+        names.append(str(source) if source is not None else f"<dropped column {source_id}>")
+    return f"'{each.field_id}' = {each.derivation.sql(names)}"
+
+
+def _spelled(call: TransformCall) -> str:
+    columns = [".".join(path) for path in call.columns]
+    if call.composed is not None:
+        return f"{call.composed}({', '.join(columns)})"
+    return call.transforms[0].sql(columns)

@@ -1,50 +1,350 @@
-"""PartitionField and PartitionSpec: the objects of the format, their JSON and their rules."""
+"""PartitionField and PartitionSpec: the objects of the format, their JSON and their rules.
+
+Two checks: what a JSON object can tell alone is checked when it is read; what needs the types of
+the source columns is checked by ``PartitionSpec.check`` against the full namespace schema. A
+source id that the schema does not have (any more) stands for a column of NULLs, which is legal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import sqlglot
+from sqlglot.errors import SqlglotError
 
+from pennon.errors import InvalidPartitionSpec, PennonError
+from pennon.predicate.dialect import DataFusion
+from pennon.spec.arrow_json import type_from_json, type_to_json
+from pennon.spec.json_text import object_from_text, text_of
+from pennon.transforms.expression import Expression
+from pennon.transforms.registry import from_json as transform_from_json
 from pennon.transforms.transform import Transform
 
-__all__ = ["PartitionField", "PartitionSpec"]
+if TYPE_CHECKING:
+    from pennon.spec.schema import NamespaceSchema
 
-_NOTHING: Mapping[str, object] = MappingProxyType({})
+__all__ = ["PartitionField", "PartitionSpec", "spec_key"]
+
+_FIELD_KEYS: Final = frozenset({"field_id", "source_ids", "transform", "expression", "result_type"})
+_SPEC_KEYS: Final = frozenset({"id", "fields"})
+
+
+def spec_key(spec_version: int) -> str:
+    """Name the metadata key of a spec version.
+
+    Example:
+        >>> spec_key(2)
+        'partition_spec_v2'
+
+    Spec: "Metadata Definition".
+    """
+    return f"partition_spec_v{spec_version}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One field of a partition spec: how one partition value is derived from a row."""
+    """One field of a partition spec: how one partition value is derived from a row.
+
+    Args:
+        field_id: Its name for ever, the suffix of its column in ``__manifest``.
+        source_ids: Field ids of the source columns, ``col0`` first.
+        transform: A well-known transform, or None where ``expression`` is given.
+        expression: DataFusion SQL over ``col0``, ``col1``, …, or None.
+        result_type: Arrow type of the partition value.
+        extra: Unknown keys of the JSON object; those of its ``transform`` under "transform".
+
+    Spec: "Partition Field Schema".
+    """
 
     field_id: str
     source_ids: tuple[int, ...]
     transform: Transform | None
     expression: str | None
     result_type: pa.DataType
-    extra: Mapping[str, object] = field(default=_NOTHING)
+    extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @property
     def column(self) -> str:
         """The column of ``__manifest`` that holds this field's values."""
         return "partition_field_" + self.field_id
 
+    @property
+    def derivation(self) -> Transform:
+        """The transform that computes the values: the well-known one, or the expression as one."""
+        if self.transform is not None:
+            return self.transform
+        return Expression(self.expression or "", self.result_type)
+
+    def derives_as(self, other: PartitionField) -> bool:
+        """Whether both derive the same value from the same sources; ``result_type`` does not count.
+
+        Expressions are compared as parsed trees, so that blanks and letter case do not matter.
+
+        Spec: "Field ID Reuse".
+        """
+        if self.source_ids != other.source_ids:
+            return False
+        if self.transform is not None or other.transform is not None:
+            return self.transform == other.transform
+        return _parsed(self.expression or "") == _parsed(other.expression or "")
+
+    def source_types(self, schema: NamespaceSchema) -> tuple[pa.DataType | None, ...]:
+        """Give the source columns' types, None for a column that is there no more."""
+        found = (schema.field_by_id(source_id) for source_id in self.source_ids)
+        return tuple(None if each is None else each.field.type for each in found)
+
+    def to_object(self) -> dict[str, object]:
+        """Give the JSON object of this field."""
+        extra = {name: value for name, value in self.extra.items() if name != "transform"}
+        written: dict[str, object] = {
+            "field_id": self.field_id,
+            "source_ids": list(self.source_ids),
+        }
+        if self.transform is not None:
+            kept = self.extra.get("transform")
+            written["transform"] = {
+                **self.transform.to_json(),
+                **(kept if isinstance(kept, Mapping) else {}),
+            }
+        else:
+            written["expression"] = self.expression
+        written["result_type"] = type_to_json(self.result_type)
+        return {**written, **extra}
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """One version of a namespace's partitioning."""
+    """One version of a namespace's partitioning.
+
+    Args:
+        spec_version: The N of ``partition_spec_v<N>`` and of the namespace ``v<N>``.
+        fields: The partition fields, outermost level first; none means one leaf.
+        extra: Unknown keys of the JSON object.
+
+    Example:
+        >>> text = (
+        ...     '{"id":1,"fields":[{"field_id":"d","source_ids":[1],'
+        ...     '"transform":{"type":"identity"},"result_type":{"type":"date32"}}]}'
+        ... )
+        >>> spec = PartitionSpec.from_json(text, "partition_spec_v1")
+        >>> spec.fields[0].column
+        'partition_field_d'
+        >>> spec.to_json() == text
+        True
+
+    Spec: "Partition Spec Schema".
+    """
 
     spec_version: int
     fields: tuple[PartitionField, ...]
-    extra: Mapping[str, object] = field(default=_NOTHING)
+    extra: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        seen: list[PartitionField] = []
+        for each in self.fields:
+            for other in seen:
+                if other.field_id == each.field_id:
+                    raise self._invalid(each, "field_id", each.field_id, "an id of its own")
+                if other.derives_as(each):
+                    found = f"the derivation of field '{other.field_id}'"
+                    raise self._invalid(each, "transform", found, "another derivation")
+            seen.append(each)
+
+    @property
+    def key(self) -> str:
+        """The metadata key that holds this spec."""
+        return spec_key(self.spec_version)
+
+    def field_by_id(self, field_id: str) -> PartitionField | None:
+        """Find a field by its field id."""
+        return next((each for each in self.fields if each.field_id == field_id), None)
+
+    def check(self, schema: NamespaceSchema) -> None:
+        """Check every field's sources and result type against the full namespace schema.
+
+        Raises:
+            InvalidPartitionSpec: The transform does not take its sources, or the declared
+                ``result_type`` is not what it gives, up to the width of a promoted type.
+
+        Spec: "Partition Field Schema", "Consistent with result type".
+        """
+        for each in self.fields:
+            types = [known for known in each.source_types(schema) if known is not None]
+            if len(types) < len(each.source_ids):
+                continue
+            try:
+                natural = _natural_type(each, types)
+            except PennonError as error:
+                raise self._invalid(
+                    each, "source_ids", error.message, "sources it takes"
+                ) from error
+            if not is_same_kind(natural, each.result_type):
+                wanted = f"{natural}, which its {each.derivation.type} gives"
+                raise self._invalid(each, "result_type", str(each.result_type), wanted)
+
+    def _invalid(
+        self, each: PartitionField, name: str, found: str, wanted: str
+    ) -> InvalidPartitionSpec:
+        where = f"{name} of field '{each.field_id}'"
+        return InvalidPartitionSpec(key=self.key, where=where, found=found, wanted=wanted)
 
     def to_json(self) -> str:
-        """Write the text of ``partition_spec_v<N>``."""
-        raise NotImplementedError
+        """Write the text of ``partition_spec_v<N>``, unknown keys included.
+
+        Spec: "Metadata Definition", Appendix E.
+        """
+        written = {"id": self.spec_version, "fields": [each.to_object() for each in self.fields]}
+        return text_of({**written, **self.extra})
 
     @classmethod
-    def from_json(cls, text: str, key: str) -> PartitionSpec:
-        """Read the text of ``partition_spec_v<N>``."""
-        raise NotImplementedError
+    def from_json(cls, text: str, key: str | None = None) -> PartitionSpec:
+        """Read the text of ``partition_spec_v<N>``.
+
+        Args:
+            text: The JSON text.
+            key: The metadata key it stood under; its N has to equal the object's id.
+
+        Raises:
+            CorruptJson: The text is no JSON object; the error tells line and column.
+            InvalidPartitionSpec: The object breaks a rule; the error names key, field and value.
+
+        Spec: "Partition Spec Schema", "Partition Field Schema".
+        """
+        name = key or "partition spec"
+        written = object_from_text(text, name)
+        spec_version = written.get("id")
+        if not _is_whole(spec_version) or (
+            key is not None and key != f"partition_spec_v{spec_version}"
+        ):
+            wanted = "the version in the key's name" if key else "a whole number"
+            raise InvalidPartitionSpec(
+                key=name, where="id", found=repr(spec_version), wanted=wanted
+            )
+        objects = written.get("fields")
+        if not isinstance(objects, list):
+            raise InvalidPartitionSpec(
+                key=name, where="fields", found=repr(objects), wanted="an array of fields"
+            )
+        fields = tuple(_field_from_object(each, name, at) for at, each in enumerate(objects))
+        extra = {each: value for each, value in written.items() if each not in _SPEC_KEYS}
+        assert isinstance(spec_version, int)  # noqa: S101 - checked above, for the type checker
+        return cls(spec_version, fields, extra)
+
+
+def is_same_kind(natural: pa.DataType, declared: pa.DataType) -> bool:
+    """Whether a declared type is the natural one, up to what promotion widens.
+
+    Example:
+        >>> is_same_kind(pa.int64(), pa.int32()), is_same_kind(pa.int64(), pa.utf8())
+        (True, False)
+
+    Spec: "Consistent with result type".
+    """
+    if natural == declared:
+        return True
+    if pa.types.is_timestamp(natural) and pa.types.is_timestamp(declared):
+        return (natural.tz is None) == (declared.tz is None)
+    if pa.types.is_decimal(natural) and pa.types.is_decimal(declared):
+        return bool(natural.scale == declared.scale)
+    kinds = (pa.types.is_integer, pa.types.is_floating, _is_text, _is_bytes, pa.types.is_time)
+    return any(kind(natural) and kind(declared) for kind in kinds)
+
+
+def _natural_type(each: PartitionField, types: Sequence[pa.DataType]) -> pa.DataType:
+    if each.transform is not None:
+        return each.transform.result_type(types)
+    return Expression(each.expression or "").natural_type(types)
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return data_type in (pa.utf8(), pa.large_utf8(), pa.string_view())
+
+
+def _is_bytes(data_type: pa.DataType) -> bool:
+    return data_type in (pa.binary(), pa.large_binary(), pa.binary_view())
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _parsed(expression: str) -> object:
+    try:
+        return sqlglot.parse_one(expression, dialect=DataFusion)
+    except SqlglotError:
+        return expression
+
+
+def _field_from_object(written: object, key: str, at: int) -> PartitionField:
+    where = f"fields[{at}]"
+    if not isinstance(written, dict):
+        raise InvalidPartitionSpec(key=key, where=where, found=repr(written), wanted="an object")
+    field_id = written.get("field_id")
+    if not isinstance(field_id, str) or not field_id:
+        raise InvalidPartitionSpec(
+            key=key, where=f"{where}.field_id", found=repr(field_id), wanted="a non-empty string"
+        )
+    where = f"{where} '{field_id}'"
+    sources = written.get("source_ids")
+    if not isinstance(sources, list) or not sources or not all(_is_whole(each) for each in sources):
+        raise InvalidPartitionSpec(
+            key=key,
+            where=f"source_ids of {where}",
+            found=repr(sources),
+            wanted="an array of field ids",
+        )
+    transform, expression = written.get("transform"), written.get("expression")
+    if (transform is None) == (expression is None):
+        found = (
+            "neither transform nor expression"
+            if transform is None
+            else "both transform and expression"
+        )
+        raise InvalidPartitionSpec(
+            key=key, where=where, found=found, wanted="exactly one of the two"
+        )
+    if expression is not None and not isinstance(expression, str):
+        raise InvalidPartitionSpec(
+            key=key, where=f"expression of {where}", found=repr(expression), wanted="a string"
+        )
+    result_type = written.get("result_type")
+    if result_type is None:
+        raise InvalidPartitionSpec(
+            key=key, where=f"result_type of {where}", found="nothing", wanted="an Arrow type"
+        )
+    extra = {each: value for each, value in written.items() if each not in _FIELD_KEYS}
+    known = None if transform is None else _transform(transform, key, where)
+    if known is not None and isinstance(transform, dict):
+        kept = {each: transform[each] for each in transform.keys() - known.to_json().keys()}
+        if kept:
+            extra["transform"] = kept
+    return PartitionField(
+        field_id,
+        tuple(sources),
+        known,
+        expression,
+        type_from_json(result_type, f"{key}: result_type of {where}"),
+        extra,
+    )
+
+
+def _transform(written: object, key: str, where: str) -> Transform:
+    if not isinstance(written, dict) or not isinstance(written.get("type"), str):
+        raise InvalidPartitionSpec(
+            key=key,
+            where=f"transform of {where}",
+            found=repr(written),
+            wanted='an object with a "type" name',
+        )
+    try:
+        return transform_from_json(written)
+    except PennonError as error:
+        raise InvalidPartitionSpec(
+            key=key,
+            where=f"transform of {where}",
+            found=f"{written!r} ({error.message})",
+            wanted="a transform that Pennon knows",
+        ) from error

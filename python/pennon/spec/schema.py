@@ -1,28 +1,42 @@
 """The namespace schema: the columns that all leaves share, each with an id that is never reused.
 
-Every field, nested ones included, carries its id in its metadata under ``lance:field_id``. Fresh ids are given
-depth-first in the order in which Lance numbers the fields of a new dataset, so that the ids of a fresh leaf equal
-the namespace's. A map has an unnamed level ("entries") between itself and its key: it takes an id that no field shows.
-The items of a fixed-size list of numbers take none in Lance; here they take none either.
+Every field, nested ones included, carries its id in its metadata under ``lance:field_id``. Fresh
+ids are given depth-first in the order in which Lance numbers the fields of a new dataset, so that
+the ids of a fresh leaf equal the namespace's. A map has an unnamed level ("entries") between
+itself and its key: it takes an id that no field shows. The items of a fixed-size list of plain
+values are no field to Lance; they take no id here either.
 
-The highest id ever given is kept under ``pennon:highest_field_id`` in the schema's own metadata as soon as it is
-higher than every id in use, so that the id of a dropped column is never given again.
+As soon as the highest id ever given is higher than every id in use, it is kept in the schema's
+own metadata under ``pennon:highest_field_id``, so that a dropped column's id is not given again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["FIELD_ID", "HIGHEST_FIELD_ID", "NamespaceSchema", "SchemaField"]
+from pennon.errors import InvalidNamespaceSchema
+from pennon.spec.arrow_json import field_from_json, field_to_json
+from pennon.spec.json_text import object_from_text, text_of
 
-FIELD_ID = b"lance:field_id"
-HIGHEST_FIELD_ID = b"pennon:highest_field_id"
+__all__ = [
+    "FIELD_ID",
+    "HIGHEST_FIELD_ID",
+    "NamespaceSchema",
+    "SchemaField",
+    "children_of",
+    "field_id_of",
+    "with_children",
+]
 
-_NOTHING: Mapping[str, object] = MappingProxyType({})
+FIELD_ID: Final = b"lance:field_id"
+HIGHEST_FIELD_ID: Final = b"pennon:highest_field_id"
+
+_FIELD_KEYS: Final = frozenset({"name", "nullable", "type", "metadata"})
+_SCHEMA_KEYS: Final = frozenset({"fields", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,41 +47,294 @@ class SchemaField:
     field: pa.Field
     id: int
 
+    def __str__(self) -> str:
+        return ".".join(self.path)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NamespaceSchema:
-    """The schema of a partitioned namespace."""
+    """The schema of a partitioned namespace.
+
+    Args:
+        arrow: The columns; every field carries its id under ``lance:field_id``.
+        extra: Keys of the JSON object that Pennon does not know; written back as they were.
+        field_extra: The same per field, by field id.
+
+    Example:
+        >>> schema = NamespaceSchema.with_fresh_ids(
+        ...     pa.schema({"id": pa.int64(), "day": pa.date32()})
+        ... )
+        >>> schema.field_by_path(("day",)).id
+        1
+
+    Spec: "Schema".
+    """
 
     arrow: pa.Schema
-    extra: Mapping[str, object] = field(default=_NOTHING)
+    extra: Mapping[str, object] = field(default_factory=dict)
+    field_extra: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    _by_id: Mapping[int, SchemaField] = field(init=False, repr=False)
+    _by_path: Mapping[tuple[str, ...], SchemaField] = field(init=False, repr=False)
 
-    def walk(self) -> Iterator[SchemaField]:
-        """Yield every field that has an id, depth-first."""
-        raise NotImplementedError
+    def __post_init__(self) -> None:
+        by_id: dict[int, SchemaField] = {}
+        for top in self.arrow:
+            if field_id_of(top) is None:
+                raise InvalidNamespaceSchema(
+                    where=f"field '{top.name}'",
+                    found="no lance:field_id",
+                    wanted="the field's id in its metadata",
+                )
+            for found in _walk(top, ()):
+                if found.id in by_id:
+                    raise InvalidNamespaceSchema(
+                        where=f"field '{found}'",
+                        found=f"lance:field_id {found.id}, also the id of '{by_id[found.id]}'",
+                        wanted="an id of its own",
+                    )
+                by_id[found.id] = found
+        object.__setattr__(self, "_by_id", by_id)
+        object.__setattr__(self, "_by_path", {each.path: each for each in by_id.values()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamespaceSchema) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    @property
+    def fields(self) -> tuple[SchemaField, ...]:
+        """Every field that has an id, parents before their children."""
+        return tuple(self._by_id.values())
 
     @property
     def highest_id(self) -> int:
-        """The highest field id ever given, −1 for none."""
-        raise NotImplementedError
+        """The highest field id ever given, -1 where none was."""
+        kept = (self.arrow.metadata or {}).get(HIGHEST_FIELD_ID)
+        highest = max(self._by_id, default=-1)
+        for parent in self._by_id.values():
+            highest = max(highest, parent.id + (1 if pa.types.is_map(parent.field.type) else 0))
+        return max(highest, int(kept)) if kept is not None else highest
 
     def field_by_id(self, field_id: int) -> SchemaField | None:
-        """Find a field by its id."""
-        raise NotImplementedError
+        """Find a field, at any depth, by its id; None where no field has it (any more).
 
-    def field_by_path(self, path: tuple[str, ...]) -> SchemaField | None:
-        """Find a field by its names from the top."""
-        raise NotImplementedError
+        Spec: "Partition Field Schema", "Column removal resistant".
+        """
+        return self._by_id.get(field_id)
+
+    def field_by_path(self, path: Sequence[str]) -> SchemaField | None:
+        """Find a field by the names from the top: exactly, else the only one but for case.
+
+        Example:
+            >>> schema = NamespaceSchema.with_fresh_ids(pa.schema({"Id": pa.int64()}))
+            >>> str(schema.field_by_path(["id"]))
+            'Id'
+        """
+        exact = self._by_path.get(tuple(path))
+        if exact is not None:
+            return exact
+        lowered = tuple(name.lower() for name in path)
+        alike = [
+            found
+            for known, found in self._by_path.items()
+            if tuple(name.lower() for name in known) == lowered
+        ]
+        return alike[0] if len(alike) == 1 else None
+
+    def evolved(self, arrow: pa.Schema) -> NamespaceSchema:
+        """Replace the columns: fields with an id keep it, new fields get ids never given before.
+
+        Args:
+            arrow: The new columns; a field without ``lance:field_id`` is new.
+
+        Example:
+            >>> old = NamespaceSchema.with_fresh_ids(pa.schema({"a": pa.int64(), "b": pa.int64()}))
+            >>> new = old.evolved(pa.schema([old.arrow.field("a"), pa.field("c", pa.int8())]))
+            >>> new.field_by_path(["c"]).id
+            2
+
+        Spec: "Schema" (field ids are never reused).
+        """
+        numbers = _Numbers(self.highest_id + 1)
+        columns = [_numbered(column, numbers, is_fresh=False) for column in arrow]
+        metadata = {**(self.arrow.metadata or {}), **(arrow.metadata or {})}
+        metadata.pop(HIGHEST_FIELD_ID, None)
+        return NamespaceSchema(
+            _schema(columns, metadata, numbers.following - 1), self.extra, self.field_extra
+        )
 
     def to_json(self) -> str:
-        """Write the text of the ``schema`` property."""
-        raise NotImplementedError
+        """Write the text of the metadata key ``schema``; keys that Pennon does not know survive.
+
+        Spec: "Metadata Definition", Appendix A.
+        """
+        written: dict[str, object] = {"fields": [self._column(each) for each in self.arrow]}
+        if self.arrow.metadata:
+            written["metadata"] = {
+                key.decode(): value.decode() for key, value in self.arrow.metadata.items()
+            }
+        return text_of({**written, **self.extra})
+
+    def _column(self, column: pa.Field) -> dict[str, object]:
+        return self._with_extra(field_to_json(column))
+
+    def _with_extra(self, written: dict[str, object]) -> dict[str, object]:
+        """Put the unknown keys of a field and of the fields below it back."""
+        metadata, data_type = written.get("metadata"), written["type"]
+        if isinstance(data_type, dict) and isinstance(data_type.get("fields"), list):
+            data_type["fields"] = [self._with_extra(child) for child in data_type["fields"]]
+        if isinstance(metadata, dict) and FIELD_ID.decode() in metadata:
+            written.update(self.field_extra.get(int(metadata[FIELD_ID.decode()]), {}))
+        return written
 
     @classmethod
-    def from_json(cls, text: str) -> NamespaceSchema:
-        """Read the text of the ``schema`` property."""
-        raise NotImplementedError
+    def from_json(cls, text: str, key: str = "schema") -> NamespaceSchema:
+        """Read the text of the metadata key ``schema``.
+
+        Raises:
+            CorruptJson: The text is not a JSON object.
+            InvalidArrowJson: A field or type is not one of Arrow's.
+            InvalidNamespaceSchema: A column has no id, or two fields have the same.
+
+        Spec: "Schema", Appendix A.
+        """
+        written = object_from_text(text, key)
+        columns = written.get("fields")
+        if not isinstance(columns, list):
+            raise InvalidNamespaceSchema(
+                where=f"{key}.fields", found=repr(columns), wanted="an array of fields"
+            )
+        metadata = written.get("metadata")
+        arrow = pa.schema(
+            [field_from_json(column, f"{key}.fields[{at}]") for at, column in enumerate(columns)],
+            metadata={str(name): str(value) for name, value in metadata.items()}
+            if isinstance(metadata, dict)
+            else None,
+        )
+        field_extra: dict[int, Mapping[str, object]] = {}
+        for column in columns:
+            _collect_extra(column, field_extra)
+        extra = {name: value for name, value in written.items() if name not in _SCHEMA_KEYS}
+        return cls(arrow, extra, field_extra)
 
     @classmethod
     def with_fresh_ids(cls, schema: pa.Schema) -> NamespaceSchema:
-        """Give every field of a schema without ids its id."""
-        raise NotImplementedError
+        """Number every field of a new namespace's schema as Lance will; ids it has are dropped.
+
+        Example:
+            >>> point = pa.struct({"x": pa.int32()})
+            >>> schema = NamespaceSchema.with_fresh_ids(pa.schema({"p": point, "s": pa.utf8()}))
+            >>> [(str(each), each.id) for each in schema.fields]
+            [('p', 0), ('p.x', 1), ('s', 2)]
+
+        Spec: "Schema".
+        """
+        numbers = _Numbers(0)
+        columns = [_numbered(column, numbers, is_fresh=True) for column in schema]
+        metadata = dict(schema.metadata or {})
+        metadata.pop(HIGHEST_FIELD_ID, None)
+        return cls(_schema(columns, metadata, numbers.following - 1))
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """The next field id to give."""
+
+    following: int
+
+    def draw(self) -> int:
+        self.following += 1
+        return self.following - 1
+
+
+def field_id_of(arrow_field: pa.Field) -> int | None:
+    """Read the id that a field states; None where it states none.
+
+    Raises:
+        InvalidNamespaceSchema: What it states is no whole number.
+
+    Example:
+        >>> field_id_of(pa.field("a", pa.int8(), metadata={"lance:field_id": "7"}))
+        7
+
+    Spec: "Schema".
+    """
+    stated = (arrow_field.metadata or {}).get(FIELD_ID)
+    if stated is None:
+        return None
+    text = stated.decode(errors="replace")
+    if not text.isdecimal():
+        raise InvalidNamespaceSchema(
+            where=f"field '{arrow_field.name}'",
+            found=f"lance:field_id {text!r}",
+            wanted="a whole number",
+        )
+    return int(text)
+
+
+def children_of(data_type: pa.DataType) -> list[pa.Field]:
+    """List the fields below a type that can have an id, in Lance's order."""
+    if pa.types.is_struct(data_type):
+        return list(data_type)
+    if pa.types.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        return [data_type.value_field]
+    if pa.types.is_fixed_size_list(data_type) and pa.types.is_nested(data_type.value_type):
+        return [data_type.value_field]
+    return []
+
+
+def with_children(data_type: pa.DataType, children: Sequence[pa.Field]) -> pa.DataType:
+    """Put other fields below a type, as many as ``children_of`` lists."""
+    if not children:
+        return data_type
+    if pa.types.is_struct(data_type):
+        return pa.struct(children)
+    if pa.types.is_map(data_type):
+        return pa.map_(children[0], children[1], keys_sorted=data_type.keys_sorted)
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(children[0], data_type.list_size)
+    return (
+        pa.large_list(children[0]) if pa.types.is_large_list(data_type) else pa.list_(children[0])
+    )
+
+
+def _walk(arrow_field: pa.Field, above: tuple[str, ...]) -> Iterator[SchemaField]:
+    path = (*above, arrow_field.name)
+    stated = field_id_of(arrow_field)
+    if stated is not None:
+        yield SchemaField(path, arrow_field, stated)
+    for child in children_of(arrow_field.type):
+        yield from _walk(child, path)
+
+
+def _numbered(arrow_field: pa.Field, numbers: _Numbers, *, is_fresh: bool) -> pa.Field:
+    stated = None if is_fresh else field_id_of(arrow_field)
+    number = numbers.draw() if stated is None else stated
+    data_type = arrow_field.type
+    if pa.types.is_map(data_type) and stated is None:
+        numbers.draw()
+    children = [_numbered(each, numbers, is_fresh=is_fresh) for each in children_of(data_type)]
+    metadata = {**(arrow_field.metadata or {}), FIELD_ID: str(number).encode()}
+    return arrow_field.with_type(with_children(data_type, children)).with_metadata(metadata)
+
+
+def _schema(columns: Sequence[pa.Field], metadata: dict[bytes, bytes], highest: int) -> pa.Schema:
+    plain = NamespaceSchema(pa.schema(columns))
+    if highest > plain.highest_id:
+        metadata[HIGHEST_FIELD_ID] = str(highest).encode()
+    return pa.schema(columns, metadata=metadata or None)
+
+
+def _collect_extra(written: object, found: dict[int, Mapping[str, object]]) -> None:
+    if not isinstance(written, dict):
+        return
+    metadata, data_type = written.get("metadata"), written.get("type")
+    extra = {name: value for name, value in written.items() if name not in _FIELD_KEYS}
+    if extra and isinstance(metadata, dict) and FIELD_ID.decode() in metadata:
+        found[int(metadata[FIELD_ID.decode()])] = extra
+    if isinstance(data_type, dict) and isinstance(data_type.get("fields"), list):
+        for child in data_type["fields"]:
+            _collect_extra(child, found)

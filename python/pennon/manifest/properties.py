@@ -1,0 +1,189 @@
+"""The metadata map of ``__manifest``: specs and schema, Pennon's own keys, the user's properties.
+
+| key | value |
+|---|---|
+| ``schema``, ``partition_spec_v<N>`` | JSON text, as the specification has them |
+| ``pennon.salt`` | 32 hexadecimal digits: the secret that partition names are derived with |
+| ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do |
+| ``pennon.comment`` | the table's comment |
+| ``pennon.property.<name>`` | a table property of the user |
+| ``lance.namespace.manifest.writer_feature_flags`` | the writer guard: bit 62 is set |
+
+The guard: upstream's directory namespace rewrites ``__manifest`` on every change and drops the
+columns it does not know. It refuses to change (and still reads) a manifest whose writer flags,
+a decimal number, have a bit that it does not know. Bit 62 is Pennon's and says: "this manifest has
+partition columns and ``read_version``; who writes it has to keep them".
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from pennon.errors import NamespaceSchemaMissing, NotPartitionedNamespace, ReservedProperty
+from pennon.spec.partition_spec import PartitionSpec
+from pennon.spec.schema import NamespaceSchema
+
+__all__ = [
+    "COMMENT",
+    "GUARD_BIT",
+    "SALT",
+    "SCHEMA",
+    "TRANSACTION",
+    "WRITER_FLAGS",
+    "read_specs",
+    "root_metadata",
+    "runtime_properties",
+    "user_properties",
+]
+
+SCHEMA: Final = "schema"
+SALT: Final = "pennon.salt"
+TRANSACTION: Final = "pennon.transaction"
+COMMENT: Final = "pennon.comment"
+WRITER_FLAGS: Final = "lance.namespace.manifest.writer_feature_flags"
+GUARD_BIT: Final = 1 << 62
+_PROPERTY: Final = "pennon.property."
+_SPEC_KEY = re.compile(r"partition_spec_v(\d+)")
+
+
+def root_metadata(
+    schema: NamespaceSchema,
+    specs: Mapping[int, PartitionSpec],
+    properties: Mapping[str, str],
+    *,
+    strong: bool,
+    comment: str | None,
+) -> dict[str, str]:
+    """Give the whole metadata map of a new namespace, a fresh salt included.
+
+    Raises:
+        ReservedProperty: A user's property is named as one of Pennon's own records.
+
+    Spec: "Metadata Definition".
+    """
+    written = {spec.key: spec.to_json() for spec in specs.values()}
+    written[SCHEMA] = schema.to_json()
+    written[SALT] = secrets.token_hex(16)
+    written[TRANSACTION] = "strong" if strong else "weak"
+    written[WRITER_FLAGS] = str(GUARD_BIT)
+    if comment is not None:
+        written[COMMENT] = comment
+    return {**written, **property_keys(properties)}
+
+
+def property_keys(properties: Mapping[str, str]) -> dict[str, str]:
+    """Give the metadata keys under which a user's properties are kept."""
+    for name in properties:
+        if name.startswith("pennon."):
+            raise ReservedProperty(name=name, prefix="pennon.")
+    return {_PROPERTY + name: value for name, value in properties.items()}
+
+
+def user_properties(metadata: Mapping[str, str]) -> Mapping[str, str]:
+    """Give the user's properties of a metadata map.
+
+    Example:
+        >>> dict(user_properties({"pennon.property.owner": "ops", "schema": "{}"}))
+        {'owner': 'ops'}
+    """
+    return MappingProxyType(
+        {
+            name.removeprefix(_PROPERTY): value
+            for name, value in metadata.items()
+            if name.startswith(_PROPERTY)
+        }
+    )
+
+
+def read_schema(metadata: Mapping[str, str], location: str) -> NamespaceSchema:
+    """Read the namespace schema of a metadata map.
+
+    Raises:
+        NamespaceSchemaMissing: There is no ``schema`` key.
+
+    Spec: "Metadata Definition".
+    """
+    text = metadata.get(SCHEMA)
+    if text is None:
+        keys = ", ".join(sorted(name for name in metadata if _SPEC_KEY.fullmatch(name)))
+        raise NamespaceSchemaMissing(location=location, keys=keys)
+    return NamespaceSchema.from_json(text, SCHEMA)
+
+
+def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, PartitionSpec]:
+    """Read every partition spec of a metadata map, by version.
+
+    Raises:
+        NotPartitionedNamespace: There is none.
+        CorruptJson: A text is no JSON object.
+        InvalidPartitionSpec: A spec breaks a rule; no other version is read without it.
+
+    Spec: "Metadata Definition".
+    """
+    found = sorted(
+        (int(matched.group(1)), name)
+        for name in metadata
+        if (matched := _SPEC_KEY.fullmatch(name)) is not None
+    )
+    if not found:
+        raise NotPartitionedNamespace(location=location)
+    return MappingProxyType(
+        {number: PartitionSpec.from_json(metadata[name], name) for number, name in found}
+    )
+
+
+def runtime_properties(
+    specs: Mapping[int, PartitionSpec],
+    path: Sequence[str],
+    values: Mapping[str, pa.Scalar],
+) -> dict[str, str]:
+    """Give the properties that describing a namespace below the root returns.
+
+    Args:
+        specs: The spec versions.
+        path: The namespace: ``["v1"]`` or ``["v1", "k7m2n9p4q8r5s3t6"]``.
+        values: The partition values of the namespace's row, by field id.
+
+    Returns:
+        ``partition_spec`` for a spec version; for a partition the value of its own level alone,
+        left out where it is NULL.
+
+    Example:
+        >>> spec = PartitionSpec(1, ())
+        >>> runtime_properties({1: spec}, ["v1"], {})
+        {'partition_spec': '{"id":1,"fields":[]}'}
+
+    Spec: "Runtime Namespace Properties", Appendix E.
+    """
+    spec = specs[int(path[0][1:])]
+    depth = len(path) - 1
+    if depth == 0:
+        return {"partition_spec": spec.to_json()}
+    own = spec.fields[depth - 1]
+    value = values.get(own.field_id)
+    if value is None or not value.is_valid:
+        return {}
+    return {f"partition.{own.field_id}": text_of_value(value)}
+
+
+def text_of_value(value: pa.Scalar) -> str:
+    """Write a partition value as text: dates ISO, timestamps ISO with Z where they are zoned.
+
+    Example:
+        >>> text_of_value(pa.scalar(2025, pa.int32()))
+        '2025'
+    """
+    data_type = value.type
+    if pa.types.is_timestamp(data_type):
+        plain = value.cast(pa.timestamp(data_type.unit, "UTC" if data_type.tz else None))
+        text = str(plain.cast(pa.timestamp(data_type.unit)).cast(pa.utf8()).as_py())
+        return text.replace(" ", "T", 1) + ("Z" if data_type.tz else "")
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+        return str(value.as_py().hex())
+    return str(value.cast(pa.utf8()).as_py())

@@ -1,0 +1,91 @@
+"""Opening the Lance table ``__manifest``: paths, versions, times, and what each failure means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import lance
+
+from pennon.errors import NamespaceHasNoManifest, SnapshotNotFound, StorageFailure
+
+__all__ = ["MANIFEST", "StorageOptions", "manifest_uri", "open_manifest"]
+
+MANIFEST: Final = "__manifest"
+
+StorageOptions = Mapping[str, str]
+
+
+def manifest_uri(location: str) -> str:
+    """Give the address of a namespace's ``__manifest``.
+
+    Example:
+        >>> manifest_uri("/data/lake/orders/")
+        '/data/lake/orders/__manifest'
+    """
+    return f"{location.rstrip('/')}/{MANIFEST}"
+
+
+def open_manifest(
+    location: str,
+    version: int | None = None,
+    timestamp: datetime | None = None,
+    storage_options: StorageOptions | None = None,
+) -> lance.LanceDataset:
+    """Open ``__manifest`` at a version, as of a time, or at its latest version.
+
+    Raises:
+        NamespaceHasNoManifest: There is no ``__manifest`` at the location.
+        SnapshotNotFound: There is no such version, or none that old.
+        StorageFailure: The storage refused; the options are not part of the error.
+    """
+    dataset = _open(location, None, storage_options)
+    if timestamp is not None:
+        version = _version_as_of(dataset, location, timestamp)
+    if version is None or version == dataset.version:
+        return dataset
+    try:
+        return _open(location, version, storage_options)
+    except NamespaceHasNoManifest as error:
+        known = [each["version"] for each in dataset.versions()]
+        existing = f"its versions are {known[0]} to {known[-1]}, {len(known)} in number"
+        raise SnapshotNotFound(
+            location=location, asked=f"at version {version}", existing=existing
+        ) from error
+
+
+def _open(
+    location: str, version: int | None, storage_options: StorageOptions | None
+) -> lance.LanceDataset:
+    try:
+        return lance.dataset(
+            manifest_uri(location), version=version, storage_options=dict(storage_options or {})
+        )
+    except ValueError as error:
+        if "not found" in str(error).lower():
+            raise NamespaceHasNoManifest(location=location) from error
+        raise StorageFailure(verb="open", location=location, problem=_first_line(error)) from error
+    except OSError as error:
+        raise StorageFailure(verb="open", location=location, problem=_first_line(error)) from error
+
+
+def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
+    asked = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
+    # Lance gives the times of versions as naive local ones.
+    versions = [
+        (each["timestamp"].astimezone(UTC), int(each["version"])) for each in dataset.versions()
+    ]
+    found = [version for committed, version in versions if committed <= asked]
+    if not found:
+        raise SnapshotNotFound(
+            location=location,
+            asked=f"as of {asked.astimezone(UTC).isoformat()}",
+            existing=f"its first version is of {min(versions)[0].isoformat()}",
+        )
+    return max(found)
+
+
+def _first_line(error: Exception) -> str:
+    """Give Lance's message without its source positions."""
+    return str(error).partition(", /home/")[0].partition("\n")[0]

@@ -1,0 +1,72 @@
+"""The ``table_version`` rows of ``__manifest``: which Lance versions a leaf has had.
+
+``<table id>$<n>``: n is a sequence number in numeric order, the column ``read_version`` holds the
+Lance version. Where a table row has no ``read_version``, the newest of these rows tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.manifest.select import select
+
+__all__ = ["last_sequence_numbers", "newest_versions"]
+
+_PARTS: Final = r"^(?P<leaf>.*)\$(?P<number>\d{1,18})$"
+# Beyond so many leaves one pass over all rows is cheaper than as many conditions.
+_MAX_CONDITIONS: Final = 64
+
+
+def newest_versions(manifest: lance.LanceDataset, leaves: Sequence[str]) -> dict[str, int | None]:
+    """Give the version in the newest ``table_version`` row of each leaf that has one.
+
+    Args:
+        manifest: The ``__manifest`` at the snapshot's version.
+        leaves: Object ids of table rows.
+
+    Spec: Appendix C.
+    """
+    rows = _version_rows(manifest, leaves)
+    newest = rows.group_by("leaf").aggregate([("number", "max")])
+    both = newest.join(
+        rows, keys=["leaf", "number_max"], right_keys=["leaf", "number"], join_type="inner"
+    )
+    return dict(zip(both["leaf"].to_pylist(), both["read_version"].to_pylist(), strict=True))
+
+
+def last_sequence_numbers(manifest: lance.LanceDataset, leaves: Sequence[str]) -> dict[str, int]:
+    """Give the highest n of each leaf's ``table_version`` rows; leaves without any are left out."""
+    newest = _version_rows(manifest, leaves).group_by("leaf").aggregate([("number", "max")])
+    return dict(zip(newest["leaf"].to_pylist(), newest["number_max"].to_pylist(), strict=True))
+
+
+def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Table:
+    condition: exp.Expr | None = None
+    if len(leaves) <= _MAX_CONDITIONS:
+        starts = [
+            exp.func("starts_with", exp.column("object_id"), exp.Literal.string(f"{leaf}$"))
+            for leaf in leaves
+        ]
+        condition = exp.or_(*starts) if starts else exp.false()
+    columns = ["object_id"]
+    if "read_version" in manifest.schema.names:
+        columns.append("read_version")
+    rows = select(manifest, columns, "table_version", condition).table
+    parts = pc.extract_regex(rows["object_id"], _PARTS)
+    found = pa.table(
+        {
+            "leaf": pc.struct_field(parts, "leaf"),
+            "number": pc.cast(pc.struct_field(parts, "number"), pa.int64()),
+            "read_version": rows["read_version"]
+            if "read_version" in columns
+            else pa.nulls(len(rows), pa.uint64()),
+        }
+    )
+    wanted = pc.is_in(found["leaf"], value_set=pa.array(leaves, pa.utf8()))
+    return found.filter(wanted)

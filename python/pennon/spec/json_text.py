@@ -1,0 +1,50 @@
+"""Parsing the JSON texts of the metadata with errors that name key, line and column."""
+
+from __future__ import annotations
+
+import json
+
+from pennon.errors import CorruptJson
+
+__all__ = ["object_from_text", "text_of"]
+
+
+def object_from_text(text: str, key: str) -> dict[str, object]:
+    """Parse a JSON object.
+
+    Args:
+        text: The value of a metadata key.
+        key: The key, for errors.
+
+    Raises:
+        CorruptJson: The text is not JSON, or its value is not an object.
+
+    Example:
+        >>> object_from_text('{"id": 1}', "partition_spec_v1")
+        {'id': 1}
+
+    Spec: "Metadata Definition".
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CorruptJson(
+            key=key, problem=error.msg, line=error.lineno, column=error.colno
+        ) from error
+    if not isinstance(value, dict):
+        raise CorruptJson(
+            key=key, problem=f"expected an object, found {text[:40]!r}", line=1, column=1
+        )
+    return value
+
+
+def text_of(written: object) -> str:
+    """Write JSON as the specification's examples have it: compact, keys in their order.
+
+    Example:
+        >>> text_of({"id": 1, "fields": []})
+        '{"id":1,"fields":[]}'
+
+    Spec: Appendix E.
+    """
+    return json.dumps(written, separators=(",", ":"), ensure_ascii=False)
