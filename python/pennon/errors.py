@@ -68,7 +68,10 @@ class InvalidTransform(PennonError):
     """A transform whose parameters are missing, too many or out of range."""
 
     condition = "INVALID_TRANSFORM"
-    template = "Cannot use partition transform {transform}: {found} was found where {expected}. Write it as {form}."
+    template = (
+        "Cannot use partition transform {transform}: it takes {expected}, not {found}. "
+        "Write it as {form}."
+    )
     sql_state = "22023"
 
 
@@ -310,6 +313,17 @@ class NotNullViolated(PennonError):
         " or give the column a value."
     )
     sql_state = "23502"
+
+
+class PartitionValueOverflow(PennonError):
+    """A partition value does not fit its column of the manifest."""
+
+    condition = "PARTITION_VALUE_OVERFLOW"
+    template = (
+        "Cannot write to {table}: a value of partition field {field} does not fit the manifest's"
+        " {wanted}: {why}. Replace the partition field, so that the next spec has the wider type."
+    )
+    sql_state = "22003"
 
 
 class WriteColumnUnknown(PennonError):

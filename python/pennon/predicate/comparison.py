@@ -95,11 +95,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         count = len(self.literals)
-        fits = (
-            count == 0
-            if self.operator.is_unary
-            else self.operator.is_list or count == 1
-        )
+        fits = count == 0 if self.operator.is_unary else self.operator.is_list or count == 1
         if not fits or not all(literal.is_valid for literal in self.literals):
             raise InternalError(what=f"the comparison {self} has the wrong literals")
 
@@ -116,6 +112,4 @@ class Comparison:
         return tuple(literal.as_py() for literal in self.literals)
 
     def __str__(self) -> str:
-        return " ".join(
-            [str(self.operator), *(str(literal.as_py()) for literal in self.literals)]
-        )
+        return " ".join([str(self.operator), *(str(literal.as_py()) for literal in self.literals)])

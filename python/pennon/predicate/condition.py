@@ -101,7 +101,11 @@ def one_of(column: exp.Expression, literals: Sequence[pa.Scalar]) -> exp.Express
     found = [_membership(column, [_float(v, kind) for v in plain])] if plain else []
     if any(math.isnan(value) for value in values):
         found.append(_is_nan(column))
-    return exp.or_(*found, copy=False) if len(found) > 1 else found[0]
+    return _either(*found) if len(found) > 1 else found[0]
+
+
+def _either(first: exp.Expression, second: exp.Expression) -> exp.Expression:
+    return exp.Paren(this=exp.Or(this=first, expression=second))
 
 
 def _membership(column: exp.Expression, values: list[exp.Expression]) -> exp.Expression:
@@ -139,4 +143,4 @@ def _float_condition(
     # of the two zeros, the one beyond which no zero lies in either order
     bound = (0.0 if is_greater else -0.0) if value == 0 else value
     greater = _binary(operator, column, pa.scalar(bound, comparison.literal.type))
-    return exp.or_(greater, nan, copy=False)
+    return _either(greater, nan)

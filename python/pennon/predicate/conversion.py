@@ -48,7 +48,11 @@ def convert(scalar: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
         return _of_nanos(_nanos(scalar), kind)
     if pa.types.is_time(source) and pa.types.is_time(kind):
         nanos = scalar.value * NANOS_PER_UNIT[source.unit]
-        return None if nanos % NANOS_PER_UNIT[kind.unit] else of_stored_integer(nanos // NANOS_PER_UNIT[kind.unit], kind)
+        return (
+            None
+            if nanos % NANOS_PER_UNIT[kind.unit]
+            else of_stored_integer(nanos // NANOS_PER_UNIT[kind.unit], kind)
+        )
     return None
 
 
@@ -192,4 +196,3 @@ def _read_micros(text: str, *, is_zoned: bool) -> int | None:
     elif not is_zoned:
         return None
     return (moment - EPOCH) // _MICROSECOND
-

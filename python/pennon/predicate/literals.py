@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
-from pennon.predicate.arrow_kinds import is_binary, is_text, of_stored_integer, storage_type
+from pennon.predicate.arrow_kinds import is_binary, is_text, of_stored_integer
 from pennon.predicate.conversion import EPOCH, NANOS_PER_UNIT, convert, from_text, to_text
 
 __all__ = ["arrow_type", "from_text", "literal_value", "to_expression", "to_scalar", "to_text"]

@@ -188,5 +188,3 @@ class MultiBucket(HashBuckets):
         """Give None: Spark's keys have one column."""
         del source_types
         return None
-
-

@@ -220,9 +220,7 @@ class Epoch(Transform):
         return with_nulls_of(days - _first_days(months) + 1, values, pa.int32())
 
 
-def _coarsen(
-    counts: NDArray[np.int64], unit: EpochUnit, coarser: EpochUnit
-) -> NDArray[np.int64]:
+def _coarsen(counts: NDArray[np.int64], unit: EpochUnit, coarser: EpochUnit) -> NDArray[np.int64]:
     if unit is EpochUnit.HOURS and coarser is not EpochUnit.HOURS:
         counts = counts // 24
     if unit.fineness >= EpochUnit.DAYS.fineness > coarser.fineness:

@@ -98,7 +98,7 @@ class Expression(Transform):
         except PartitionExpressionFailed:
             raise
         # DataFusion raises ValueError when it plans and a bare Exception when it runs
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             raise self._failure(arrays, error) from error
         return pa.chunked_array([batch.column(0) for batch in batches], type=kind)
 

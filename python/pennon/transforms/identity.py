@@ -104,4 +104,3 @@ class Identity(Transform):
     def reduce(self, values: pa.Array, other: Transform, source_type: pa.DataType) -> pa.Array:
         """Apply the other transform to the values."""
         return other.apply([values.cast(plain_type(source_type))])
-

@@ -126,7 +126,11 @@ def _byte_ranges(
         is_string = pa.types.is_string(kind) or pa.types.is_string_view(kind)
         narrow = pa.string() if is_string else pa.binary()
         wide = pa.large_string() if is_string else pa.large_binary()
-        column = column.cast(narrow).cast(wide) if pa.types.is_fixed_size_binary(kind) else column.cast(wide)
+        column = (
+            column.cast(narrow).cast(wide)
+            if pa.types.is_fixed_size_binary(kind)
+            else column.cast(wide)
+        )
     _, offset_buffer, byte_buffer = column.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int64)[
         column.offset : column.offset + len(column) + 1
@@ -175,7 +179,9 @@ def _hash_bytes(
     longest_first = np.argsort(-blocks, kind="stable")
     ordered_blocks, ordered_starts = blocks[longest_first], starts[longest_first]
     hashes = seeds[longest_first]
-    remaining = np.searchsorted(-ordered_blocks, -np.arange(1, ordered_blocks[:1].sum() + 1), "right")
+    remaining = np.searchsorted(
+        -ordered_blocks, -np.arange(1, ordered_blocks[:1].sum() + 1), "right"
+    )
     for block, rows in enumerate(remaining):
         at = ordered_starts[:rows] + block * _BLOCK
         hashes[:rows] = _mix(hashes[:rows], _gather(content, at, _BLOCK))
@@ -209,7 +215,9 @@ def _mix(hashes: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.ui
     return _rotate(hashes ^ _scramble(words), 13) * np.uint32(5) + _ADD
 
 
-def _finish(hashes: NDArray[np.uint32], lengths: NDArray[np.uint32] | np.uint32) -> NDArray[np.uint32]:
+def _finish(
+    hashes: NDArray[np.uint32], lengths: NDArray[np.uint32] | np.uint32
+) -> NDArray[np.uint32]:
     mixed = hashes ^ lengths
     mixed = (mixed ^ (mixed >> np.uint32(16))) * _MIX1
     mixed = (mixed ^ (mixed >> np.uint32(13))) * _MIX2

@@ -179,7 +179,9 @@ def one_of_values(column: exp.Column, values: pa.Array) -> exp.Expression:
     distinct = [value for value in values.unique() if value.is_valid]
     if values.null_count == 0:
         return one_of(column, distinct)
-    return exp.or_(one_of(column, distinct), is_null(column)) if distinct else is_null(column)
+    if not distinct:
+        return is_null(column)
+    return exp.Paren(this=exp.Or(this=one_of(column, distinct), expression=is_null(column)))
 
 
 def _with_both_zeros(choices: Sequence[pa.Scalar]) -> list[pa.Scalar]:

@@ -1,0 +1,77 @@
+"""LIKE patterns: those that only ask for a prefix, and one escape character for all.
+
+NULL rules: a pattern that every string matches still asks IS NOT NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_ESCAPE = "\\"
+_WILDCARDS = ("%", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class LikePattern:
+    """A pattern in parts: literal text, and the wildcards ``%`` and ``_``.
+
+    Args:
+        parts: Texts; a wildcard stands alone and is marked.
+    """
+
+    parts: tuple[tuple[str, bool], ...]
+
+    @property
+    def exact(self) -> str | None:
+        """The only string that matches, if there are no wildcards."""
+        has_wildcard = any(is_wildcard for _, is_wildcard in self.parts)
+        return None if has_wildcard else "".join(text for text, _ in self.parts)
+
+    @property
+    def prefix(self) -> str | None:
+        """The prefix, if that is all that is asked."""
+        wildcards = [text for text, is_wildcard in self.parts if is_wildcard]
+        if not wildcards or set(wildcards) != {"%"} or not self.parts[-1][1]:
+            return None
+        head = self.parts[: len(self.parts) - len(wildcards)]
+        if any(is_wildcard for _, is_wildcard in head):
+            return None
+        return "".join(text for text, _ in head)
+
+    @property
+    def leading_text(self) -> str:
+        """The text with which every match starts."""
+        leading = ""
+        for text, is_wildcard in self.parts:
+            if is_wildcard:
+                break
+            leading += text
+        return leading
+
+    def __str__(self) -> str:
+        return "".join(
+            text if is_wildcard or text not in (*_WILDCARDS, _ESCAPE) else _ESCAPE + text
+            for text, is_wildcard in self.parts
+        )
+
+
+def read_pattern(pattern: str, escape: str = _ESCAPE) -> LikePattern | None:
+    """Read a pattern; None when its escapes are not those that Spark accepts.
+
+    Example:
+        >>> read_pattern("p%").prefix
+        'p'
+        >>> print(read_pattern("a!%_", escape="!"))
+        a\\%_
+    """
+    parts: list[tuple[str, bool]] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, "")
+            if escaped not in (*_WILDCARDS, escape):
+                return None
+            parts.append((escaped, False))
+        else:
+            parts.append((character, character in _WILDCARDS))
+    return LikePattern(tuple(parts))

@@ -1,0 +1,269 @@
+"""One form for predicates that mean the same, so that pruning knows few forms.
+
+The result is used as a filter: a row passes where it is TRUE. So NULL and FALSE need not be told
+apart, once no NOT stands above them. What comes out consists of
+
+* AND and OR over leaves; an OR inside an AND is in parentheses; NOT only directly above IN,
+  IS NULL, STARTS WITH and what is not understood;
+* ``column operator literal`` with the literal on the right, typed, and never NULL; a boolean
+  column alone is ``column = TRUE``;
+* BETWEEN as two comparisons; IN without NULLs and duplicates, as ``=`` when one is left;
+* ``LIKE 'p%'`` as STARTS WITH, other LIKEs with a backslash as their escape;
+* ``<=>`` as null-safe equality, with NULL as IS NULL; calendar functions as EXTRACT;
+* TRUE or FALSE alone where that is all.
+
+NULL rules: NOT is pushed down under three-valued logic (``NOT c < 5`` is ``c >= 5``: both are
+NULL for NULL). A comparison with NULL is never true, nor is its negation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from pennon.predicate.condition import is_not_null, is_null, negation
+from pennon.predicate.like import read_pattern
+from pennon.predicate.literals import literal_value, to_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_FLIPPED: dict[type[exp.Expression], type[exp.Binary]] = {
+    exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.NullSafeEQ: exp.NullSafeEQ,
+    exp.NullSafeNEQ: exp.NullSafeNEQ,
+}
+_CALENDAR: dict[type[exp.Expression], str] = {
+    exp.Year: "YEAR",
+    exp.Month: "MONTH",
+    exp.Day: "DAY",
+    exp.DayOfMonth: "DAY",
+    exp.Hour: "HOUR",
+}
+_OPAQUE = (exp.DataType, exp.Interval, exp.Identifier, exp.Column, exp.Var)
+
+
+def normalize(tree: exp.Expression) -> exp.Expression:
+    """Give the normal form of a predicate that is used as a filter."""
+    return _normalize(tree, negate=False)
+
+
+def _normalize(node: exp.Expression, *, negate: bool) -> exp.Expression:
+    match node:
+        case exp.Paren():
+            return _normalize(node.this, negate=negate)
+        case exp.Not():
+            return _normalize(node.this, negate=not negate)
+        case exp.And() | exp.Or():
+            operands = [_normalize(operand, negate=negate) for operand in node.flatten()]
+            is_and = isinstance(node, exp.And) is not negate
+            return conjunction(operands) if is_and else disjunction(operands)
+        case exp.Boolean():
+            return exp.Boolean(this=bool(node.this) is not negate)
+        case exp.Null():
+            return _never()
+        case exp.Between():
+            return _between(node, negate=negate)
+        case exp.In():
+            return _membership(node, negate=negate)
+        case exp.Is():
+            return _is(node, negate=negate)
+        case exp.Escape() if isinstance(node.this, exp.Like):
+            return _like(node.this, node.expression.name, negate=negate)
+        case exp.Like():
+            return _like(node, "\\", negate=negate)
+        case exp.Column() | exp.Dot():
+            return exp.EQ(this=node.copy(), expression=exp.Boolean(this=not negate))
+        case exp.StartsWith():
+            return _starts_with(node, negate=negate)
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            is_equality = isinstance(node, exp.NullSafeEQ) is not negate
+            return _null_safe(typed(node.this), typed(node.expression), is_equality=is_equality)
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            return _comparison(node, negate=negate)
+        case _:
+            found = typed(node)
+            return exp.Not(this=exp.Paren(this=found)) if negate else found
+
+
+def conjunction(operands: Sequence[exp.Expression]) -> exp.Expression:
+    """Join by AND; TRUE operands fall away, one FALSE is all."""
+    return _joined(exp.And, operands, neutral=True)
+
+
+def disjunction(operands: Sequence[exp.Expression]) -> exp.Expression:
+    """Join by OR; FALSE operands fall away, one TRUE is all."""
+    return _joined(exp.Or, operands, neutral=False)
+
+
+def _joined(
+    connector: type[exp.Connector], operands: Sequence[exp.Expression], *, neutral: bool
+) -> exp.Expression:
+    kept: list[exp.Expression] = []
+    for operand in operands:
+        if isinstance(operand, exp.Boolean):
+            if bool(operand.this) is not neutral:
+                return operand
+        elif isinstance(operand, connector):
+            kept.extend(operand.flatten())
+        else:
+            kept.append(operand)
+    if not kept:
+        return exp.Boolean(this=neutral)
+    if len(kept) == 1:
+        return kept[0]
+    return _tree(connector, [_enclosed(operand, connector) for operand in kept])
+
+
+def _enclosed(operand: exp.Expression, connector: type[exp.Connector]) -> exp.Expression:
+    needs = connector is exp.And and isinstance(operand, exp.Or)
+    return exp.Paren(this=operand) if needs else operand
+
+
+def _tree(connector: type[exp.Connector], operands: list[exp.Expression]) -> exp.Expression:
+    """Build a shallow tree, so that thousands of operands do not nest thousands deep."""
+    if len(operands) == 1:
+        return operands[0]
+    half = len(operands) // 2
+    return connector(
+        this=_tree(connector, operands[:half]), expression=_tree(connector, operands[half:])
+    )
+
+
+def _never() -> exp.Expression:
+    return exp.Boolean(this=False)
+
+
+def _is_literal(node: exp.Expression) -> bool:
+    return literal_value(node) is not None
+
+
+def _is_null_literal(node: exp.Expression) -> bool:
+    scalar = literal_value(node)
+    return scalar is not None and not scalar.is_valid
+
+
+def _comparison(node: exp.Expression, *, negate: bool) -> exp.Expression:
+    left, right = typed(node.this), typed(node.expression)
+    if _is_null_literal(left) or _is_null_literal(right):
+        return _never()
+    kind = type(node)
+    if _is_literal(left) and not _is_literal(right):
+        left, right, kind = right, left, _FLIPPED[kind]
+    found = kind(this=left, expression=right)
+    return negation(found) if negate else found
+
+
+def _null_safe(left: exp.Expression, right: exp.Expression, *, is_equality: bool) -> exp.Expression:
+    if _is_literal(left):
+        left, right = right, left
+    if _is_null_literal(right):
+        return is_null(left) if is_equality else is_not_null(left)
+    if is_equality:
+        return exp.NullSafeEQ(this=left, expression=right)
+    if _is_literal(right):
+        return disjunction([exp.NEQ(this=left.copy(), expression=right), is_null(left)])
+    return exp.NullSafeNEQ(this=left, expression=right)
+
+
+def _between(node: exp.Between, *, negate: bool) -> exp.Expression:
+    low, high = node.args["low"], node.args["high"]
+    bounds = [
+        _comparison(exp.GTE(this=node.this.copy(), expression=low), negate=negate),
+        _comparison(exp.LTE(this=node.this.copy(), expression=high), negate=negate),
+    ]
+    return disjunction(bounds) if negate else conjunction(bounds)
+
+
+def _membership(node: exp.In, *, negate: bool) -> exp.Expression:
+    subject = typed(node.this)
+    if node.args.get("query") or not node.expressions or _is_null_literal(subject):
+        if _is_null_literal(subject):
+            return _never()
+        return exp.Not(this=node.copy()) if negate else node.copy()
+    elements = [typed(element) for element in node.expressions]
+    kept = [element for element in elements if not _is_null_literal(element)]
+    if not kept or (negate and len(kept) < len(elements)):
+        return _never()
+    distinct = list(dict.fromkeys(kept))
+    if len(distinct) == 1:
+        return _comparison(exp.EQ(this=subject, expression=distinct[0]), negate=negate)
+    found = exp.In(this=subject, expressions=distinct)
+    return exp.Not(this=found) if negate else found
+
+
+def _is(node: exp.Is, *, negate: bool) -> exp.Expression:
+    subject = typed(node.this)
+    if isinstance(node.expression, exp.Boolean):
+        return _is_truth(node, negate=negate)
+    if not isinstance(node.expression, exp.Null):
+        found: exp.Expression = exp.Is(this=subject, expression=node.expression.copy())
+        return exp.Not(this=found) if negate else found
+    if _is_literal(subject):
+        return exp.Boolean(this=_is_null_literal(subject) is not negate)
+    return is_not_null(subject) if negate else is_null(subject)
+
+
+def _is_truth(node: exp.Is, *, negate: bool) -> exp.Expression:
+    """IS TRUE is what a filter asks anyway; IS NOT TRUE takes the NULLs too."""
+    is_true = bool(node.expression.this)
+    if not negate:
+        return _normalize(node.this, negate=not is_true)
+    return disjunction([_normalize(node.this, negate=is_true), is_null(typed(node.this))])
+
+
+def _like(node: exp.Like, escape: str, *, negate: bool) -> exp.Expression:
+    negate = bool(node.args.get("negate")) is not negate  # sqlglot keeps NOT LIKE in the node
+    subject, text = typed(node.this), literal_value(node.expression)
+    if text is not None and not text.is_valid:
+        return _never()
+    pattern = read_pattern(text.as_py(), escape) if text is not None else None
+    if pattern is None:
+        plain: exp.Expression = exp.Like(this=subject, expression=typed(node.expression))
+        if escape != "\\":
+            plain = exp.Escape(this=plain, expression=exp.Literal.string(escape))
+        return exp.Not(this=plain) if negate else plain
+    if pattern.exact is not None:
+        equal = exp.EQ(this=subject, expression=exp.Literal.string(pattern.exact))
+        return _comparison(equal, negate=negate)
+    if pattern.prefix is not None:
+        prefix = exp.Literal.string(pattern.prefix)
+        return _starts_with(exp.StartsWith(this=subject, expression=prefix), negate=negate)
+    found = exp.Like(this=subject, expression=exp.Literal.string(str(pattern)))
+    return exp.Not(this=found) if negate else found
+
+
+def _starts_with(node: exp.StartsWith, *, negate: bool) -> exp.Expression:
+    subject, prefix = typed(node.this), typed(node.expression)
+    if _is_null_literal(prefix):
+        return _never()
+    if isinstance(prefix, exp.Literal) and prefix.name == "":
+        return _never() if negate else is_not_null(subject)
+    found = exp.StartsWith(this=subject, expression=prefix)
+    return exp.Not(this=found) if negate else found
+
+
+def typed(node: exp.Expression) -> exp.Expression:
+    """Copy an operand with its literals typed, and calendar functions as EXTRACT."""
+    scalar = literal_value(node)
+    if scalar is not None:
+        return to_expression(scalar)
+    if isinstance(node, exp.Paren) and isinstance(node.this, exp.Column | exp.Dot | exp.Paren):
+        return typed(node.this)
+    part = _CALENDAR.get(type(node))
+    if part is not None:
+        source = node.this
+        if isinstance(source, exp.TsOrDsToDate):
+            source = source.this
+        return exp.Extract(this=exp.var(part), expression=typed(source))
+    found = node.copy()
+    for child in list(found.iter_expressions()):
+        if not isinstance(child, _OPAQUE):
+            child.replace(typed(child))
+    return found
