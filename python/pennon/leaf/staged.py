@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["StagedPartition", "WriteTarget"]
-
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class WriteTarget:
     location: str
     version: int
     spec_version: int
-    storage_options: Mapping[str, str] = field(default=_NO_OPTIONS, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> str:
         """Write the target as text; it holds the storage options, so it is not for a log."""

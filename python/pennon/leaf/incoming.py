@@ -1,0 +1,105 @@
+"""Rows as a query gives them → rows in exactly the namespace's schema, or an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
+from pennon.spec.schema import FIELD_ID, children_of, with_children
+
+if TYPE_CHECKING:
+    from pennon.spec.schema import NamespaceSchema
+
+__all__ = ["conform", "plain_field"]
+
+
+def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.RecordBatch:
+    """Bring rows into the namespace's columns, order and types.
+
+    A column that is missing is NULL in every row. Columns match by name, exactly or as the only
+    one but for case.
+
+    Args:
+        batch: The rows to write.
+        schema: The namespace schema.
+        table: The table's name for errors.
+
+    Raises:
+        WriteColumnUnknown: The rows have a column that the namespace has not.
+        WriteTypeMismatch: A value does not fit its column's type.
+        NotNullViolated: A NOT NULL column, nested ones too, has a NULL.
+
+    Spec: "Schema".
+    """
+    given: dict[str, pa.Array] = {}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        found = schema.field_by_path([name])
+        if found is None or found.field.name in given:
+            raise WriteColumnUnknown(
+                column=name, table=table, columns=", ".join(schema.arrow.names)
+            )
+        given[found.field.name] = array
+    columns = []
+    fields = [plain_field(column) for column in schema.arrow]
+    for field in fields:
+        array = given.get(field.name)
+        column = (
+            pa.nulls(batch.num_rows, field.type) if array is None else _cast(array, field, table)
+        )
+        null_path = _null_path(column, field)
+        if null_path is not None:
+            raise NotNullViolated(column=null_path, table=table)
+        columns.append(column)
+    if not columns:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def plain_field(column: pa.Field) -> pa.Field:
+    """Take the stated ids off a field: a leaf states them once, when it is made."""
+    metadata = {key: value for key, value in (column.metadata or {}).items() if key != FIELD_ID}
+    children = [plain_field(child) for child in children_of(column.type)]
+    plain = column.with_type(with_children(column.type, children))
+    return plain.with_metadata(metadata or None)
+
+
+def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    if array.type.equals(field.type):
+        return array
+    try:
+        return array.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise WriteTypeMismatch(
+            found=array.type, column=field.name, table=table, wanted=field.type, why=error
+        ) from error
+
+
+def _null_path(array: pa.Array, field: pa.Field) -> str | None:
+    """Name the NOT NULL field that has a NULL; None where all is well."""
+    if not field.nullable and array.null_count:
+        return str(field.name)
+    if not _has_required(field.type):
+        return None
+    if pa.types.is_struct(field.type):
+        valid = array.drop_null() if array.null_count else array
+        below = [(pc.struct_field(valid, [child.name]), child) for child in field.type]
+    elif pa.types.is_map(field.type):
+        entries = array.drop_null()
+        below = [(entries.keys, field.type.key_field), (entries.items, field.type.item_field)]
+    else:
+        below = [(pc.list_flatten(array), field.type.value_field)]
+    for child_array, child in below:
+        path = _null_path(child_array, child)
+        if path is not None:
+            return f"{field.name}.{path}"
+    return None
+
+
+def _has_required(data_type: pa.DataType) -> bool:
+    below = children_of(data_type)
+    if pa.types.is_map(data_type):  # Arrow itself keeps keys from being NULL
+        below = below[1:]
+    return any(not child.nullable or _has_required(child.type) for child in below)

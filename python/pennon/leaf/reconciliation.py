@@ -1,0 +1,203 @@
+"""How the columns of a leaf become the columns of its namespace: by field id, not by name.
+
+A field of the leaf is a field of the namespace by the ``lance:field_id`` that it states. A leaf
+written by pylance alone states none; then Lance's own number of the field counts where the leaf
+numbers its fields as the namespace does (at least one field has both number and name in common),
+else the name. A field that the leaf lacks is NULL, a narrower type is promoted, unknown fields
+are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.errors import LeafTypeMismatch
+from pennon.leaf.promotion import is_promotable
+from pennon.spec.schema import children_of, field_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import lance
+    from lance.schema import LanceField
+
+__all__ = ["FieldMatch", "LeafField", "leaf_fields", "match_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafField:
+    """One field of a leaf: Arrow's view of it, Lance's number, and the id that it states."""
+
+    arrow: pa.Field
+    number: int
+    stated_id: int | None
+    children: tuple[LeafField, ...]
+
+    @property
+    def name(self) -> str:
+        """The field's name in the leaf."""
+        return str(self.arrow.name)
+
+    def walk(self) -> Iterator[LeafField]:
+        """Yield the field and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMatch:
+    """A field that is wanted and the leaf's field that it comes from; None where it is missing."""
+
+    wanted: pa.Field
+    found: LeafField | None
+    children: tuple[FieldMatch, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the leaf's values are the wanted ones without any change but the type's."""
+        if self.found is None or len(self.children) != len(self.found.children):
+            return False
+        return all(
+            match.is_same and match.found is found
+            for match, found in zip(self.children, self.found.children, strict=True)
+        )
+
+
+def leaf_fields(dataset: lance.LanceDataset) -> tuple[LeafField, ...]:
+    """List the fields of a leaf with Lance's numbers and stated ids, nested ones below."""
+    return tuple(
+        _leaf_field(arrow, field)
+        for arrow, field in zip(dataset.schema, dataset.lance_schema.fields(), strict=True)
+    )
+
+
+def _leaf_field(arrow: pa.Field, field: LanceField) -> LeafField:
+    below = children_of(arrow.type)
+    numbered = field.children()
+    if pa.types.is_map(arrow.type) and numbered:
+        numbered = numbered[0].children()  # Lance numbers the entries between map and key
+    children = tuple(
+        _leaf_field(child, number) for child, number in zip(below, numbered, strict=False)
+    )
+    return LeafField(arrow, field.id(), field_id_of(arrow), children)
+
+
+def match_fields(
+    wanted: Sequence[pa.Field], found: Sequence[LeafField], leaf: str
+) -> tuple[FieldMatch, ...]:
+    """Find each wanted field in a leaf.
+
+    Args:
+        wanted: Fields of the namespace schema; nested ones may be a part of it.
+        found: All fields of the leaf.
+        leaf: The leaf's name for errors.
+
+    Raises:
+        LeafTypeMismatch: A column's stored type does not promote to the wanted one.
+
+    Spec: "Schema".
+    """
+    every = [field for top in found for field in top.walk()]
+    is_numbered_alike = any(
+        field_id_of(target) == field.number and target.name == field.name
+        for field in every
+        for target in wanted
+    )
+    return _Matching(leaf, is_numbered_alike=is_numbered_alike).siblings(wanted, found, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    leaf: str
+    is_numbered_alike: bool
+
+    def siblings(
+        self, wanted: Sequence[pa.Field], found: Sequence[LeafField], above: tuple[str, ...]
+    ) -> tuple[FieldMatch, ...]:
+        chosen = self._choose(wanted, found)
+        return tuple(
+            self._match(target, chosen.get(at), (*above, target.name))
+            for at, target in enumerate(wanted)
+        )
+
+    def _choose(
+        self, wanted: Sequence[pa.Field], found: Sequence[LeafField]
+    ) -> dict[int, LeafField]:
+        """Give each wanted field at most one of the leaf's, the surest way first."""
+        chosen: dict[int, LeafField] = {}
+        silent = {field.name: field for field in found if field.stated_id is None}
+        stated = {field.stated_id: field for field in found if field.stated_id is not None}
+        for at, target in enumerate(wanted):
+            target_id = field_id_of(target)
+            if target_id is None and target.name not in silent:
+                named = next((field for field in found if field.name == target.name), None)
+                if named is not None:
+                    chosen[at] = named
+            elif target_id in stated:
+                chosen[at] = stated[target_id]
+        for by_number in (self.is_numbered_alike, not self.is_numbered_alike):
+            for at, target in enumerate(wanted):
+                if at in chosen:
+                    continue
+                field = _find(target, silent, by_number=by_number)
+                if field is not None:
+                    chosen[at] = silent.pop(field.name)
+        return chosen
+
+    def _match(
+        self, target: pa.Field, field: LeafField | None, path: tuple[str, ...]
+    ) -> FieldMatch:
+        if field is None:
+            return FieldMatch(target, None, ())
+        below = children_of(target.type)
+        if not _is_same_shape(target.type, field.arrow.type) or not (
+            below or is_promotable(field.arrow.type, target.type)
+        ):
+            raise LeafTypeMismatch(
+                column=".".join(path), leaf=self.leaf, found=field.arrow.type, wanted=target.type
+            )
+        if pa.types.is_struct(target.type):
+            return FieldMatch(target, field, self.siblings(below, field.children, path))
+        children = tuple(
+            self._match(child, inner, (*path, child.name))
+            for child, inner in zip(below, _below(field), strict=True)
+        )
+        return FieldMatch(target, field, children)
+
+
+def _find(target: pa.Field, silent: dict[str, LeafField], *, by_number: bool) -> LeafField | None:
+    if not by_number:
+        return silent.get(target.name)
+    target_id = field_id_of(target)
+    return next((field for field in silent.values() if field.number == target_id), None)
+
+
+def _below(field: LeafField) -> tuple[LeafField, ...]:
+    """The fields below a list or a map; Lance does not number the numbers of a fixed-size list."""
+    if field.children or not hasattr(field.arrow.type, "value_field"):
+        return field.children
+    return (LeafField(field.arrow.type.value_field, -1, None, ()),)
+
+
+def _is_same_shape(wanted: pa.DataType, found: pa.DataType) -> bool:
+    return _shape(wanted) == _shape(found)
+
+
+def _shape(data_type: pa.DataType) -> str:
+    if pa.types.is_struct(data_type):
+        return "struct"
+    if pa.types.is_map(data_type):
+        return "map"
+    if (
+        pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_fixed_size_list(data_type)
+        or pa.types.is_list_view(data_type)
+        or pa.types.is_large_list_view(data_type)
+    ):
+        return "list"
+    return "value"

@@ -1,0 +1,138 @@
+"""Partition tuples of rows, and the runs of rows that have the same one.
+
+NULL rule: NULL is a partition value of its own. NaN equals NaN and -0.0 equals 0.0, as in the
+manifest: floats are brought to one form before they are compared or recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import PartitionValueOverflow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pennon.manifest import Snapshot
+    from pennon.spec.partition_spec import PartitionField, PartitionSpec
+
+__all__ = ["Run", "partition_tuples", "runs"]
+
+_MOST_CODES = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring rows of one partition, and its tuple as one row."""
+
+    values: pa.RecordBatch
+    rows: pa.RecordBatch
+
+
+def partition_tuples(
+    batch: pa.RecordBatch, spec: PartitionSpec, snapshot: Snapshot
+) -> pa.RecordBatch:
+    """Compute the partition values of rows, by the code that plans with them.
+
+    Args:
+        batch: Rows in the full namespace schema.
+        spec: The spec to partition by.
+        snapshot: The namespace; its manifest's column types are those of the values.
+
+    Returns:
+        One column ``partition_field_<id>`` per partition field, one row per row of ``batch``.
+
+    Raises:
+        PartitionValueOverflow: A value does not fit the manifest's column.
+
+    Spec: "Partition Expression", "Manifest Table Schema".
+    """
+    columns = [_values(batch, field, snapshot) for field in spec.fields]
+    names = [field.column for field in spec.fields]
+    if not columns:
+        empty = pa.StructArray.from_buffers(pa.struct([]), batch.num_rows, [None])
+        return pa.RecordBatch.from_struct_array(empty)
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _values(batch: pa.RecordBatch, field: PartitionField, snapshot: Snapshot) -> pa.Array:
+    wanted = snapshot.partition_type(field.field_id)
+    sources: list[pa.Array | None] = []
+    for source_id in field.source_ids:
+        found = snapshot.schema.field_by_id(source_id)
+        sources.append(None if found is None else _column(batch, found.path))
+    known = [array for array in sources if array is not None]
+    if not known and field.transform is not None:
+        return pa.nulls(batch.num_rows, wanted)
+    arrays = [pa.nulls(batch.num_rows) if array is None else array for array in sources]
+    values = field.derivation.apply(arrays)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not values.type.equals(wanted):
+        try:
+            values = values.cast(wanted)
+        except pa.ArrowInvalid as error:
+            raise PartitionValueOverflow(
+                field=field.field_id, table=snapshot.location, wanted=wanted, why=error
+            ) from error
+    return _one_form(values)
+
+
+def _column(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
+    top = batch.column(path[0])
+    return top if len(path) == 1 else pc.struct_field(top, list(path[1:]))
+
+
+def _one_form(values: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(values.type):
+        return values
+    zero, nan = pa.scalar(0.0, values.type), pa.scalar(float("nan"), values.type)
+    plain = pc.if_else(pc.equal(values, zero), zero, values)
+    return pc.if_else(pc.is_nan(plain), nan, plain)
+
+
+def runs(batch: pa.RecordBatch, tuples: pa.RecordBatch) -> Iterator[Run]:
+    """Cut rows into runs of equal tuples; unsorted rows are brought together within the batch.
+
+    Args:
+        batch: The rows.
+        tuples: Their partition tuples.
+
+    Yields:
+        Runs in the order in which their tuples first appear.
+    """
+    if batch.num_rows == 0:
+        return
+    codes = _codes(tuples)
+    starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+    if len(starts) > len(np.unique(codes[starts])):
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first[inverse], kind="stable")
+        batch, tuples, codes = (
+            batch.take(pa.array(order)),
+            tuples.take(pa.array(order)),
+            codes[order],
+        )
+        starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+    for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+        yield Run(tuples.slice(start, 1), batch.slice(start, end - start))
+
+
+def _codes(tuples: pa.RecordBatch) -> np.ndarray:
+    """One number per row, equal exactly where the tuples are."""
+    codes = np.zeros(tuples.num_rows, np.int64)
+    count = 1
+    for column in tuples.columns:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        size = len(encoded.dictionary)
+        if count * size >= _MOST_CODES:
+            _, codes = np.unique(codes, return_inverse=True)
+            count = int(codes.max()) + 1
+        codes = codes * size + encoded.indices.to_numpy(zero_copy_only=False)
+        count *= size
+    return codes
