@@ -1,0 +1,136 @@
+"""Which scans get a derived key, and which operators it serves."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pennon.grouping.derived_key import surrogate_of
+from pennon.grouping.grouping_function import GroupingFunction
+from pennon.grouping.join_tree import DerivedKeys, derive_keys
+from pennon.grouping.layout import Layout, LayoutFunction
+from pennon.grouping.plan_nodes import (
+    GroupNode,
+    JoinNode,
+    JoinType,
+    OpaqueNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    WindowNode,
+)
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.identity import Identity
+from pennon.transforms.transform import Transform
+
+INT, TEXT = pa.int64(), pa.string()
+
+
+def scan(first_attribute: int, *functions: tuple[Transform, tuple[int, ...]]) -> ScanNode:
+    """Make a scan of columns 0 (int64) and 1 (text), as attributes counted from the first."""
+    kinds = (INT, TEXT)
+    layout = Layout(
+        tuple(
+            LayoutFunction(GroupingFunction(each, tuple(kinds[at] for at in sources)), sources)
+            for each, sources in functions
+        ),
+        {},
+    )
+    return ScanNode(layout, {at: frozenset({first_attribute + at}) for at in range(2)})
+
+
+def keys_of(answer: DerivedKeys, position: int) -> list[str]:
+    return [str(each.grouping) for each in answer.scans.get(position, ())]
+
+
+def test_bucket_counts_meet_in_their_greatest_common_divisor_over_the_whole_tree() -> None:
+    answer = derive_keys(
+        [
+            scan(10, (Bucket(12), (0,))),
+            scan(20, (Bucket(8), (0,))),
+            JoinNode(0, 1, JoinType.INNER, ((10, 20),)),
+            scan(30, (Bucket(6), (0,))),
+            JoinNode(2, 3, JoinType.LEFT, ((20, 30),)),
+        ]
+    )
+    assert answer.served == {2, 4}
+    assert [keys_of(answer, each) for each in (0, 1, 3)] == [["bucket(2, col0)"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("join_type", "attribute", "is_served"),
+    [
+        (JoinType.INNER, 10, True),
+        (JoinType.INNER, 20, True),
+        (JoinType.LEFT, 10, True),
+        (JoinType.LEFT, 20, False),
+        (JoinType.RIGHT, 20, True),
+        (JoinType.RIGHT, 10, False),
+        (JoinType.FULL, 10, False),
+        (JoinType.SEMI, 10, True),
+    ],
+)
+def test_only_preserved_sides_are_grouped_above_a_join(
+    join_type: JoinType, attribute: int, *, is_served: bool
+) -> None:
+    answer = derive_keys(
+        [
+            scan(10, (Bucket(8), (0,))),
+            scan(20, (Bucket(8), (0,))),
+            JoinNode(0, 1, join_type, ((10, 20),)),
+            GroupNode(2, frozenset({attribute}), ((attribute, attribute),)),
+        ]
+    )
+    assert answer.served == ({2, 3} if is_served else {2})
+
+
+def test_a_shuffled_join_ends_the_groups_below_it() -> None:
+    nodes: list[PlanNode] = [
+        scan(10, (MultiBucket(8), (0, 1))),
+        scan(20, (Bucket(8), (0,))),
+        JoinNode(0, 1, JoinType.INNER, ((10, 20),)),
+        GroupNode(2, frozenset({10, 11}), ()),
+    ]
+    assert derive_keys(nodes).served == frozenset()
+
+
+def test_a_projection_renames_and_drops_attributes() -> None:
+    renamed: list[PlanNode] = [
+        scan(10, (Bucket(8), (0,))),
+        ProjectNode(0, ((99, 10),)),
+        scan(20, (Bucket(8), (0,))),
+        JoinNode(1, 2, JoinType.INNER, ((99, 20),)),
+    ]
+    assert derive_keys(renamed).served == {3}
+    dropped = [renamed[0], ProjectNode(0, ((98, 11),)), *renamed[2:]]
+    assert derive_keys(dropped).served == frozenset()
+
+
+def test_identities_make_a_function_of_several_columns() -> None:
+    answer = derive_keys(
+        [
+            scan(10, (Identity(), (0,)), (Identity(), (1,))),
+            scan(20, (MultiBucket(4), (0, 1))),
+            JoinNode(0, 1, JoinType.FULL, ((10, 20), (11, 21))),
+        ]
+    )
+    assert answer.served == {2}
+    assert keys_of(answer, 0) == keys_of(answer, 1) == ["multi_bucket(4, col0, col1)"]
+
+
+def test_spark_groups_a_single_scan_by_itself_where_it_can() -> None:
+    window = WindowNode(0, frozenset({10, 11}))
+    assert derive_keys([scan(10, (Bucket(8), (0,))), window]).served == frozenset()
+    assert derive_keys([scan(10, (MultiBucket(8), (0, 1))), window]).served == {1}
+
+
+def test_nothing_is_known_above_an_opaque_node() -> None:
+    nodes = [scan(10, (Bucket(8), (0,))), OpaqueNode(), GroupNode(1, frozenset({10}), ())]
+    assert derive_keys(nodes) == DerivedKeys({}, frozenset())
+
+
+def test_a_surrogate_is_never_null_and_equal_for_equal_tuples() -> None:
+    left = surrogate_of([pa.array([1, None, 1], pa.int32()), pa.array(["a", None, None])], 3)
+    right = surrogate_of([pa.array([1, 1, None], pa.int32()), pa.array([None, "a", None])], 3)
+    assert left.null_count == 0
+    assert left.to_pylist() == [right[1].as_py(), right[2].as_py(), right[0].as_py()]
