@@ -10,18 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pennon.catalog.catalog import Catalog
+
 JsonObject = Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Catalog:
-    """The catalog that a driver's request is about."""
-
-    name: str
-    root: str
-    implementation: str = "dir"
-    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

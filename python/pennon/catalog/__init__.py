@@ -1,0 +1,1 @@
+"""What SQL names mean: namespaces, tables, DDL."""

@@ -1,0 +1,370 @@
+"""Namespaces and tables under a catalog's root, through the ``lance_namespace`` interface.
+
+A partitioned namespace is registered as a child *namespace* with two properties: ``location``,
+the folder of its ``__manifest`` (relative to the root, or a path or URL), and
+``pennon.partitioned_namespace`` = ``v1``. Spark sees it as a table; upstream's clients see a
+namespace. A plain Lance table is what the implementation lists as a table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lance_namespace as upstream
+from lance_namespace import errors as upstream_errors
+
+from pennon.catalog.catalog import Catalog, plain_path
+from pennon.errors import (
+    CatalogRefused,
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    RootNotUsable,
+    TableAlreadyExists,
+    TableNotFound,
+    UnknownImplementation,
+    UnsupportedTableChange,
+)
+
+__all__ = ["Directory", "Registration"]
+
+MARKER = "pennon.partitioned_namespace"
+MARKER_VALUE = "v1"
+LOCATION = "location"
+_CONNECTIONS = 64
+_PAGE = 1000
+
+Name = tuple[str, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A table that the catalog knows.
+
+    Args:
+        location: Path or URL of the partitioned namespace or of the plain dataset.
+        is_partitioned: Whether there is a ``__manifest``.
+    """
+
+    location: str
+    is_partitioned: bool
+
+
+class Directory:
+    """The namespaces and tables of one catalog.
+
+    Args:
+        catalog: Root, implementation and storage options.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._client = _connect(
+            catalog.name,
+            plain_path(catalog.root),
+            catalog.implementation,
+            tuple(sorted(catalog.storage.items())),
+        )
+
+    def namespaces(self, parent: Name) -> list[Name]:
+        """List child namespaces, without those that are tables to Spark."""
+        children = self._children(parent)
+        return [child for child in children if not _is_table(self._describe(child))]
+
+    def tables(self, parent: Name) -> list[str]:
+        """List plain tables and partitioned namespaces."""
+        partitioned = [
+            child[-1] for child in self._children(parent) if _is_table(self._describe(child))
+        ]
+        return sorted({*self._plain_tables(parent), *partitioned})
+
+    def properties(self, namespace: Name) -> dict[str, str]:
+        """Give the properties of a namespace.
+
+        Raises:
+            NamespaceNotFound: There is none, or it is a table to Spark.
+        """
+        self._check_root()
+        if not namespace:
+            return {LOCATION: plain_path(self.catalog.root)}
+        found = self._describe(namespace)
+        if found is None or _is_table(found):
+            raise NamespaceNotFound(
+                namespace=self.catalog.full_name(namespace), near=self._near_namespaces(namespace)
+            )
+        return dict(found)
+
+    def create_namespace(
+        self, namespace: Name, properties: Mapping[str, str], *, if_not_exists: bool
+    ) -> None:
+        """Create a namespace; the root is made when its own parent exists.
+
+        Raises:
+            NamespaceAlreadyExists: There is one.
+            NamespaceNotFound: Its parent is missing.
+        """
+        self._make_root()
+        existing = self._describe(namespace)
+        if existing is not None:
+            if if_not_exists and not _is_table(existing):
+                return
+            raise NamespaceAlreadyExists(
+                namespace=self.catalog.full_name(namespace),
+                there="a table" if _is_table(existing) else "a namespace",
+            )
+        request = upstream.CreateNamespaceRequest(id=list(namespace), properties=dict(properties))
+        self._ask("create namespace", namespace, lambda: self._client.create_namespace(request))
+
+    def drop_namespace(self, namespace: Name) -> None:
+        """Drop an empty namespace.
+
+        Raises:
+            NamespaceNotFound: There is none.
+            NamespaceNotEmpty: It has tables or namespaces.
+        """
+        self.properties(namespace)
+        contents = [*self.tables(namespace), *(".".join(each) for each in self.namespaces(namespace))]
+        if contents:
+            shown = ", ".join(contents[:5]) + (", …" if len(contents) > 5 else "")  # noqa: PLR2004
+            raise NamespaceNotEmpty(namespace=self.catalog.full_name(namespace), contents=shown)
+        self._deregister(namespace)
+
+    def alter_namespace(
+        self, namespace: Name, changed: Mapping[str, str], removed: Sequence[str]
+    ) -> None:
+        """Change the properties of an empty namespace.
+
+        The interface has no change of properties, so the namespace is made again.
+
+        Raises:
+            UnsupportedTableChange: It is not empty.
+        """
+        before = self.properties(namespace)
+        after = {name: value for name, value in before.items() if name not in removed}
+        after.update(changed)
+        if self.tables(namespace) or self._children(namespace):
+            raise UnsupportedTableChange(
+                change="change the properties of namespace",
+                table=self.catalog.full_name(namespace),
+                why="the namespace interface can set properties only when a namespace is made",
+                advice="Set them in CREATE NAMESPACE … WITH PROPERTIES",
+            )
+        self._deregister(namespace)
+        self.create_namespace(namespace, after, if_not_exists=False)
+
+    def find(self, identifier: Name) -> Registration | None:
+        """Find a table by its name; None quickly when there is none."""
+        self._check_root()
+        properties = self._describe(identifier)
+        if _is_table(properties):
+            return Registration(self.catalog.address((properties or {})[LOCATION]), True)
+        request = upstream.DescribeTableRequest(id=list(identifier))
+        try:
+            answer = self._client.describe_table(request)
+        except (upstream_errors.TableNotFoundError, upstream_errors.NamespaceNotFoundError):
+            return None
+        except upstream_errors.LanceNamespaceError as error:
+            raise self._refused("find table", identifier, error) from error
+        return Registration(self.catalog.address(answer.location), False) if answer.location else None
+
+    def found(self, identifier: Name) -> Registration:
+        """Find a table by its name.
+
+        Raises:
+            TableNotFound: There is none; the error lists near names.
+        """
+        registration = self.find(identifier)
+        if registration is None:
+            raise TableNotFound(
+                table=self.catalog.full_name(identifier), near=self._near_tables(identifier)
+            )
+        return registration
+
+    def check_absent(self, identifier: Name) -> None:
+        """Check that a name is free and its namespace there.
+
+        Raises:
+            TableAlreadyExists: There is a table or a namespace of that name.
+            NamespaceNotFound: The namespace is missing.
+        """
+        self._make_root()
+        self.properties(identifier[:-1])
+        name = self.catalog.full_name(identifier)
+        if self.find(identifier) is not None:
+            raise TableAlreadyExists(table=name, there="a table")
+        if self._describe(identifier) is not None:
+            raise TableAlreadyExists(table=name, there="a namespace")
+
+    def register(self, identifier: Name, location: str) -> None:
+        """Make a partitioned namespace known under a name: the last step of a creation."""
+        properties = {LOCATION: self._relative(location), MARKER: MARKER_VALUE}
+        request = upstream.CreateNamespaceRequest(id=list(identifier), properties=properties)
+        try:
+            self._client.create_namespace(request)
+        except upstream_errors.NamespaceAlreadyExistsError as error:
+            name = self.catalog.full_name(identifier)
+            raise TableAlreadyExists(table=name, there="a table") from error
+        except upstream_errors.LanceNamespaceError as error:
+            raise self._refused("create table", identifier, error) from error
+
+    def deregister(self, identifier: Name) -> None:
+        """Forget a partitioned namespace; its files stay."""
+        self._deregister(identifier)
+
+    def drop_plain(self, identifier: Name) -> None:
+        """Drop a plain Lance table with its files."""
+        request = upstream.DropTableRequest(id=list(identifier))
+        self._ask("drop table", identifier, lambda: self._client.drop_table(request))
+
+    def _deregister(self, identifier: Name) -> None:
+        request = upstream.DropNamespaceRequest(id=list(identifier))
+        self._ask("drop", identifier, lambda: self._client.drop_namespace(request))
+
+    def _relative(self, location: str) -> str:
+        root = plain_path(self.catalog.root).rstrip("/") + "/"
+        return location.removeprefix(root)
+
+    def _describe(self, name: Name) -> Mapping[str, str] | None:
+        if not name:
+            return {}
+        request = upstream.DescribeNamespaceRequest(id=list(name))
+        try:
+            return self._client.describe_namespace(request).properties or {}
+        except upstream_errors.NamespaceNotFoundError:
+            return None
+        except upstream_errors.LanceNamespaceError as error:
+            raise self._refused("describe namespace", name, error) from error
+
+    def _children(self, parent: Name) -> list[Name]:
+        self.properties(parent)
+        names = self._pages(
+            lambda token: self._client.list_namespaces(
+                upstream.ListNamespacesRequest(id=list(parent), page_token=token, limit=_PAGE)
+            ),
+            lambda answer: answer.namespaces,
+            parent,
+        )
+        return [(*parent, name) for name in sorted(names)]
+
+    def _plain_tables(self, parent: Name) -> list[str]:
+        return self._pages(
+            lambda token: self._client.list_tables(
+                upstream.ListTablesRequest(id=list(parent), page_token=token, limit=_PAGE)
+            ),
+            lambda answer: answer.tables,
+            parent,
+        )
+
+    def _pages(
+        self,
+        ask: Callable[[str | None], Any],
+        names: Callable[[Any], list[str]],
+        parent: Name,
+    ) -> list[str]:
+        found: list[str] = []
+        token: str | None = None
+        while True:
+            page = token
+            answer = self._ask("list", parent, lambda: ask(page))
+            found += names(answer)
+            token = answer.page_token or None
+            if token is None or token == page:
+                return found
+
+    def _near_namespaces(self, namespace: Name) -> str:
+        parent = namespace[:-1]
+        if parent and self._describe(parent) is None:
+            return f"{self.catalog.full_name(parent)} does not exist either"
+        return _near(namespace[-1], [each[-1] for each in self.namespaces(parent)], "namespaces")
+
+    def _near_tables(self, identifier: Name) -> str:
+        parent = identifier[:-1]
+        if parent and self._describe(parent) is None:
+            return f"there is no namespace {self.catalog.full_name(parent)}"
+        return _near(identifier[-1], self.tables(parent), "tables")
+
+    def _check_root(self) -> None:
+        if not self.catalog.is_local:
+            return
+        root = Path(plain_path(self.catalog.root))
+        if root.is_dir():
+            if not os.access(root, os.R_OK | os.X_OK):
+                raise self._unusable("it cannot be read")
+        elif root.exists():
+            raise self._unusable("it is a file and not a folder")
+        elif not root.parent.is_dir():
+            raise self._unusable(f"the folder {root.parent} does not exist")
+
+    def _make_root(self) -> None:
+        self._check_root()
+        if not self.catalog.is_local:
+            return
+        root = Path(plain_path(self.catalog.root))
+        try:
+            root.mkdir(exist_ok=True)
+        except OSError as error:
+            raise self._unusable(f"it cannot be created ({error.strerror})") from error
+        if not os.access(root, os.W_OK):
+            raise self._unusable("it cannot be written")
+
+    def _unusable(self, why: str) -> RootNotUsable:
+        return RootNotUsable(root=self.catalog.root, catalog=self.catalog.name, why=why)
+
+    def _ask(self, action: str, name: Name, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except upstream_errors.NamespaceNotFoundError as error:
+            parent = self.catalog.full_name(name)
+            raise NamespaceNotFound(namespace=parent, near=_one_line(error)) from error
+        except upstream_errors.NamespaceNotEmptyError as error:
+            raise NamespaceNotEmpty(
+                namespace=self.catalog.full_name(name), contents=_one_line(error)
+            ) from error
+        except upstream_errors.LanceNamespaceError as error:
+            raise self._refused(action, name, error) from error
+
+    def _refused(self, action: str, name: Name, error: Exception) -> CatalogRefused:
+        return CatalogRefused(
+            action=action, object=self.catalog.full_name(name), reason=_one_line(error)
+        )
+
+
+@lru_cache(maxsize=_CONNECTIONS)
+def _connect(
+    name: str, root: str, implementation: str, storage: tuple[tuple[str, str], ...]
+) -> Any:
+    options = {f"storage.{key}": value for key, value in storage}
+    try:
+        return upstream.connect(implementation, {"root": root, **options})
+    except upstream_errors.LanceNamespaceError as error:
+        raise RootNotUsable(root=root, catalog=name, why=_one_line(error)) from error
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
+        raise UnknownImplementation(
+            catalog=name, implementation=implementation, why=_one_line(error)
+        ) from error
+
+
+def _is_table(properties: Mapping[str, str] | None) -> bool:
+    return properties is not None and MARKER in properties and LOCATION in properties
+
+
+def _near(name: str, there: Sequence[str], kind: str) -> str:
+    if not there:
+        return f"there are no {kind}"
+    close = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}"
+    shown = ", ".join(there[:10]) + (", …" if len(there) > 10 else "")  # noqa: PLR2004
+    return f"the {kind} there are {shown}"
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error).strip()
+    return (text.splitlines()[0] if text else type(error).__name__).rstrip(". ")

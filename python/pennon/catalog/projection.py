@@ -1,0 +1,65 @@
+"""The columns that a query still reads: Spark's pruned schema with the namespace's field ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.errors import UnknownColumn
+from pennon.spec.schema import FIELD_ID, children_of, field_id_of, with_children
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["column_paths", "with_field_ids"]
+
+
+def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
+    """Give each field of a pruned schema the id of its namesake in the full schema.
+
+    Args:
+        pruned: Spark's schema in Arrow's types; nested fields may be left out.
+        full: The namespace schema.
+
+    Raises:
+        UnknownColumn: The full schema has no such column.
+    """
+    return pa.schema(_matched(list(pruned), list(full)))
+
+
+def column_paths(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
+    """List the paths of the top-level columns and of the fields of structs."""
+    stack = [((field.name,), field) for field in schema]
+    for path, field in stack:
+        yield path
+        if pa.types.is_struct(field.type):
+            stack.extend(((*path, child.name), child) for child in field.type)
+
+
+def _matched(pruned: Sequence[pa.Field], full: Sequence[pa.Field]) -> list[pa.Field]:
+    return [_with_id(field, _namesake(field, full)) for field in pruned]
+
+
+def _with_id(field: pa.Field, source: pa.Field) -> pa.Field:
+    below = children_of(field.type)
+    if below:
+        sources = children_of(source.type)
+        if not pa.types.is_struct(field.type):  # keys, items and entries pair by their place
+            children = [_with_id(*pair) for pair in zip(below, sources, strict=False)]
+            children += below[len(children) :]
+        else:
+            children = _matched(below, sources)
+        field = field.with_type(with_children(field.type, children))
+    number = field_id_of(source)
+    return field.with_metadata(None if number is None else {FIELD_ID: str(number).encode()})
+
+
+def _namesake(field: pa.Field, full: Sequence[pa.Field]) -> pa.Field:
+    for candidate in full:
+        if candidate.name == field.name:
+            return candidate
+    lowered = [each for each in full if each.name.lower() == field.name.lower()]
+    if len(lowered) == 1:
+        return lowered[0]
+    raise UnknownColumn(column=field.name, columns=", ".join(each.name for each in full))

@@ -1,0 +1,185 @@
+"""Spark's StructType JSON ⇄ Arrow schema, for every type that both sides store.
+
+Text metadata of a Spark field (``comment``, ``CURRENT_DEFAULT``, …) stands in the Arrow field's
+metadata under its own key, everything else as JSON under ``spark:metadata``; Lance's and Pennon's
+own keys never reach Spark. CHAR and VARCHAR arrive as STRING with such metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from pennon.errors import MalformedMessage, UnsupportedColumnType
+
+__all__ = ["arrow_schema", "arrow_type", "spark_schema"]
+
+_TO_ARROW: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.utf8(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_TO_SPARK: Final[Mapping[pa.DataType, str]] = {
+    **{arrow: spark for spark, arrow in _TO_ARROW.items()},
+    pa.uint8(): "short",
+    pa.uint16(): "integer",
+    pa.uint32(): "long",
+    pa.uint64(): "decimal(20,0)",
+    pa.float16(): "float",
+    pa.date64(): "date",
+    pa.large_utf8(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+    pa.null(): "void",
+}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_TEXT: Final = re.compile(r"(?:char|varchar)\(\d+\)|string collate \w+", re.IGNORECASE)
+_OTHER: Final = b"spark:metadata"
+_OWN_PREFIXES: Final = ("lance", "pennon:", "spark:", "PARQUET:", "ARROW:")
+
+
+def arrow_schema(struct: object) -> pa.Schema:
+    """Turn a Spark StructType into an Arrow schema.
+
+    Args:
+        struct: The JSON of the StructType, as an object or as its text.
+
+    Raises:
+        UnsupportedColumnType: A type that Lance does not store; the error names the column.
+
+    Example:
+        >>> field = {"name": "id", "type": "long", "nullable": False, "metadata": {}}
+        >>> arrow_schema({"type": "struct", "fields": [field]})
+        id: int64 not null
+    """
+    parsed = json.loads(struct) if isinstance(struct, str) else struct
+    if not isinstance(parsed, dict) or not isinstance(parsed.get("fields"), list):
+        raise MalformedMessage(why="a schema is no StructType")
+    return pa.schema([_arrow_field(each, ()) for each in parsed["fields"]])
+
+
+def arrow_type(spark: object, column: str) -> pa.DataType:
+    """Turn the JSON of one Spark type into an Arrow type; ``column`` is for errors."""
+    if isinstance(spark, str) and spark.startswith(('"', "{")):
+        spark = json.loads(spark)
+    return _arrow_type(spark, (column,))
+
+
+def spark_schema(schema: pa.Schema) -> dict[str, object]:
+    """Turn an Arrow schema into the JSON object of a Spark StructType.
+
+    Raises:
+        UnsupportedColumnType: A type that Spark does not have; the error names the column.
+    """
+    return {"type": "struct", "fields": [_spark_field(field, ()) for field in schema]}
+
+
+def field_metadata(metadata: Mapping[str, object]) -> dict[str, str]:
+    """Turn the metadata of a Spark field into that of an Arrow field."""
+    texts = {name: value for name, value in metadata.items() if isinstance(value, str)}
+    other = {name: value for name, value in metadata.items() if not isinstance(value, str)}
+    if other:
+        texts[_OTHER.decode()] = json.dumps(other)
+    return texts
+
+
+def _arrow_field(field: Mapping[str, object], above: tuple[str, ...]) -> pa.Field:
+    name = str(field["name"])
+    data_type = _arrow_type(field["type"], (*above, name))
+    stated = field.get("metadata") or {}
+    metadata = field_metadata(stated) if isinstance(stated, dict) else {}
+    nullable = bool(field.get("nullable", True))
+    return pa.field(name, data_type, nullable=nullable, metadata=metadata or None)
+
+
+def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
+    if isinstance(spark, str):
+        known = _TO_ARROW.get(spark)
+        if known is not None:
+            return known
+        decimal = _DECIMAL.fullmatch(spark)
+        if decimal is not None:
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+        if _TEXT.fullmatch(spark):
+            return pa.utf8()
+        raise UnsupportedColumnType(column=".".join(path), type=spark, target="Lance")
+    if isinstance(spark, dict):
+        match spark.get("type"):
+            case "struct":
+                return pa.struct([_arrow_field(each, path) for each in spark["fields"]])
+            case "array":
+                item = _arrow_type(spark["elementType"], (*path, "element"))
+                return pa.list_(pa.field("item", item, nullable=bool(spark["containsNull"])))
+            case "map":
+                key = _arrow_type(spark["keyType"], (*path, "key"))
+                value = _arrow_type(spark["valueType"], (*path, "value"))
+                nullable = bool(spark["valueContainsNull"])
+                return pa.map_(
+                    pa.field("key", key, nullable=False),
+                    pa.field("value", value, nullable=nullable),
+                )
+            case "udt":
+                return _arrow_type(spark["sqlType"], path)
+    raise UnsupportedColumnType(column=".".join(path), type=spark, target="Lance")
+
+
+def _spark_field(field: pa.Field, above: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "name": field.name,
+        "type": _spark_type(field.type, (*above, field.name)),
+        "nullable": field.nullable,
+        "metadata": _spark_metadata(field.metadata or {}),
+    }
+
+
+def _spark_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, object]:
+    shown: dict[str, object] = {
+        name.decode(): value.decode()
+        for name, value in metadata.items()
+        if not name.decode(errors="replace").startswith(_OWN_PREFIXES)
+    }
+    return {**shown, **json.loads(metadata.get(_OTHER, b"{}"))}
+
+
+def _spark_type(arrow: pa.DataType, path: tuple[str, ...]) -> object:
+    known = _TO_SPARK.get(arrow)
+    if known is not None:
+        return known
+    if pa.types.is_decimal(arrow) and arrow.precision <= pa.decimal128(38, 0).precision:
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if pa.types.is_timestamp(arrow):
+        return "timestamp_ntz" if arrow.tz is None else "timestamp"
+    if pa.types.is_fixed_size_binary(arrow):
+        return "binary"
+    if pa.types.is_dictionary(arrow):
+        return _spark_type(arrow.value_type, path)
+    if pa.types.is_struct(arrow):
+        return {"type": "struct", "fields": [_spark_field(child, path) for child in arrow]}
+    if pa.types.is_map(arrow):
+        return {
+            "type": "map",
+            "keyType": _spark_type(arrow.key_type, (*path, "key")),
+            "valueType": _spark_type(arrow.item_type, (*path, "value")),
+            "valueContainsNull": arrow.item_field.nullable,
+        }
+    if hasattr(arrow, "value_field"):
+        return {
+            "type": "array",
+            "elementType": _spark_type(arrow.value_type, (*path, "element")),
+            "containsNull": arrow.value_field.nullable,
+        }
+    raise UnsupportedColumnType(column=".".join(path), type=arrow, target="Spark")

@@ -1,0 +1,56 @@
+"""The small relational plan that a task is given: relations over leaves, and the wanted columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import pyarrow as pa
+
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRead:
+    """One leaf at one version, and what its rows still have to satisfy.
+
+    Args:
+        location: The leaf, relative to its namespace or a path or URL.
+        version: Lance version; None for the newest of the main branch.
+        residual: A condition in the DataFusion dialect; None for none.
+    """
+
+    location: str
+    version: int | None
+    residual: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows of some leaves of one namespace.
+
+    Args:
+        namespace: Path or URL of the namespace.
+        leaves: What is read, one after the other.
+        schema: The wanted columns, with their ``lance:field_id``.
+        namespace_schema: All columns; residuals may name any of them.
+        storage_options: Given to Lance, never printed.
+    """
+
+    namespace: str
+    leaves: tuple[LeafRead, ...]
+    schema: pa.Schema
+    namespace_schema: pa.Schema
+    storage_options: Mapping[str, str] = field(default=_NO_OPTIONS, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What one task computes.
+
+    Args:
+        relations: One is scanned as it stands; several will be joined by DataFusion.
+    """
+
+    relations: tuple[Relation, ...]
