@@ -70,7 +70,8 @@ $(INSTALLED): requirements.lock pyproject.toml
 $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTALLED)
 	@setup/packages jdk gradle
 	@echo "Building the jar …"
-	@$(GRADLE) jar
+	@mkdir -p build
+	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
 .PHONY: help setup jar demo test test-fast check format bench bench-read bench-start bench-join torture clean
