@@ -2,8 +2,8 @@
 
 NULL rules: the condition of every comparison is NULL for NULL, save IS [NOT] NULL.
 
-Floats: Spark holds NaN equal to NaN and greater than all else, and −0.0 equal to 0.0. DataFusion
-orders by sign and bits (−0.0 below 0.0), Lance follows IEEE for zeros; so zeros are written as
+Floats: Spark holds NaN equal to NaN and greater than all else, and -0.0 equal to 0.0. DataFusion
+orders by sign and bits (-0.0 below 0.0), Lance follows IEEE for zeros; so zeros are written as
 both, and NaN as ``isnan``.
 """
 
@@ -21,7 +21,7 @@ from pennon.predicate.literals import to_expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_BINARY: dict[Operator, type[exp.Binary]] = {
+_BINARY: dict[Operator, type[exp.Expression]] = {
     Operator.EQUAL: exp.EQ,
     Operator.NOT_EQUAL: exp.NEQ,
     Operator.LESS: exp.LT,
@@ -75,7 +75,8 @@ def negation(found: exp.Expression) -> exp.Expression:
     """Write NOT; NULL stays NULL."""
     match found:
         case exp.Not():
-            return found.this.unnest() if isinstance(found.this, exp.Paren) else found.this
+            inner: exp.Expression = found.this
+            return inner.this if isinstance(inner, exp.Paren) else inner
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             opposite = {kind: operator.negated for operator, kind in _BINARY.items()}[type(found)]
             return _BINARY[opposite](this=found.this, expression=found.expression)

@@ -8,13 +8,10 @@ zoned values are written with ``arrow_cast``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
 _ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
@@ -36,13 +33,13 @@ class DataFusion(Dialect):
     class Tokenizer(tokens.Tokenizer):
         """Backquotes first, since the first kind is the one that is written."""
 
-        IDENTIFIERS: ClassVar[list[str]] = ["`", '"']
-        HEX_STRINGS: ClassVar[list[tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
     class Generator(generator.Generator):
         """The functions and types that differ."""
 
-        TYPE_MAPPING: ClassVar[Mapping[exp.DType, str]] = {
+        TYPE_MAPPING: ClassVar[dict[exp.DType, str]] = {
             **generator.Generator.TYPE_MAPPING,
             exp.DType.TEXT: "STRING",
             exp.DType.UTINYINT: "TINYINT UNSIGNED",

@@ -56,13 +56,13 @@ class LikePattern:
 
 
 def read_pattern(pattern: str, escape: str = _ESCAPE) -> LikePattern | None:
-    """Read a pattern; None when its escapes are not those that Spark accepts.
+    r"""Read a pattern; None when its escapes are not those that Spark accepts.
 
     Example:
         >>> read_pattern("p%").prefix
         'p'
         >>> print(read_pattern("a!%_", escape="!"))
-        a\\%_
+        a\%_
     """
     parts: list[tuple[str, bool]] = []
     characters = iter(pattern)

@@ -18,7 +18,7 @@ NULL for NULL). A comparison with NULL is never true, nor is its negation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
@@ -29,7 +29,7 @@ from pennon.predicate.literals import literal_value, to_expression
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_FLIPPED: dict[type[exp.Expression], type[exp.Binary]] = {
+_FLIPPED: dict[type[exp.Expression], type[exp.Expression]] = {
     exp.EQ: exp.EQ,
     exp.NEQ: exp.NEQ,
     exp.LT: exp.GT,
@@ -54,14 +54,14 @@ def normalize(tree: exp.Expression) -> exp.Expression:
     return _normalize(tree, negate=False)
 
 
-def _normalize(node: exp.Expression, *, negate: bool) -> exp.Expression:
+def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
     match node:
         case exp.Paren():
             return _normalize(node.this, negate=negate)
         case exp.Not():
             return _normalize(node.this, negate=not negate)
         case exp.And() | exp.Or():
-            operands = [_normalize(operand, negate=negate) for operand in node.flatten()]
+            operands = [_normalize(operand, negate=negate) for operand in _operands(node)]
             is_and = isinstance(node, exp.And) is not negate
             return conjunction(operands) if is_and else disjunction(operands)
         case exp.Boolean():
@@ -88,8 +88,12 @@ def _normalize(node: exp.Expression, *, negate: bool) -> exp.Expression:
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return _comparison(node, negate=negate)
         case _:
-            found = typed(node)
+            found = typed(cast("exp.Expression", node))
             return exp.Not(this=exp.Paren(this=found)) if negate else found
+
+
+def _operands(node: exp.And | exp.Or) -> list[exp.Expression]:
+    return cast("list[exp.Expression]", list(node.flatten()))
 
 
 def conjunction(operands: Sequence[exp.Expression]) -> exp.Expression:
@@ -103,7 +107,7 @@ def disjunction(operands: Sequence[exp.Expression]) -> exp.Expression:
 
 
 def _joined(
-    connector: type[exp.Connector], operands: Sequence[exp.Expression], *, neutral: bool
+    connector: type[exp.And | exp.Or], operands: Sequence[exp.Expression], *, neutral: bool
 ) -> exp.Expression:
     kept: list[exp.Expression] = []
     for operand in operands:
@@ -111,7 +115,7 @@ def _joined(
             if bool(operand.this) is not neutral:
                 return operand
         elif isinstance(operand, connector):
-            kept.extend(operand.flatten())
+            kept.extend(_operands(operand))
         else:
             kept.append(operand)
     if not kept:
@@ -121,12 +125,12 @@ def _joined(
     return _tree(connector, [_enclosed(operand, connector) for operand in kept])
 
 
-def _enclosed(operand: exp.Expression, connector: type[exp.Connector]) -> exp.Expression:
+def _enclosed(operand: exp.Expression, connector: type[exp.And | exp.Or]) -> exp.Expression:
     needs = connector is exp.And and isinstance(operand, exp.Or)
     return exp.Paren(this=operand) if needs else operand
 
 
-def _tree(connector: type[exp.Connector], operands: list[exp.Expression]) -> exp.Expression:
+def _tree(connector: type[exp.And | exp.Or], operands: list[exp.Expression]) -> exp.Expression:
     """Build a shallow tree, so that thousands of operands do not nest thousands deep."""
     if len(operands) == 1:
         return operands[0]
@@ -153,7 +157,7 @@ def _comparison(node: exp.Expression, *, negate: bool) -> exp.Expression:
     left, right = typed(node.this), typed(node.expression)
     if _is_null_literal(left) or _is_null_literal(right):
         return _never()
-    kind = type(node)
+    kind: type[exp.Expression] = type(node)
     if _is_literal(left) and not _is_literal(right):
         left, right, kind = right, left, _FLIPPED[kind]
     found = kind(this=left, expression=right)
@@ -265,5 +269,5 @@ def typed(node: exp.Expression) -> exp.Expression:
     found = node.copy()
     for child in list(found.iter_expressions()):
         if not isinstance(child, _OPAQUE):
-            child.replace(typed(child))
+            child.replace(typed(cast("exp.Expression", child)))
     return found

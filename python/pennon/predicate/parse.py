@@ -5,7 +5,7 @@ The forms of the result are those of ``normalize``. Zone-less TIMESTAMP text is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import sqlglot
 from sqlglot import exp
@@ -52,9 +52,9 @@ def parse_expression(sql: str) -> exp.Expression:
         raise _failure(sql, reason, first.get("line"), first.get("col")) from error
     except TokenError as error:
         raise _failure(sql, "a text or a name does not end", None, None) from error
-    if tree is None or isinstance(tree, exp.Query | exp.Command | exp.Block):
+    if isinstance(tree, exp.Query | exp.Command | exp.Block):
         raise _failure(sql, "it is no expression", None, None)
-    return tree
+    return cast("exp.Expression", tree)
 
 
 def _failure(sql: str, reason: str, line: object, column: object) -> PredicateSyntaxError:

@@ -1,7 +1,7 @@
 """bucket and multi_bucket: rows spread over N buckets by their hash.
 
 NULL rules: ``bucket`` is NULL for NULL only; ``multi_bucket`` skips NULL columns and is NULL only
-where all of them are NULL. The absolute value is taken in 64 bits, so −2³¹ has a bucket.
+where all of them are NULL. The absolute value is taken in 64 bits, so -2³¹ has a bucket.
 
 Spec: "Supported Transforms", "Hash Functions".
 """

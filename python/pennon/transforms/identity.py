@@ -1,7 +1,7 @@
 """identity: the source value itself.
 
-NULL rules: NULL stays NULL. −0.0 is stored as 0.0 and every NaN as the one NaN, since they are
-equal as partition values; conditions find both zeros, as other writers may have stored −0.0.
+NULL rules: NULL stays NULL. -0.0 is stored as 0.0 and every NaN as the one NaN, since they are
+equal as partition values; conditions find both zeros, as other writers may have stored -0.0.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _is_alone(transform: Transform, literal: pa.Scalar, kind: pa.DataType) -> bo
 
 
 def neighbour(literal: pa.Scalar, step: int) -> pa.Scalar | None:
-    """Give the next greater (step 1) or smaller (step −1) value; None beyond the last one."""
+    """Give the next greater (step 1) or smaller (step -1) value; None beyond the last one."""
     kind = literal.type
     if pa.types.is_decimal(kind):
         unscaled = int(literal.as_py().scaleb(kind.scale, _WIDE)) + step

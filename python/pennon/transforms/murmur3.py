@@ -33,6 +33,7 @@ _ADD = np.uint32(0xE6546B64)
 _MIX1 = np.uint32(0x85EBCA6B)
 _MIX2 = np.uint32(0xC2B2AE35)
 _BLOCK = 4
+_SIGN_BIT = np.uint8(0x80)
 
 
 def murmur3(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -152,9 +153,9 @@ def _decimal_bytes(
     little = np.frombuffer(column.buffers()[1], dtype=np.uint8)
     first = column.offset * width
     big = little[first : first + len(column) * width].reshape(-1, width)[:, ::-1]
-    sign = np.where(big[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
+    sign = np.where(big[:, :1] & _SIGN_BIT, np.uint8(0xFF), np.uint8(0))
     # a leading byte is needless where it repeats the sign, and the next byte states the sign too
-    needless = (big[:, :-1] == sign) & ((big[:, 1:] & 0x80) == (sign & 0x80))
+    needless = (big[:, :-1] == sign) & ((big[:, 1:] & _SIGN_BIT) == (sign & _SIGN_BIT))
     dropped = np.logical_and.accumulate(needless, axis=1).sum(axis=1).astype(np.int64)
     starts = np.arange(len(column), dtype=np.int64) * width + dropped
     return np.ascontiguousarray(big).reshape(-1), starts, width - dropped

@@ -6,7 +6,6 @@ The rules stand with the transforms; this is the door to them. NULL rules: a red
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -45,9 +44,10 @@ def common_reduction(
     if a == b:
         return a
     match a, b:
-        case (Bucket(), Bucket()) | (MultiBucket(), MultiBucket()):
-            shared = math.gcd(a.num_buckets, b.num_buckets)
-            return replace(a, num_buckets=shared) if shared > 1 else None
+        case Bucket(m), Bucket(n):
+            return Bucket(math.gcd(m, n)) if math.gcd(m, n) > 1 else None
+        case MultiBucket(m), MultiBucket(n):
+            return MultiBucket(math.gcd(m, n)) if math.gcd(m, n) > 1 else None
         case Epoch(), Epoch():
             return Epoch(a.unit.coarser(b.unit))
         case Truncate(), Truncate() if source_type is not None:

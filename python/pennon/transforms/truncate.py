@@ -1,7 +1,7 @@
 """truncate: the first W characters of a string, or a number without its remainder by W.
 
 NULL rules: NULL in, NULL out. The remainder has the sign of the number, as DataFusion computes
-it: −7 with W 10 gives 0, so partition 0 covers (−W, W) and the transform never decreases.
+it: -7 with W 10 gives 0, so partition 0 covers (-W, W) and the transform never decreases.
 Characters are code points, not bytes.
 
 Spec: "Supported Transforms": ``left(col0, W)`` or ``col0 - (col0 % W)``.
