@@ -57,21 +57,28 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   @Override
   public boolean next() {
     try {
-      if (!finished && stream == null) {
-        open();
-      }
-      while (!finished) {
-        if (!stream.loadNextBatch()) {
-          finish();
-        } else if (stream.getVectorSchemaRoot().getRowCount() > 0) {
-          batch = batch(stream.getVectorSchemaRoot().getRowCount());
-          return true;
-        }
-      }
-      return false;
+      return nextBatch();
     } catch (IOException e) {
-      throw SplitTable.broken(e);
+      throw SplitTable.broken(e).raiseInTask();
+    } catch (WorkerFailure failure) {
+      throw failure.raiseInTask();
     }
+  }
+
+  private boolean nextBatch() throws IOException {
+    if (!finished && stream == null) {
+      open();
+    }
+    while (!finished) {
+      int rowCount = stream.loadNextBatch() ? stream.getVectorSchemaRoot().getRowCount() : -1;
+      if (rowCount < 0) {
+        finish();
+      } else if (rowCount > 0) {
+        batch = batch(rowCount);
+        return true;
+      }
+    }
+    return false;
   }
 
   @Override

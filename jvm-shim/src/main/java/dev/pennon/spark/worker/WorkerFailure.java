@@ -2,6 +2,7 @@ package dev.pennon.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.compat.AnalysisExceptions;
+import dev.pennon.spark.compat.TaskFailure;
 import java.util.Map;
 import org.apache.spark.sql.AnalysisException;
 
@@ -9,8 +10,8 @@ import org.apache.spark.sql.AnalysisException;
  * What went wrong, in the form of the worker's errors: a condition, a message that a user can act
  * on, its parameters and a SQL state.
  *
- * <p>On an executor it is thrown as it is and becomes the task's error. On the driver {@link
- * #raise} turns it into an AnalysisException.
+ * <p>On an executor {@link #raiseInTask} makes it the task's error. On the driver {@link #raise}
+ * turns it into an AnalysisException.
  */
 public final class WorkerFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
@@ -26,7 +27,8 @@ public final class WorkerFailure extends RuntimeException {
       Map<String, String> parameters,
       String sqlState,
       Throwable cause) {
-    super(message, cause);
+    // What the worker reports happened there: a stack of this JVM would only hide the message.
+    super(message, cause, true, cause != null);
     this.condition = condition;
     this.parameters = Map.copyOf(parameters);
     this.sqlState = sqlState;
@@ -104,6 +106,15 @@ public final class WorkerFailure extends RuntimeException {
    */
   public RuntimeException raise() {
     return sneak(toAnalysisException());
+  }
+
+  /**
+   * Throws this failure of a task so that the user sees its message alone.
+   *
+   * @return never; declared so that callers can write {@code throw failure.raiseInTask()}
+   */
+  public RuntimeException raiseInTask() {
+    return sneak(new TaskFailure(this));
   }
 
   @SuppressWarnings("unchecked")

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.WritableByteChannel;
 import java.util.List;
@@ -52,15 +53,19 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
 
   @Override
   public void write(InternalRow row) throws IOException {
-    if (stream == null) {
-      open();
-    }
-    rows.write(row);
-    rowsInBatch++;
-    rowsWritten++;
-    if (rowsInBatch % ROWS_BETWEEN_SIZE_CHECKS == 0
-        && (rowsInBatch >= BATCH_ROWS || rows.sizeInBytes() >= BATCH_BYTES)) {
-      sendBatch();
+    try {
+      if (stream == null) {
+        open();
+      }
+      rows.write(row);
+      rowsInBatch++;
+      rowsWritten++;
+      if (rowsInBatch % ROWS_BETWEEN_SIZE_CHECKS == 0
+          && (rowsInBatch >= BATCH_ROWS || rows.sizeInBytes() >= BATCH_BYTES)) {
+        sendBatch();
+      }
+    } catch (WorkerFailure failure) {
+      throw failure.raiseInTask();
     }
   }
 
@@ -87,9 +92,15 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
 
   @Override
   public WriterCommitMessage commit() throws IOException {
-    if (stream == null) {
-      return new StagedPartitions(List.of());
+    try {
+      return new StagedPartitions(stream == null ? List.of() : finishStream());
+    } catch (WorkerFailure failure) {
+      throw failure.raiseInTask();
     }
+  }
+
+  /** Ends the stream in order and waits for what the worker staged. */
+  private List<String> finishStream() throws IOException {
     if (rowsInBatch > 0) {
       sendBatch();
     }
@@ -99,7 +110,7 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     WorkerConnection done = connection;
     connection = null;
     done.release();
-    return new StagedPartitions(List.of(Messages.toStrings(reply.path("staged"))));
+    return List.of(Messages.toStrings(reply.path("staged")));
   }
 
   /** Breaks the stream off, whereupon the worker deletes what it wrote. */
