@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["delete_fragment_files", "write_partitions"]
 
+# So many batches of a run are kept until Lance has decided that it takes them.
+_RESTARTABLE_BATCHES = 2
+
 
 def write_partitions(
     batches: Iterable[pa.RecordBatch], target: WriteTarget
@@ -173,17 +176,21 @@ class _Rows:
     def __init__(self, rows: Iterator[pa.RecordBatch], destination: Destination) -> None:
         self._rows = rows
         self._destination = destination
-        self.is_started = False
+        self._pulled: list[pa.RecordBatch] = []
+        self.is_restartable = True
         self.failure: BaseException | None = None
 
     def reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self._destination.schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        self.is_started = True
+        yield from self._pulled
         try:
             for rows in self._rows:
-                yield _stored(rows, self._destination)
+                stored = _stored(rows, self._destination)
+                self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
+                self._pulled = [*self._pulled, stored] if self.is_restartable else []
+                yield stored
         except BaseException as error:
             self.failure = error
             raise
@@ -217,10 +224,12 @@ def _write(
 ) -> list[FragmentMetadata]:
     """Write one run; the files are numbered by ``destination.schema`` whether a leaf exists or not.
 
-    ``create`` is tried first because ``overwrite`` warns where there is no dataset yet; neither
-    commits anything here.
+    ``overwrite`` takes both, but warns where there is no dataset, so ``create`` is tried first for
+    a new leaf; Lance refuses that, after its first batch, where another writer made the leaf
+    meanwhile. Neither commits anything here.
     """
-    for mode in ("create", "overwrite"):
+    modes = ("create", "overwrite") if destination.storage_version is None else ("overwrite",)
+    for mode in modes:
         try:
             written = write_fragments(
                 rows.reader(),
@@ -231,7 +240,7 @@ def _write(
                 storage_options=dict(storage_options) or None,
             )
         except OSError as error:
-            if rows.is_started or "already exists" not in str(error):
+            if not rows.is_restartable or "already exists" not in str(error):
                 raise
         else:
             return list(written)

@@ -33,7 +33,7 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class Retryable:
-    """Other commits came first each time; nothing is visible, and the same commit may be tried again.
+    """Other commits came first each time: nothing is visible, the same commit may be tried again.
 
     Args:
         attempts: How often it was tried.

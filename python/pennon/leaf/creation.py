@@ -1,0 +1,108 @@
+"""Making the dataset of a new leaf: an empty version on main that states the namespace's ids.
+
+A plain Lance reader of the main branch sees an empty table, never half a transaction. Several
+writers may make the same leaf at once: the first makes it, the others find it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+
+from pennon.errors import InternalError
+from pennon.leaf.dataset import leaf_uri, open_leaf
+from pennon.leaf.incoming import plain_field
+from pennon.leaf.reconciliation import FieldMatch, leaf_fields, match_fields
+from pennon.spec.schema import FIELD_ID, field_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["create_leaf", "state_field_ids"]
+
+_ATTEMPTS = 5
+
+
+def create_leaf(
+    root: str, location: str, schema: pa.Schema, storage_options: Mapping[str, str] | None = None
+) -> lance.LanceDataset:
+    """Make a leaf's empty dataset, or open the newest version of the one that is there.
+
+    Args:
+        root: Path or URL of the namespace.
+        location: The leaf's directory.
+        schema: The namespace schema, with its ids.
+        storage_options: Passed to Lance, never printed.
+
+    Returns:
+        The dataset at its newest version of main, whose fields state the namespace's ids.
+
+    Spec: "Schema", "Physical Layout and Naming".
+    """
+    uri = leaf_uri(root, location)
+    options = dict(storage_options) if storage_options else None
+    plain = pa.schema([plain_field(column) for column in schema])
+    try:
+        lance.write_dataset(plain.empty_table(), uri, mode="create", storage_options=options)
+    except OSError as error:
+        if not _says_made(error):
+            raise
+    for _ in range(_ATTEMPTS):
+        dataset = open_leaf(root, location, None, storage_options)
+        missing = _unstated(dataset, schema, location)
+        if not missing:
+            return dataset
+        try:
+            state_field_ids(dataset, missing, detached=False)
+        except OSError as error:
+            if not _says_made(error):
+                raise
+    raise InternalError(what=f"the field ids of leaf {location} could not be stated")
+
+
+def state_field_ids(
+    dataset: lance.LanceDataset, ids: Mapping[int, int], *, detached: bool
+) -> lance.LanceDataset:
+    """Write the namespace's field ids to a leaf's fields.
+
+    Args:
+        dataset: The leaf.
+        ids: Lance's number of a field → the namespace's id.
+        detached: Whether to commit beside the main branch.
+    """
+    updates = {
+        number: lance.LanceOperation.UpdateMap({FIELD_ID.decode(): str(field_id)})
+        for number, field_id in ids.items()
+    }
+    return lance.LanceDataset.commit(
+        dataset,
+        lance.LanceOperation.UpdateConfig(field_metadata_updates=updates),
+        read_version=dataset.version,
+        detached=detached,
+    )
+
+
+def _unstated(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict[int, int]:
+    """Fields whose id the leaf does not state, of those that are the namespace's."""
+    matches = match_fields(list(schema), leaf_fields(dataset), leaf)
+    found = {}
+    for match in _walk(matches):
+        field_id = field_id_of(match.wanted)
+        if match.found is None or field_id is None or match.found.number < 0:
+            continue
+        if match.found.stated_id is None:
+            found[match.found.number] = field_id
+    return found
+
+
+def _walk(matches: Sequence[FieldMatch]) -> Iterator[FieldMatch]:
+    for match in matches:
+        yield match
+        yield from _walk(match.children)
+
+
+def _says_made(error: OSError) -> bool:
+    text = str(error).lower()
+    return any(word in text for word in ("already exists", "conflict", "concurrent", "retryable"))

@@ -1,0 +1,117 @@
+"""Which of my changes still stand after another writer committed: values in, a verdict out.
+
+Append and append commute: the rows are appended again, to the leaf's new version. Every other
+change depends on the leaf's content as it was read, so any change of the leaf is a conflict.
+Leaves that only the other writer touched do not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from pennon.leaf.layout import field_key, read_layout
+from pennon.spec.schema import children_of
+from pennon.transaction.leaf_state import partition_text
+from pennon.transaction.outcome import Conflicted
+from pennon.transaction.staged import Append, Drop, Replace, Truncate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from pennon.leaf import StagedPartition
+    from pennon.transaction.leaf_state import LeafState
+    from pennon.transaction.staged import Change
+
+__all__ = ["Rebased", "check_layouts", "rebase"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebased:
+    """The changes stand.
+
+    Args:
+        redo: The leaves whose change has to be committed again, on their new version.
+    """
+
+    redo: frozenset[str]
+
+
+def rebase(
+    changes: Mapping[str, Change],
+    before: Mapping[str, LeafState],
+    after: Mapping[str, LeafState],
+) -> Rebased | Conflicted:
+    """Judge changes that were made against ``before`` where the manifest now says ``after``.
+
+    Args:
+        changes: My change of each leaf, by object id.
+        before: The touched leaves when my changes were made; a new leaf is not in it.
+        after: The touched leaves now.
+
+    Spec: "Conflict", "Multi-Partition Transaction (Strong)".
+    """
+    redo = set()
+    for object_id, change in changes.items():
+        old, new = before.get(object_id), after.get(object_id)
+        if _is_unchanged(old, new):
+            continue
+        match change:
+            case Append():
+                if new is not None and new.location != change.staged[0].location:
+                    return _conflict(new, "another writer made it in another directory")
+                redo.add(object_id)
+            case Replace() | Truncate() | Drop():
+                return _conflict(new or old, "another commit changed the rows to be replaced")
+            case _:
+                assert_never(change)
+    return Rebased(frozenset(redo))
+
+
+def _is_unchanged(old: LeafState | None, new: LeafState | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    return (old.location, old.read_version) == (new.location, new.read_version)
+
+
+def _conflict(state: LeafState | None, reason: str) -> Conflicted:
+    values = {} if state is None else state.values
+    return Conflicted(partition_text(values), reason)
+
+
+def check_layouts(changes: Mapping[str, Change], schema: pa.Schema) -> Conflicted | None:
+    """Find rows that were written with a column that the namespace has no more.
+
+    Args:
+        changes: My change of each leaf.
+        schema: The namespace schema as it is now.
+    """
+    known = {key for column in schema for key in _keys(column, "")}
+    judged: set[str] = set()
+    for change in changes.values():
+        for part in change.staged if isinstance(change, Append | Replace) else ():
+            if part.layout in judged:
+                continue
+            judged.add(part.layout)
+            gone = read_layout(part.layout).keys() - known
+            if gone:
+                reason = f"the column with id {min(gone)} was dropped meanwhile"
+                return Conflicted(_partition_of(part), reason)
+    return None
+
+
+def _partition_of(part: StagedPartition) -> str:
+    names = [name.removeprefix("partition_field_") for name in part.values.schema.names]
+    return partition_text(
+        {name: column[0] for name, column in zip(names, part.values.columns, strict=True)}
+    )
+
+
+def _keys(column: pa.Field, above: str) -> Iterator[str]:
+    key = field_key(column, above)
+    yield key
+    yield key + ".entries"
+    for child in children_of(column.type):
+        yield from _keys(child, key)

@@ -1,0 +1,73 @@
+"""What a snapshot says of the leaves that a transaction touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.manifest import ObjectId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pennon.manifest import Snapshot
+
+__all__ = ["LeafState", "leaf_states", "partition_text"]
+
+# Beyond so many ids one pass over all rows is cheaper than a list of literals.
+_MAX_KEYS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class LeafState:
+    """A leaf's row in the manifest."""
+
+    object_id: str
+    location: str
+    read_version: int | None
+    values: Mapping[str, pa.Scalar]
+    num_rows: int | None
+    num_bytes: int | None
+    num_fragments: int | None
+
+
+def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:
+    """Read the rows of some leaves; those that are not in the snapshot are left out."""
+    ids = list(object_ids)
+    if not ids:
+        return {}
+    condition = None
+    if len(ids) <= _MAX_KEYS:
+        condition = exp.column("object_id").isin(*[exp.Literal.string(each) for each in ids])
+    rows = snapshot.leaves(condition).table
+    rows = rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(ids, pa.utf8())))
+    plain = rows.select(
+        ["object_id", "location", "read_version", "num_rows", "num_bytes", "num_fragments"]
+    ).to_pylist()
+    return {
+        row["object_id"]: LeafState(values=_values(snapshot, rows, at, row["object_id"]), **row)
+        for at, row in enumerate(plain)
+    }
+
+
+def _values(snapshot: Snapshot, rows: pa.Table, at: int, object_id: str) -> dict[str, pa.Scalar]:
+    parsed = ObjectId.parse(object_id)
+    fields = () if parsed is None else snapshot.specs[parsed.spec_version].fields
+    return {field.field_id: rows[field.column][at] for field in fields}
+
+
+def partition_text(values: Mapping[str, pa.Scalar]) -> str:
+    """Spell a partition as users know it.
+
+    Example:
+        >>> partition_text({"region": pa.scalar("eu"), "day": pa.scalar(None, pa.int32())})
+        'region=eu, day=NULL'
+    """
+    texts = [
+        f"{name}={value.as_py() if value.is_valid else 'NULL'}" for name, value in values.items()
+    ]
+    return ", ".join(texts) or "the only partition"

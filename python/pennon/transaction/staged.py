@@ -1,0 +1,60 @@
+"""What a transaction does to one leaf: a closed set of kinds.
+
+``Append`` commutes with other appends. The others replace what was there: they conflict with
+every other change of the same leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pennon.errors import InternalError
+from pennon.leaf import StagedPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Append", "Change", "Drop", "Replace", "Truncate", "by_leaf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Add rows to a leaf, which is made where it is not there."""
+
+    staged: tuple[StagedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Make a leaf's rows exactly these."""
+
+    staged: tuple[StagedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Leave a leaf without rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Take a leaf out of the manifest; its files stay for older snapshots."""
+
+
+Change = Append | Replace | Truncate | Drop
+
+
+def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartition, ...]]:
+    """Bring together what several tasks wrote for the same leaf.
+
+    Raises:
+        InternalError: Two tasks disagree on the leaf's directory.
+    """
+    found: dict[str, tuple[StagedPartition, ...]] = {}
+    for part in staged:
+        parts = found.get(part.object_id, ())
+        if parts and parts[0].location != part.location:
+            raise InternalError(what=f"two tasks wrote {part.object_id} to different directories")
+        found[part.object_id] = (*parts, part)
+    return found

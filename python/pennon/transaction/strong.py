@@ -1,0 +1,183 @@
+"""Strong mode: a detached commit per touched leaf, then one commit of the manifest.
+
+The detached commits are invisible: no reader knows their versions before the manifest names
+them, and an interrupted write leaves nothing but files that vacuum removes. When another writer
+commits first, appends are chained on the leaf's new version and the manifest is tried again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, assert_never
+
+from pennon.errors import InternalError
+from pennon.leaf.commit import LeafCommit, append_fragments, remove_fragments, replace_fragments
+from pennon.leaf.creation import create_leaf
+from pennon.leaf.dataset import open_leaf
+from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
+from pennon.transaction.conflicts import check_layouts, rebase
+from pennon.transaction.leaf_state import leaf_states
+from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
+from pennon.transaction.staged import Append, Drop, Replace, Truncate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import lance
+    import pyarrow as pa
+
+    from pennon.leaf import StagedPartition
+    from pennon.transaction.leaf_state import LeafState
+    from pennon.transaction.staged import Change
+
+__all__ = ["commit_strong", "prepare_leaf", "staged_values", "wait_for_others"]
+
+_MAX_ATTEMPTS: Final = 40
+_FIRST_WAIT_SECONDS: Final = 0.01
+_LONGEST_WAIT_SECONDS: Final = 0.5
+_MAX_THREADS: Final = 8
+
+
+def commit_strong(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
+    """Make the changes of all leaves visible with one commit of the manifest.
+
+    Args:
+        base: The snapshot that the changes were made against.
+        changes: One change per leaf, by object id.
+
+    Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
+    """
+    snapshot = base
+    states = leaf_states(base, changes)
+    prepared: dict[str, LeafChange] = {}
+    for attempt in range(_MAX_ATTEMPTS):
+        redo = [object_id for object_id in changes if object_id not in prepared]
+        prepared.update(_prepare(snapshot, states, {each: changes[each] for each in redo}))
+        removed = [each for each, change in changes.items() if isinstance(change, Drop)]
+        moved = [prepared[each] for each in changes if each in prepared]
+        match commit_leaves(snapshot, moved, removed):
+            case ManifestCommitted(version=version):
+                return Committed(_opened(base, version))
+            case ConcurrentChange():
+                wait_for_others(attempt)
+            case unexpected:
+                assert_never(unexpected)
+        snapshot = _opened(base, None)
+        verdict = check_layouts(changes, snapshot.schema.arrow)
+        now = leaf_states(snapshot, changes)
+        judged = verdict or rebase(changes, states, now)
+        if isinstance(judged, Conflicted):
+            return judged
+        prepared = {each: done for each, done in prepared.items() if each not in judged.redo}
+        states = now
+    return Retryable(_MAX_ATTEMPTS)
+
+
+def _opened(base: Snapshot, version: int | None) -> Snapshot:
+    return Snapshot.open(base.location, version, storage_options=base.storage_options)
+
+
+def wait_for_others(attempt: int) -> None:
+    """Wait a random while, longer after each failed attempt."""
+    longest = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - spreads writers, protects nothing
+
+
+def _prepare(
+    snapshot: Snapshot, states: Mapping[str, LeafState], changes: Mapping[str, Change]
+) -> dict[str, LeafChange]:
+    """Commit the leaves that need it, side by side; all are tried before a failure is raised."""
+    todo = [(each, change) for each, change in changes.items() if not isinstance(change, Drop)]
+    if len(todo) <= 1:
+        return {each: prepare_leaf(snapshot, states.get(each), change) for each, change in todo}
+    with ThreadPoolExecutor(min(_MAX_THREADS, len(todo))) as pool:
+        futures = {
+            each: pool.submit(prepare_leaf, snapshot, states.get(each), change)
+            for each, change in todo
+        }
+        return {each: future.result() for each, future in futures.items()}
+
+
+def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> LeafChange:
+    """Give one leaf its new version, detached; nothing is visible afterwards.
+
+    Args:
+        snapshot: The snapshot to build on.
+        state: The leaf's row in it; None for a leaf to be made.
+        change: What to do, any kind but ``Drop``.
+
+    Returns:
+        What the manifest has to record.
+    """
+    dataset = _leaf(snapshot, state, change)
+    schema = snapshot.schema.arrow
+    match change:
+        case Append(staged=staged):
+            if state is None and dataset.get_fragments():
+                # rows of a write that the manifest never recorded, or of a dropped partition
+                committed = replace_fragments(dataset, staged, schema)
+            else:
+                committed = append_fragments(dataset, staged, schema)
+        case Replace(staged=staged):
+            committed = replace_fragments(dataset, staged, schema)
+        case Truncate():
+            committed = remove_fragments(dataset)
+        case Drop():
+            raise InternalError(what="a dropped leaf has no new version")
+        case _:
+            assert_never(change)
+    counted = _counted(state, change, committed)
+    first = change.staged[0] if isinstance(change, Append | Replace) else None
+    if state is not None:
+        object_id, location, values = state.object_id, state.location, state.values
+    elif first is not None:
+        object_id, location, values = first.object_id, first.location, staged_values(first)
+    else:
+        raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
+    return LeafChange(
+        object_id,
+        location,
+        values,
+        committed.version,
+        counted.num_rows,
+        counted.num_bytes,
+        counted.num_fragments,
+    )
+
+
+def _leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> lance.LanceDataset:
+    root, options = snapshot.location, snapshot.storage_options
+    if state is not None:
+        return open_leaf(root, state.location, state.read_version, options)
+    if not isinstance(change, Append | Replace):
+        raise InternalError(what="a leaf that is not in the manifest cannot be emptied")
+    return create_leaf(root, change.staged[0].location, snapshot.schema.arrow, options)
+
+
+def staged_values(part: StagedPartition) -> dict[str, pa.Scalar]:
+    """Give a staged partition's values by field id."""
+    return {
+        name.removeprefix("partition_field_"): column[0]
+        for name, column in zip(part.values.schema.names, part.values.columns, strict=True)
+    }
+
+
+def _counted(state: LeafState | None, change: Change, committed: lance.LanceDataset) -> LeafCommit:
+    """Add up where the manifest knew, else count what the version holds."""
+    match change:
+        case Append(staged=staged) if state is not None:
+            if state.num_rows is None or state.num_bytes is None or state.num_fragments is None:
+                return LeafCommit.of(committed)
+            before = (state.num_rows, state.num_bytes, state.num_fragments)
+        case Append(staged=staged) | Replace(staged=staged):
+            before = (0, 0, 0)
+        case _:
+            return LeafCommit(committed.version, 0, 0, 0)
+    return LeafCommit(
+        committed.version,
+        before[0] + sum(part.num_rows for part in staged),
+        before[1] + sum(part.num_bytes for part in staged),
+        before[2] + sum(len(part.fragments) for part in staged),
+    )

@@ -1,0 +1,146 @@
+"""Weak mode: every leaf is committed on its own, on its main branch.
+
+The order makes an interrupted commit one that can be made again with the same staged rows:
+new leaves are made empty, then the manifest gets their rows, then each leaf gets its fragments,
+and fragments whose files a leaf has already are left out. So a row is never there twice, and
+data is never in a leaf that the manifest does not know.
+
+Statistics are not recorded: anyone may write to the main branch.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pennon.leaf.commit import append_fragments, remove_fragments, replace_fragments
+from pennon.leaf.creation import create_leaf
+from pennon.leaf.dataset import open_leaf
+from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
+from pennon.transaction.conflicts import check_layouts
+from pennon.transaction.leaf_state import leaf_states
+from pennon.transaction.outcome import Committed, Outcome, Retryable
+from pennon.transaction.staged import Append, Drop, Replace
+from pennon.transaction.strong import staged_values, wait_for_others
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import lance
+
+    from pennon.leaf import StagedPartition
+    from pennon.transaction.staged import Change
+
+__all__ = ["commit_weak"]
+
+_MAX_ATTEMPTS: Final = 40
+_MAX_THREADS: Final = 8
+
+
+def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
+    """Commit each leaf on its main branch; readers may see some leaves before others.
+
+    Args:
+        base: The snapshot that the changes were made against.
+        changes: One change per leaf, by object id.
+
+    Spec: "Single-Partition Transaction (Weak)".
+    """
+    dropped = check_layouts(changes, base.schema.arrow)
+    if dropped is not None:
+        return dropped
+    snapshot = _registered(base, changes)
+    if snapshot is None:
+        return Retryable(_MAX_ATTEMPTS)
+    states = leaf_states(snapshot, changes)
+
+    def apply(object_id: str) -> None:
+        change = changes[object_id]
+        if isinstance(change, Drop) or object_id not in states:
+            return
+        _apply(snapshot, states[object_id].location, change)
+
+    with ThreadPoolExecutor(max(1, min(_MAX_THREADS, len(changes)))) as pool:
+        for future in [pool.submit(apply, object_id) for object_id in sorted(changes)]:
+            future.result()
+    return Committed(snapshot)
+
+
+def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | None:
+    """Make new leaves and their rows in the manifest; take dropped ones out."""
+    snapshot = base
+    made: set[str] = set()
+    for attempt in range(_MAX_ATTEMPTS):
+        states = leaf_states(snapshot, changes)
+        new = [
+            change.staged[0]
+            for object_id, change in changes.items()
+            if isinstance(change, Append | Replace) and object_id not in states
+        ]
+        removed = [each for each in states if isinstance(changes[each], Drop)]
+        if not new and not removed:
+            return snapshot
+        for part in new:
+            if part.object_id not in made:
+                _make_empty(snapshot, part)
+                made.add(part.object_id)
+        rows = [
+            LeafChange(part.object_id, part.location, staged_values(part), None) for part in new
+        ]
+        outcome = commit_leaves(snapshot, rows, removed)
+        if isinstance(outcome, ManifestCommitted):
+            version: int | None = outcome.version
+        else:
+            version = None
+            wait_for_others(attempt)
+        snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
+        if version is not None:
+            return snapshot
+    return None
+
+
+def _make_empty(snapshot: Snapshot, part: StagedPartition) -> None:
+    """Make the leaf, and empty what a dropped partition left under the same name.
+
+    Another writer that makes the same leaf records it before it adds rows. So when the manifest
+    still does not know the leaf after its rows were seen, the rows are nobody's.
+    """
+    options = snapshot.storage_options
+    dataset = create_leaf(snapshot.location, part.location, snapshot.schema.arrow, options)
+    if not dataset.get_fragments():
+        return
+    latest = Snapshot.open(snapshot.location, storage_options=options)
+    if part.object_id not in leaf_states(latest, [part.object_id]):
+        remove_fragments(dataset, detached=False)
+
+
+def _apply(snapshot: Snapshot, location: str, change: Change) -> None:
+    dataset = open_leaf(snapshot.location, location, None, snapshot.storage_options)
+    schema = snapshot.schema.arrow
+    if isinstance(change, Append):
+        missing = _not_there(dataset, change.staged)
+        if missing:
+            append_fragments(dataset, missing, schema, detached=False)
+    elif isinstance(change, Replace):
+        if _not_there(dataset, change.staged) or not change.staged:
+            replace_fragments(dataset, change.staged, schema, detached=False)
+    else:
+        remove_fragments(dataset, detached=False)
+
+
+def _not_there(
+    dataset: lance.LanceDataset, staged: tuple[StagedPartition, ...]
+) -> list[StagedPartition]:
+    """Leave out the fragments that an earlier try of this commit has added."""
+    known = {file.path for fragment in dataset.get_fragments() for file in fragment.metadata.files}
+    rest = [
+        replace(part, fragments=tuple(each for each in part.fragments if not known & _files(each)))
+        for part in staged
+    ]
+    return [part for part in rest if part.fragments]
+
+
+def _files(fragment: str) -> set[str]:
+    return {file["path"] for file in json.loads(fragment)["files"]}
