@@ -1,14 +1,16 @@
 package dev.pennon.spark.read;
 
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
@@ -130,17 +132,26 @@ public final class PennonScan
     splits = splits.stream().filter(split -> possible.contains(split.objectId())).toList();
   }
 
+  /** The worker's lines about the plan as one, for they stand within a tree of operators. */
   @Override
   public String description() {
-    if (splits.size() == plan.splits().size()) {
-      return plan.description();
+    List<String> parts = new ArrayList<>();
+    plan.description().lines().map(String::strip).forEach(parts::add);
+    parts.add("grouping: " + grouping());
+    if (splits.size() < plan.splits().size()) {
+      int all = plan.splits().size();
+      parts.add("runtime filters kept: " + splits.size() + " of " + all + " splits");
     }
-    return String.format(
-        Locale.ROOT,
-        "%s, runtime filters kept %d of %d splits",
-        plan.description(),
-        splits.size(),
-        plan.splits().size());
+    return String.join("; ", parts);
+  }
+
+  private String grouping() {
+    if (isDerived) {
+      return DERIVED_KEY;
+    }
+    return plan.keys().isEmpty()
+        ? "none"
+        : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "));
   }
 
   @Override
