@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import InternalError, StorageFailure
+from pennon.errors import InternalError
 from pennon.manifest.columns import READ_VERSION
 from pennon.manifest.names import SEPARATOR, ObjectId
 from pennon.manifest.outcome import (
@@ -29,7 +29,7 @@ from pennon.manifest.outcome import (
 from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.statistics import with_statistics
-from pennon.manifest.storage import open_manifest
+from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_versions import last_sequence_numbers
 from pennon.predicate.dialect import DataFusion
 
@@ -96,20 +96,16 @@ def commit_leaves(
     base = open_manifest(
         snapshot.location, snapshot.version, storage_options=snapshot.storage_options
     )
-    rows = _rows(snapshot, base, changes)
-    if len(rows) == 0 and not removed:
+    if not changes and not removed:
         return ManifestCommitted(snapshot.version)
     merge = base.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
     if removed:
         merge = merge.when_not_matched_by_source_delete(_condition_of_removal(removed))
     try:
-        merge.conflict_retries(0).execute(rows)
+        merge.conflict_retries(0).execute(_rows(snapshot, base, changes))
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
-            problem = str(error).partition(", /home/")[0]
-            raise StorageFailure(
-                verb="commit to", location=snapshot.location, problem=problem
-            ) from error
+            raise storage_failure("commit to", snapshot.location, error) from error
         latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
         return ConcurrentChange(snapshot.version, latest.version)
     return ManifestCommitted(base.version)

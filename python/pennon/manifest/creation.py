@@ -6,12 +6,17 @@ from collections.abc import Mapping
 
 import lance
 
-from pennon.errors import NamespaceExists, NamespaceHasNoManifest, StorageFailure
+from pennon.errors import NamespaceExists, NamespaceHasNoManifest
 from pennon.manifest.columns import manifest_schema
 from pennon.manifest.properties import root_metadata
 from pennon.manifest.rows import NAMESPACE, ManifestRow, table_of_rows
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.storage import StorageOptions, manifest_uri, open_manifest
+from pennon.manifest.storage import (
+    StorageOptions,
+    manifest_uri,
+    open_manifest,
+    storage_failure,
+)
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 
@@ -71,7 +76,7 @@ def create(
         except OSError as error:
             if "already exists" in str(error).lower():
                 raise NamespaceExists(location=location) from error
-            raise _failure(location, error) from error
+            raise storage_failure("create", location, error) from error
     elif manifest.schema != arrow or manifest.count_rows() != len(rows):
         raise NamespaceExists(location=location)
     try:
@@ -79,7 +84,7 @@ def create(
     except OSError as error:
         if "transaction" in str(error).lower():
             raise NamespaceExists(location=location) from error
-        raise _failure(location, error) from error
+        raise storage_failure("create", location, error) from error
     return Snapshot.open(location, manifest.version, storage_options=storage_options)
 
 
@@ -92,8 +97,3 @@ def _unfinished(location: str, storage_options: StorageOptions | None) -> lance.
     if manifest.metadata:
         raise NamespaceExists(location=location)
     return manifest
-
-
-def _failure(location: str, error: OSError) -> StorageFailure:
-    problem = str(error).partition(", /home/")[0].partition("\n")[0]
-    return StorageFailure(verb="create", location=location, problem=problem)

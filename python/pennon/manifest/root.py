@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import lance
 import pyarrow as pa
 
-from pennon.errors import InternalError, StorageFailure
+from pennon.errors import InternalError
 from pennon.manifest.columns import partition_columns
 from pennon.manifest.outcome import (
     ConcurrentChange,
@@ -25,7 +25,7 @@ from pennon.manifest.outcome import (
 )
 from pennon.manifest.properties import COMMENT, SCHEMA, property_keys
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.storage import open_manifest
+from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 
@@ -82,10 +82,7 @@ def change_root(
             base.update_metadata(written)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
-            problem = str(error).partition(", /home/")[0]
-            raise StorageFailure(
-                verb="change", location=snapshot.location, problem=problem
-            ) from error
+            raise storage_failure("change", snapshot.location, error) from error
         latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
         return ConcurrentChange(snapshot.version, latest.version)
     return ManifestCommitted(base.version)

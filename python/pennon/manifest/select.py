@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
-from pennon.manifest.storage import MANIFEST
+from pennon.manifest.storage import MANIFEST, storage_failure
 from pennon.predicate.dialect import DataFusion
 
 __all__ = ["LeafQuery", "select"]
@@ -59,5 +59,7 @@ def select(
         stream = manifest.sql(sql).table_name(MANIFEST).build().to_stream_reader()
         table = stream.read_all()
     except (ValueError, OSError, RuntimeError) as error:
+        if isinstance(error, OSError) or "LanceError(IO)" in str(error):
+            raise storage_failure("read", manifest.uri, error) from error
         raise InternalError(what=f"Lance refused the manifest query {sql}: {error}") from error
     return LeafQuery(sql, table.replace_schema_metadata(None))

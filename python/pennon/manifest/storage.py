@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -10,11 +11,13 @@ import lance
 
 from pennon.errors import NamespaceHasNoManifest, SnapshotNotFound, StorageFailure
 
-__all__ = ["MANIFEST", "StorageOptions", "manifest_uri", "open_manifest"]
+__all__ = ["MANIFEST", "StorageOptions", "manifest_uri", "open_manifest", "storage_failure"]
 
 MANIFEST: Final = "__manifest"
 
 StorageOptions = Mapping[str, str]
+
+_POSITION: Final = re.compile(r"(, (location: )?\S*/\S+\.rs:\d+:\d+)+")
 
 
 def manifest_uri(location: str) -> str:
@@ -65,9 +68,9 @@ def _open(
     except ValueError as error:
         if "not found" in str(error).lower():
             raise NamespaceHasNoManifest(location=location) from error
-        raise StorageFailure(verb="open", location=location, problem=_first_line(error)) from error
+        raise storage_failure("open", location, error) from error
     except OSError as error:
-        raise StorageFailure(verb="open", location=location, problem=_first_line(error)) from error
+        raise storage_failure("open", location, error) from error
 
 
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
@@ -86,6 +89,7 @@ def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: dateti
     return max(found)
 
 
-def _first_line(error: Exception) -> str:
-    """Give Lance's message without its source positions."""
-    return str(error).partition(", /home/")[0].partition("\n")[0]
+def storage_failure(verb: str, location: str, error: Exception) -> StorageFailure:
+    """Make the error of a storage that refused: Lance's message without its source positions."""
+    problem = _POSITION.sub("", str(error).partition("\n")[0]).rstrip(". ")
+    return StorageFailure(verb=verb, location=location, problem=problem)

@@ -1,0 +1,109 @@
+"""Names: the grammar of Appendix B and C, and that writers agree on the names of partitions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pennon.manifest.names import ObjectId, canonical_bytes, leaf_name
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+SALT = bytes(range(16))
+
+
+def test_every_object_id_of_appendix_c_is_read_and_written_back() -> None:
+    lines = (GOLDEN / "appendix_c.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    for line in lines:
+        object_id, object_type, *_ = line.split("\t")
+        parsed = ObjectId.parse(object_id)
+        if object_type == "table_version":
+            continue
+        assert parsed is not None
+        assert str(parsed) == object_id
+        assert parsed.is_table == (object_type == "table")
+
+
+def test_directories_have_the_form_of_appendix_b() -> None:
+    form = re.compile(r"[0-9a-f]{8}_v\d+(\$[a-z0-9]{16})*\$dataset")
+    for line in (GOLDEN / "appendix_b.txt").read_text(encoding="utf-8").splitlines():
+        assert form.fullmatch(line)
+    values = [pa.scalar("a/b$c=.. %"), pa.scalar(None, pa.int32()), pa.scalar("🏴" * 5000)]
+    made = leaf_name(SALT, 3, values)
+    assert form.fullmatch(made.directory)
+    assert [name.count("$") for name in made.namespaces] == [1, 2, 3]
+    assert made.object_id == made.namespaces[-1] + "$dataset"
+
+
+def test_a_spec_without_fields_has_one_leaf() -> None:
+    assert leaf_name(SALT, 1, []).object_id == "v1$dataset"
+
+
+@pytest.mark.parametrize("foreign", ["sales", "v1$$dataset", "vx", "v", "v-1$a", "v²$dataset"])
+def test_foreign_object_ids_are_not_ours(foreign: str) -> None:
+    assert ObjectId.parse(foreign) is None
+
+
+def test_equal_values_have_one_name_whatever_their_width() -> None:
+    alike = [
+        (pa.scalar(5, pa.int8()), pa.scalar(5, pa.int64())),
+        (pa.scalar(-1, pa.int16()), pa.scalar(-1, pa.int32())),
+        (pa.scalar(0.0), pa.scalar(-0.0)),
+        (pa.scalar(math.nan), pa.scalar(-math.nan)),
+        (pa.scalar(1.5, pa.float32()), pa.scalar(1.5, pa.float64())),
+        (pa.scalar("x"), pa.scalar("x", pa.large_utf8())),
+        (pa.scalar(7, pa.timestamp("s", "UTC")), pa.scalar(7_000_000, pa.timestamp("us", "UTC"))),
+        (
+            pa.scalar(Decimal("1.50"), pa.decimal128(5, 2)),
+            pa.scalar(Decimal("1.50"), pa.decimal128(30, 2)),
+        ),
+    ]
+    for one, other in alike:
+        assert leaf_name(SALT, 1, [one]) == leaf_name(SALT, 1, [other])
+
+
+def test_different_tuples_salts_and_versions_have_different_names() -> None:
+    null = pa.scalar(None, pa.utf8())
+    tuples = [
+        [pa.scalar("ab"), pa.scalar("c")],
+        [pa.scalar("a"), pa.scalar("bc")],
+        [pa.scalar("abc"), pa.scalar("")],
+        [null, pa.scalar("abc")],
+        [pa.scalar("abc"), null],
+        [pa.scalar(0), pa.scalar(1)],
+        [pa.scalar(dt.date(1970, 1, 1)), pa.scalar(1)],
+        [pa.scalar(b"\x00"), pa.scalar(1)],
+        [pa.scalar(False), pa.scalar(1)],
+        *([pa.scalar(number), pa.scalar("")] for number in (127, 128, 255, 256, -128, -129)),
+    ]
+    names = {leaf_name(SALT, 1, values).object_id for values in tuples}
+    assert len(names) == len(tuples)
+    assert (
+        leaf_name(SALT, 2, tuples[0]).object_id[3:] != leaf_name(SALT, 1, tuples[0]).object_id[3:]
+    )
+    assert leaf_name(b"x" * 16, 1, tuples[0]) != leaf_name(SALT, 1, tuples[0])
+
+
+def test_partitions_below_one_value_share_its_namespace() -> None:
+    us = leaf_name(SALT, 1, [pa.scalar(2025), pa.scalar("US")])
+    fr = leaf_name(SALT, 1, [pa.scalar(2025), pa.scalar("FR")])
+    assert us.namespaces[0] == fr.namespaces[0]
+    assert us.namespaces[1] != fr.namespaces[1]
+
+
+def test_a_deep_specs_directory_fits_a_file_name() -> None:
+    deep = [pa.scalar(level) for level in range(20)]
+    made = leaf_name(SALT, 1, deep)
+    assert len(made.directory) <= 255
+    assert made.directory != leaf_name(SALT, 1, [*deep[:-1], pa.scalar(99)]).directory
+
+
+def test_nulls_of_all_types_are_one_value() -> None:
+    assert canonical_bytes(pa.scalar(None, pa.int8())) == canonical_bytes(
+        pa.scalar(None, pa.utf8())
+    )
