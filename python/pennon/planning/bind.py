@@ -90,7 +90,7 @@ class _Binder:
             case exp.Not():
                 return self.bound(node.this, negated=not negated)
             case exp.And() | exp.Or():
-                parts = [self.bound(part, negated=negated) for part in node.flatten()]
+                parts = [self.bound(part, negated=negated) for part in _operands(node)]
                 return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
             case exp.Boolean():
                 return TRUE if bool(node.this) != negated else FALSE
@@ -195,3 +195,16 @@ class _Binder:
     def _opaque(self, node: exp.Expression, *, negated: bool) -> Opaque:
         own = with_own_spelling(node.copy(), self.schema)
         return Opaque(exp.Not(this=exp.Paren(this=own)) if negated else own)
+
+
+def _operands(node: exp.And | exp.Or) -> list[exp.Expression]:
+    """List the operands of a chain of the same connector without recursing into it."""
+    found: list[exp.Expression] = []
+    waiting: list[exp.Expression] = [node]
+    while waiting:
+        top = waiting.pop()
+        if type(top) is type(node):
+            waiting += [top.args["expression"], top.args["this"]]
+        else:
+            found.append(top)
+    return found

@@ -168,7 +168,8 @@ class ColumnTerms:
                 return self._calendar(node.name.upper(), node.expression)
             case exp.TimestampTrunc():
                 time = self._time(node.this)
-                return None if time is None else time.to_micros().truncated(node.unit.name)
+                unit = node.args["unit"].name
+                return None if time is None else time.to_micros().truncated(unit)
             case exp.DateTrunc():
                 unit = node.args["unit"].name.upper()
                 time = self._time(node.this) if unit in _DATE_UNITS else None

@@ -49,7 +49,7 @@ def _joined(
 ) -> exp.Expression:
     kept: dict[exp.Expression, None] = {}
     for condition in conditions:
-        plain = condition.unnest()
+        plain = _without_parentheses(condition)
         if is_dominant(plain):
             return plain
         if plain != neutral:
@@ -59,4 +59,10 @@ def _joined(
     for plain in kept:
         part = exp.Paren(this=plain) if isinstance(plain, other) else plain
         found = part if found is None else kind(this=found, expression=part)
-    return neutral if found is None else found.unnest()
+    return neutral if found is None else _without_parentheses(found)
+
+
+def _without_parentheses(condition: exp.Expression) -> exp.Expression:
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    return condition

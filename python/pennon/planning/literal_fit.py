@@ -132,10 +132,10 @@ def is_widened(source: pa.DataType, target: pa.DataType) -> bool:
             target_low, target_high = _limits(target)
             return target_low <= low and high <= target_high
         if pa.types.is_decimal(target):
-            return 10 ** (target.precision - target.scale) > _limits(source)[1]
+            return bool(10 ** (target.precision - target.scale) > _limits(source)[1])
         return bool(pa.types.is_float64(target))
     if pa.types.is_decimal(source):
-        return (
+        return bool(
             pa.types.is_decimal(target)
             and target.scale >= source.scale
             and target.precision - target.scale >= source.precision - source.scale
