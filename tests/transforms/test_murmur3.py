@@ -42,7 +42,9 @@ def test_published_vectors(array: pa.Array, expected: int) -> None:
 
 @given(st.lists(st.none() | st.integers(-128, 127)))
 def test_integers_hash_alike_in_every_width(values: list[int | None]) -> None:
-    expected = [None if v is None else mmh3.hash(v.to_bytes(8, "little", signed=True)) for v in values]
+    expected = [
+        None if v is None else mmh3.hash(v.to_bytes(8, "little", signed=True)) for v in values
+    ]
     for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64()):
         assert murmur3(pa.array(values, kind)).to_pylist() == expected
 
@@ -63,7 +65,12 @@ def _shortest_bytes(value: int) -> bytes:
     raise AssertionError
 
 
-_POWERS = [sign * (1 << bits) + step for bits in range(7, 120, 8) for sign in (1, -1) for step in (-1, 0, 1)]
+_POWERS = [
+    sign * (1 << bits) + step
+    for bits in range(7, 120, 8)
+    for sign in (1, -1)
+    for step in (-1, 0, 1)
+]
 
 
 @given(st.lists(st.integers(-(10**38) + 1, 10**38 - 1) | st.sampled_from([0, *_POWERS])))
@@ -99,11 +106,13 @@ def test_the_least_hash_has_a_bucket() -> None:
 def test_null_columns_have_the_null_bucket() -> None:
     assert Bucket(4).apply([pa.nulls(2)]).to_pylist() == [None, None]
     both = [pa.nulls(2), pa.array([None, 5], pa.int64())]
-    assert MultiBucket(4).apply(both).to_pylist() == [None, Bucket(4).apply([pa.array([5])])[0].as_py()]
+    assert MultiBucket(4).apply(both).to_pylist() == [
+        None,
+        Bucket(4).apply([pa.array([5])])[0].as_py(),
+    ]
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.int32()), pa.duration("s")])
 def test_other_sources_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(TransformOnWrongType, match=r"integers, decimals, strings, binary"):
         Bucket(4).result_type([kind])
-

@@ -18,11 +18,14 @@ from pennon.predicate.arrow_kinds import (
     is_number,
     is_text,
     of_stored_integer,
+    stored_integer,
 )
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 NANOS_PER_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _NANOS_PER_DAY = 86_400 * 10**9
+_READABLE_NANOS = 1900 * 365 * _NANOS_PER_DAY  # years before and after 1970 that have four digits
+_COUNT = "@"  # before the stored number of a moment that has no readable text
 _MICROSECOND = dt.timedelta(microseconds=1)
 _DOUBLE_DIGITS = 15
 _DOUBLE_INTEGERS = 2**53
@@ -139,8 +142,11 @@ def to_text(scalar: pa.Scalar) -> str | None:
 
 
 def _time_text(scalar: pa.Scalar) -> str:
-    text = scalar.cast(pa.date32()) if pa.types.is_date(scalar.type) else scalar
-    return str(text.cast(pa.string()).as_py()).replace(" ", "T")
+    kind = scalar.type
+    if is_moment(kind) and abs(_nanos(scalar)) >= _READABLE_NANOS:
+        return f"{_COUNT}{stored_integer(scalar)}"
+    readable = scalar.cast(pa.date32()) if pa.types.is_date(kind) else scalar
+    return str(readable.cast(pa.string()).as_py()).replace(" ", "T")
 
 
 def from_text(text: str | None, type: pa.DataType) -> pa.Scalar | None:  # noqa: A002
@@ -173,11 +179,22 @@ def _read_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_decimal(kind):
         return _exact_decimal(Fraction(Decimal(text)), kind)
     if pa.types.is_time(kind):
-        return pa.scalar(text).cast(kind)
+        return _read_time(text, kind)
     return _read_moment(text, kind) if is_moment(kind) else None
 
 
+def _read_time(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    whole, _, fraction = text.partition(".")
+    moment = dt.time.fromisoformat(whole)
+    seconds = moment.hour * 3600 + moment.minute * 60 + moment.second
+    nanos = seconds * 10**9 + int(fraction[:9].ljust(9, "0"))
+    count, rest = divmod(nanos, NANOS_PER_UNIT[kind.unit])
+    return None if rest else of_stored_integer(count, kind)
+
+
 def _read_moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    if text.startswith(_COUNT):
+        return of_stored_integer(int(text.removeprefix(_COUNT)), kind)
     zone = kind.tz if pa.types.is_timestamp(kind) else None
     try:
         return pa.scalar(text).cast(kind)
@@ -187,10 +204,7 @@ def _read_moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _read_micros(text: str, *, is_zoned: bool) -> int | None:
-    stamp, _, region = text.partition(" ") if text.count(":") == 0 else (text, "", "")
-    moment = dt.datetime.fromisoformat(stamp) if not region else None
-    if moment is None:
-        return None
+    moment = dt.datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     elif not is_zoned:

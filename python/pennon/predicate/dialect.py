@@ -79,6 +79,14 @@ class DataFusion(Dialect):
             unit = exp.Literal.string(expression.text("unit").lower())
             return self.func("date_trunc", unit, expression.this)
 
+        def nullsafeeq_sql(self, expression: exp.NullSafeEQ) -> str:
+            """Write null-safe equality in parentheses: DataFusion reads an AND into its right side."""
+            return f"({super().nullsafeeq_sql(expression)})"
+
+        def nullsafeneq_sql(self, expression: exp.NullSafeNEQ) -> str:
+            """Write its negation, in parentheses too."""
+            return f"({super().nullsafeneq_sql(expression)})"
+
         def startswith_sql(self, expression: exp.StartsWith) -> str:
             """Write a test of the first characters."""
             return self.func("starts_with", expression.this, expression.expression)

@@ -89,6 +89,10 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
             return _comparison(node, negate=negate)
         case _:
             found = typed(cast("exp.Expression", node))
+            if isinstance(found, exp.Null):
+                return _never()
+            if isinstance(found, exp.Boolean):
+                return exp.Boolean(this=bool(found.this) is not negate)
             return exp.Not(this=exp.Paren(this=found)) if negate else found
 
 
@@ -269,5 +273,5 @@ def typed(node: exp.Expression) -> exp.Expression:
     found = node.copy()
     for child in list(found.iter_expressions()):
         if not isinstance(child, _OPAQUE):
-            child.replace(typed(cast("exp.Expression", child)))
+            child.replace(typed(child))
     return found
