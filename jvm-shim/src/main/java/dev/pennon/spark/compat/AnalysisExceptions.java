@@ -14,6 +14,10 @@ public final class AnalysisExceptions {
 
   /** The message as it stands, with condition, parameters and SQL state where Spark has them. */
   public static AnalysisException of(WorkerFailure failure) {
+    AnalysisException ofSpark = NamedObjectExceptions.of(failure);
+    if (ofSpark != null) {
+      return ofSpark;
+    }
     Option<Object> nowhere = Option.empty();
     Option<Throwable> cause = Option.apply(failure);
     scala.collection.immutable.Map<String, String> parameters = immutable(failure.parameters());

@@ -27,13 +27,14 @@ import scala.jdk.javaapi.CollectionConverters;
  * cached of the table, as for every other ALTER TABLE. What Scala's traits give a class of Scala is
  * written out here; their default methods cannot be called from Java.
  */
-final class AlterPartitionFields extends LogicalPlan implements AlterTableCommand {
+public final class AlterPartitionFields extends LogicalPlan implements AlterTableCommand {
   private static final long serialVersionUID = 1L;
 
   private final transient LogicalPlan table;
   private final transient PartitionFieldChange change;
 
-  AlterPartitionFields(LogicalPlan table, PartitionFieldChange change) {
+  /** Spark copies a plan through the constructor that takes its product's elements. */
+  public AlterPartitionFields(LogicalPlan table, PartitionFieldChange change) {
     this.table = table;
     this.change = change;
   }

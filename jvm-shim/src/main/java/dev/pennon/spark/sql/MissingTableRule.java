@@ -6,7 +6,9 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -20,28 +22,38 @@ import scala.jdk.javaapi.CollectionConverters;
  * unresolved after resolution is asked for once more, and the catalog's exception passes.
  */
 public final class MissingTableRule extends Rule<LogicalPlan> {
-  private final CatalogManager catalogs;
+  private final SparkSession session;
 
   public MissingTableRule(SparkSession session) {
-    this.catalogs =
-        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
+    // The session's catalogs are not there yet: this rule is a part of what is being built.
+    this.session = session;
   }
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
-      if (leaf instanceof UnresolvedRelation relation) {
-        loadAgain(relation.multipartIdentifier());
-      } else if (leaf instanceof UnresolvedTable table) {
-        loadAgain(table.multipartIdentifier());
-      } else if (leaf instanceof UnresolvedTableOrView table) {
-        loadAgain(table.multipartIdentifier());
-      }
+    CollectionConverters.asJava(plan.collectLeaves()).forEach(this::check);
+    // The target of a write is no child of it.
+    if (plan instanceof InsertIntoStatement insert) {
+      check(insert.table());
+    } else if (plan instanceof V2WriteCommand write) {
+      check((LogicalPlan) write.table());
     }
     return plan;
   }
 
+  private void check(LogicalPlan node) {
+    if (node instanceof UnresolvedRelation relation) {
+      loadAgain(relation.multipartIdentifier());
+    } else if (node instanceof UnresolvedTable table) {
+      loadAgain(table.multipartIdentifier());
+    } else if (node instanceof UnresolvedTableOrView table) {
+      loadAgain(table.multipartIdentifier());
+    }
+  }
+
   private void loadAgain(Seq<String> name) {
+    CatalogManager catalogs =
+        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
     String[] parts = CollectionConverters.asJava(name).toArray(new String[0]);
     if (parts.length > 1 && catalogs.isCatalogRegistered(parts[0])) {
       if (catalogs.catalog(parts[0]) instanceof PennonCatalog catalog) {

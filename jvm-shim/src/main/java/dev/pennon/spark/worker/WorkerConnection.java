@@ -32,6 +32,8 @@ public final class WorkerConnection implements AutoCloseable {
   private final SocketChannel channel;
   private final Frames frames;
   private volatile State state = State.IDLE;
+  /** The worker answers an upward stream that it refuses without reading the rest of it. */
+  private boolean streamedUp;
 
   WorkerConnection(WorkerProcess worker, SocketChannel channel) {
     this.worker = worker;
@@ -64,6 +66,7 @@ public final class WorkerConnection implements AutoCloseable {
   public void send(ObjectNode request) {
     expect(State.IDLE, "send a request");
     state = State.REQUESTED;
+    streamedUp = false;
     writeFrame(Frames.JSON, ByteBuffer.wrap(Messages.toBytes(request)));
   }
 
@@ -73,7 +76,7 @@ public final class WorkerConnection implements AutoCloseable {
       Frames.Head head = frames.readHead();
       byte[] payload = frames.readPayload(head);
       if (head.kind() == Frames.ERROR) {
-        state = State.IDLE;
+        state = streamedUp ? State.BROKEN : State.IDLE;
         throw WorkerFailure.fromJson(Messages.fromBytes(payload));
       }
       if (head.kind() != Frames.JSON) {
@@ -182,6 +185,7 @@ public final class WorkerConnection implements AutoCloseable {
   private ArrowFrameWriter startArrowOutput() {
     expect(State.REQUESTED, "write an Arrow stream");
     state = State.STREAMING_UP;
+    streamedUp = true;
     return new ArrowFrameWriter(this);
   }
 

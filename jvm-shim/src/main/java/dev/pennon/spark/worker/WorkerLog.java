@@ -6,12 +6,17 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Forwards what the worker prints to Spark's log, and remembers its last line. */
+/**
+ * Forwards what the worker prints to Spark's log, and remembers its last line.
+ *
+ * <p>At the level INFO, tracebacks too: Spark shows warnings on the screen, and what a user has to
+ * know of a failure is in its message.
+ */
 final class WorkerLog {
   private static final Logger LOG = LoggerFactory.getLogger("dev.pennon.worker");
 
@@ -66,11 +71,7 @@ final class WorkerLog {
         if (!line.isBlank()) {
           lastLine = line;
         }
-        if (line.startsWith("DEBUG") || line.startsWith("INFO")) {
-          LOG.debug("{}", line);
-        } else {
-          LOG.warn("{}", line);
-        }
+        LOG.info("{}", line);
       }
     } catch (IOException e) {
       LOG.debug("The worker's error output ended", e);
