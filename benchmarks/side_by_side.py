@@ -1,0 +1,107 @@
+"""Measuring: cases by turns in one run, medians, one table printed."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDER = Path(os.environ.get("PENNON_BENCH_FOLDER", ROOT / "build" / "bench"))
+RUNS = int(os.environ.get("PENNON_BENCH_RUNS", "5"))
+SPARK_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "3g",
+}
+
+
+def medians(cases: Mapping[str, Callable[[], object]], runs: int = RUNS) -> dict[str, float]:
+    """Run all cases once to warm up, then ``runs`` times by turns.
+
+    Returns:
+        Seconds per case, the median. All runs of all cases that share a prefix up to the first
+        ``:`` of their names must return the same value.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    answers: dict[str, object] = {}
+    for run in range(runs + 1):
+        for name, case in cases.items():
+            started = time.perf_counter()
+            answer = case()
+            elapsed = time.perf_counter() - started
+            if run > 0:
+                seconds[name].append(elapsed)
+            question = name.split(":", maxsplit=1)[0]
+            assert answers.setdefault(question, answer) == answer, (name, answers[question], answer)
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    texts = [
+        [f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
+    print(f"\n{title}")
+    for row in (header, ["-" * width for width in widths], *texts):
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+
+
+def in_fresh_process(script: str, *arguments: str) -> str:
+    """Run this folder's script again in a process of its own and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        sys.exit(done.stderr[-4000:])
+    return done.stdout
+
+
+def worker_peak_megabytes() -> float:
+    """The highest resident memory so far of the workers below this process."""
+    return max(
+        (_peak_megabytes(pid) for pid in _descendants(os.getpid()) if _is_worker(pid)),
+        default=0.0,
+    )
+
+
+def _descendants(parent: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, open_ = [], [parent]
+    while open_:
+        below = children.get(open_.pop(), [])
+        found += below
+        open_ += below
+    return found
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"pennon.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _peak_megabytes(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    line = next((line for line in status if line.startswith("VmHWM:")), "VmHWM: 0 kB")
+    return int(line.split()[1]) / 1024

@@ -1,0 +1,40 @@
+"""One session through Spark Connect: the client has no jar and no Java."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from separate_process import run_script, serving
+
+pytestmark = pytest.mark.slow
+
+CLIENT = """
+import sys
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.builder.remote(f"sc://127.0.0.1:{sys.argv[1]}").getOrCreate()
+spark.sql("CREATE NAMESPACE lance.far")
+rows = spark.range(1000).select("id", (F.col("id") % 10).alias("k"))
+rows.writeTo("lance.far.t").partitionedBy(F.partitioning.bucket(4, "id")).create()
+spark.sql("ALTER TABLE lance.far.t ADD PARTITION FIELD k")
+rows.where("k = 3").writeTo("lance.far.t").append()
+print("rows", spark.table("lance.far.t").where("k = 3").count())
+joined = spark.sql("SELECT count(*) FROM lance.far.t a JOIN lance.far.t b ON a.id = b.id")
+print("joined", joined.collect()[0][0])
+try:
+    spark.table("lance.far.nothing").collect()
+except PySparkException as error:
+    print("refused", "nothing" in str(error), "Traceback" in str(error))
+spark.stop()
+"""
+
+
+def test_a_connect_client_creates_appends_evolves_joins_and_is_refused(tmp_path: Path) -> None:
+    with serving("connect", tmp_path) as port:
+        printed = run_script(CLIENT, str(port)).splitlines()
+    # 100 rows have k = 3, once from create and once from append: 900 + 100 * 2 * 2 pairs.
+    assert printed == ["rows 200", "joined 1300", "refused True False"]

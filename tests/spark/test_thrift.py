@@ -1,0 +1,70 @@
+"""One session through a real Thrift server, by beeline and by a Python client."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyhive import hive
+
+from separate_process import ENVIRONMENT, serving
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def thrift_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with serving("thrift", tmp_path_factory.mktemp("thrift_lake")) as port:
+        yield port
+
+
+def beeline(port: int, *statements: str) -> subprocess.CompletedProcess[str]:
+    home = Path(pyspark.__path__[0])
+    command = [str(home / "bin" / "beeline"), "-u", f"jdbc:hive2://127.0.0.1:{port}"]
+    command += ["--silent=true", "--outputformat=tsv2", "--showHeader=false"]
+    for statement in statements:
+        command += ["-e", statement]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+        env=ENVIRONMENT | {"SPARK_HOME": str(home)},
+    )
+
+
+def test_beeline_makes_fills_reads_and_evolves_a_table(thrift_port: int) -> None:
+    done = beeline(
+        thrift_port,
+        "CREATE NAMESPACE lance.bee;",
+        "CREATE TABLE lance.bee.t (id BIGINT, s STRING) PARTITIONED BY (bucket(4, id));",
+        "INSERT INTO lance.bee.t SELECT id, concat('v', id) FROM range(100);",
+        "ALTER TABLE lance.bee.t ADD PARTITION FIELD truncate(2, s) AS prefix;",
+        "INSERT INTO lance.bee.t VALUES (100, 'w');",
+        "SELECT count(*), max(id), max(s) FROM lance.bee.t WHERE id >= 50;",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["51", "100", "w"]
+
+
+def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port: int) -> None:
+    with hive.connect("127.0.0.1", thrift_port, username="tester") as connection:
+        cursor = connection.cursor()
+        for statement in (
+            "CREATE NAMESPACE lance.py",
+            "CREATE TABLE lance.py.t (d DATE, x DECIMAL(10, 2)) PARTITIONED BY (months(d))",
+            "INSERT INTO lance.py.t VALUES (DATE '2025-12-10', 1.50), (NULL, NULL)",
+        ):
+            cursor.execute(statement)
+        cursor.execute("SELECT CAST(d AS STRING), x FROM lance.py.t ORDER BY d NULLS LAST")
+        assert [(str(d), str(x)) for d, x in cursor.fetchall()] == [
+            ("2025-12-10", "1.50"),
+            ("None", "None"),
+        ]
+        with pytest.raises(hive.exc.OperationalError) as caught:
+            cursor.execute("ALTER TABLE lance.py.t DROP PARTITION FIELD nothing")
+        assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
