@@ -57,8 +57,7 @@ def in_fresh_process(script: str, *arguments: str) -> str:
     """Run this folder's script again in a process of its own and return what it printed."""
     done = subprocess.run(
         [sys.executable, str(Path(__file__).parent / script), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
     )
