@@ -36,7 +36,9 @@ def scan(first_attribute: int, *functions: tuple[Transform, tuple[int, ...]]) ->
         ),
         {},
     )
-    return ScanNode(layout, {at: frozenset({first_attribute + at}) for at in range(2)})
+    reported = tuple(each for each in layout.functions if each.grouping.spark_name is not None)
+    attributes = {at: frozenset({first_attribute + at}) for at in range(2)}
+    return ScanNode(layout, attributes, reported)
 
 
 def keys_of(answer: DerivedKeys, position: int) -> list[str]:
@@ -126,7 +128,22 @@ def test_spark_groups_a_single_scan_by_itself_where_it_can() -> None:
 
 def test_nothing_is_known_above_an_opaque_node() -> None:
     nodes = [scan(10, (Bucket(8), (0,))), OpaqueNode(), GroupNode(1, frozenset({10}), ())]
-    assert derive_keys(nodes) == DerivedKeys({}, frozenset())
+    assert derive_keys(nodes) == DerivedKeys({}, frozenset(), {})
+
+
+def test_a_side_without_partitioning_computes_the_key() -> None:
+    nodes = [
+        scan(10, (MultiBucket(8), (0, 1))),
+        OpaqueNode(),
+        JoinNode(1, 0, JoinType.RIGHT, ((30, 10), (31, 11))),
+    ]
+    answer = derive_keys(nodes)
+    assert answer.served == {2}
+    assert answer.computed[2] == (
+        LayoutFunction(GroupingFunction(MultiBucket(8), (INT, TEXT)), (30, 31)),
+    )
+    by_spark = [scan(10, (Bucket(8), (0,))), *nodes[1:]]
+    assert derive_keys(by_spark) == DerivedKeys({}, frozenset(), {})
 
 
 def test_a_surrogate_is_never_null_and_equal_for_equal_tuples() -> None:

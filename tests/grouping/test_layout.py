@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pennon.grouping.key_grouping import spark_transform
+from pennon.grouping.key_grouping import reported_functions
 from pennon.grouping.layout import Layout, layout_of
 from pennon.spec.evolution import spec_of
 from pennon.spec.partition_spec import PartitionSpec
@@ -65,7 +65,7 @@ def leaves_of(specs: Sequence[PartitionSpec], rows: pa.Table) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-instants = st.datetimes(dt.datetime(1581, 1, 1), dt.datetime(2300, 1, 1)).map(
+instants = st.datetimes(dt.datetime(1581, 1, 1), dt.datetime(2300, 1, 1)).map(  # noqa: DTZ001
     lambda each: each.replace(tzinfo=dt.UTC)
 )
 row_lists = st.lists(
@@ -170,10 +170,6 @@ def test_a_key_needs_its_column_in_the_output_and_one_column() -> None:
     specs = {
         1: spec(1, [("bucket", 8, "id"), ("multi_bucket", 4, "id", "s"), ("truncate", 2, "s")])
     }
-    functions = layout_of(specs, SCHEMA, NO_ROWS).functions
-    reported = [spark_transform(each, SCHEMA, {("id",)}) for each in functions]
-    assert reported == [
-        {"function": "bucket", "arguments": [{"literal": 8}, {"column": ["id"]}]},
-        None,
-        None,
-    ]
+    layout = layout_of(specs, SCHEMA, NO_ROWS)
+    reported = reported_functions(layout, SCHEMA, {("id",)})
+    assert [str(each.grouping) for each in reported] == ["bucket(8, col0)"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.reduction import common_reduction, reduce_values
 
@@ -79,6 +80,11 @@ class GroupingFunction:
         if len(self.source_types) != 1 or not self.is_constant_for_spark:
             return None
         return self.transform.spark_function(self.source_types)
+
+    @property
+    def is_known_to_jvm(self) -> bool:
+        """Whether Spark can compute the function for a side that has no partitioning."""
+        return not isinstance(self.transform, Expression)
 
     @property
     def is_identity(self) -> bool:

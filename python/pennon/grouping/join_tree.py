@@ -35,7 +35,8 @@ class OfferedFunction:
     Args:
         grouping: The function.
         slots: For each source, the visible attributes that carry it.
-        sources: For each member scan, the field ids of the function's sources there.
+        sources: For each member scan, the field ids of the function's sources there; for the
+            join with a side that has no partitioning, that side's attributes.
     """
 
     grouping: GroupingFunction
@@ -59,10 +60,18 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class DerivedKeys:
-    """The answer to the rule: the functions behind each scan's key, and the nodes it serves."""
+    """The answer to the rule.
+
+    Args:
+        scans: The functions behind the key of each scan that gets one.
+        served: The joins, groupings and windows that use a key.
+        computed: For each served join with a side that has no partitioning, the functions from
+            which Spark computes the key there; their sources are attributes.
+    """
 
     scans: Mapping[int, tuple[LayoutFunction, ...]]
     served: frozenset[int]
+    computed: Mapping[int, tuple[LayoutFunction, ...]]
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
@@ -78,7 +87,7 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
         resolver.offers.append(resolver.offer_of(position))
     for offer in resolver.unfinished():
         resolver.finish(offer)
-    return DerivedKeys(resolver.scans, frozenset(resolver.served))
+    return DerivedKeys(resolver.scans, frozenset(resolver.served), resolver.computed)
 
 
 class _Resolver:
@@ -89,6 +98,7 @@ class _Resolver:
         self.offers: list[Offer | None] = []
         self.scans: dict[int, tuple[LayoutFunction, ...]] = {}
         self.served: set[int] = set()
+        self.computed: dict[int, tuple[LayoutFunction, ...]] = {}
 
     def take(self, position: int) -> Offer | None:
         offer, self.offers[position] = self.offers[position], None
@@ -116,6 +126,10 @@ class _Resolver:
 
     def join_offer(self, position: int, join: JoinNode) -> Offer | None:
         left, right = self.take(join.left), self.take(join.right)
+        if left is None and right is not None:
+            left = _computed(position, right, [(mine, its) for its, mine in join.equated])
+        elif right is None and left is not None:
+            right = _computed(position, left, join.equated)
         common = () if left is None or right is None else _meet(left, right, join)
         if left is not None and right is not None and common:
             return Offer(
@@ -124,7 +138,7 @@ class _Resolver:
                 (*left.groupings, *right.groupings),
             )
         for offer in (left, right):
-            if offer is not None:
+            if offer is not None and position not in offer.members:
                 self.finish(offer)
         return None
 
@@ -151,29 +165,26 @@ class _Resolver:
 
     def finish(self, offer: Offer) -> None:
         """Settle a group that grows no further."""
-        if not offer.joins and (not offer.groupings or self.spark_serves(offer)):
+        scans = [each for each in offer.members if isinstance(self.nodes[each], ScanNode)]
+        if not offer.joins and not offer.groupings:
             return
-        for scan in offer.members:
-            self.scans[scan] = tuple(
-                LayoutFunction(function.grouping, function.sources[scan])
+        if len(scans) == 1 and self.spark_serves(offer, scans[0]):
+            return
+        for member in offer.members:
+            functions = tuple(
+                LayoutFunction(function.grouping, function.sources[member])
                 for function in offer.functions
             )
+            (self.scans if member in scans else self.computed)[member] = functions
         self.served.update(offer.joins, offer.groupings)
 
-    def spark_serves(self, offer: Offer) -> bool:
-        """Whether Spark's own matching serves a group of one scan without joins."""
-        return any(
-            len(function.slots) == 1 and _is_reported(self.nodes[scan], function, scan)
+    def spark_serves(self, offer: Offer, scan: int) -> bool:
+        """Whether Spark's own matching serves a group of one scan."""
+        node = self.nodes[scan]
+        return isinstance(node, ScanNode) and any(
+            LayoutFunction(function.grouping, function.sources[scan]) in node.reported
             for function in offer.functions
-            for scan in offer.members
         )
-
-
-def _is_reported(node: PlanNode, function: OfferedFunction, scan: int) -> bool:
-    if not isinstance(node, ScanNode) or not node.reports:
-        return False
-    mine = LayoutFunction(function.grouping, function.sources[scan])
-    return mine in node.layout.functions and mine.grouping.spark_name is not None
 
 
 def _scan_offer(position: int, scan: ScanNode) -> Offer | None:
@@ -187,6 +198,26 @@ def _scan_offer(position: int, scan: ScanNode) -> Offer | None:
         if function.grouping.is_constant_for_spark
     )
     return Offer(functions) if functions else None
+
+
+def _computed(position: int, other: Offer, equated: Sequence[tuple[int, int]]) -> Offer | None:
+    """Offer the functions that Spark can compute for a side without partitioning.
+
+    Args:
+        position: The join, which stands for that side among the members.
+        other: The partitioned side.
+        equated: Pairs of attributes, the partitioned side's first.
+    """
+    functions: list[OfferedFunction] = []
+    for function in other.functions:
+        partners = [
+            next((mine for its, mine in equated if its in slot), None) for slot in function.slots
+        ]
+        attributes = tuple(each for each in partners if each is not None)
+        if len(attributes) == len(partners) and function.grouping.is_known_to_jvm:
+            slots = tuple(frozenset({each}) for each in attributes)
+            functions.append(OfferedFunction(function.grouping, slots, {position: attributes}))
+    return Offer(tuple(functions)) if functions else None
 
 
 def _renamed(offer: Offer | None, columns: Sequence[tuple[int, int]]) -> Offer | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.grouping.layout import LayoutFunction, layout_of
+from pennon.grouping.layout import Layout, LayoutFunction, layout_of
 from pennon.transforms.bucket import Bucket
 
 if TYPE_CHECKING:
@@ -53,25 +53,32 @@ def report(
     layout = layout_of(snapshot.specs, snapshot.schema, plan.table)
     keys: list[SparkTransform] = []
     columns: dict[str, pa.Array] = {}
-    for function in layout.functions:
-        transform = spark_transform(function, snapshot.schema, projected)
-        if transform is None:
-            continue
+    for function in reported_functions(layout, snapshot.schema, projected):
         columns[f"key_{len(keys)}"] = layout.values(function, plan.table)
-        keys.append(transform)
-    if not keys:
-        return None
-    return KeyGrouping(tuple(keys), pa.table(columns))
+        keys.append(_spark_transform(function, snapshot.schema))
+    return KeyGrouping(tuple(keys), pa.table(columns)) if keys else None
 
 
-def spark_transform(
-    function: LayoutFunction, schema: NamespaceSchema, projected: Collection[tuple[str, ...]]
-) -> SparkTransform | None:
-    """Spell a function as Spark's transform; None when Spark cannot express it here."""
-    name = function.grouping.spark_name
+def reported_functions(
+    layout: Layout, schema: NamespaceSchema, projected: Collection[tuple[str, ...]]
+) -> tuple[LayoutFunction, ...]:
+    """List the functions of a layout that Spark can express over a scan's output."""
+    return tuple(
+        function
+        for function in layout.functions
+        if function.grouping.spark_name is not None
+        and len(_path(function, schema)) == 1
+        and _path(function, schema) in projected
+    )
+
+
+def _path(function: LayoutFunction, schema: NamespaceSchema) -> tuple[str, ...]:
     source = schema.field_by_id(function.source_ids[0])
-    if name is None or source is None or len(source.path) != 1 or source.path not in projected:
-        return None
+    return () if source is None else source.path
+
+
+def _spark_transform(function: LayoutFunction, schema: NamespaceSchema) -> SparkTransform:
     transform = function.grouping.transform
     literals = [{"literal": transform.num_buckets}] if isinstance(transform, Bucket) else []
-    return {"function": name, "arguments": [*literals, {"column": list(source.path)}]}
+    arguments = [*literals, {"column": list(_path(function, schema))}]
+    return {"function": function.grouping.spark_name, "arguments": arguments}

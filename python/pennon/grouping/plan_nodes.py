@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pennon.grouping.layout import Layout
+    from pennon.grouping.layout import Layout, LayoutFunction
 
 
 class JoinType(StrEnum):
@@ -43,8 +43,8 @@ class ScanNode:
     layout: Layout
     attributes: Mapping[int, frozenset[int]]
     """Field id of a column → attributes that carry it."""
-    reports: bool = True
-    """Whether the scan reports at least one key that Spark knows."""
+    reported: tuple[LayoutFunction, ...] = ()
+    """The functions that the scan reports to Spark as keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.arrow.memory.BufferAllocator;
@@ -21,8 +23,15 @@ import org.apache.spark.sql.util.ArrowUtils;
  *
  * @param keysOfScans the key of each split, in the plan's order, by the scan's position
  * @param served positions of the joins, groupings and windows that use the keys
+ * @param computed what Spark computes the key from on a side without partitioning, by the position
+ *     of the join
  */
-public record DerivedKeyReply(Map<Integer, long[]> keysOfScans, Set<Integer> served) {
+public record DerivedKeyReply(
+    Map<Integer, long[]> keysOfScans, Set<Integer> served, Map<Integer, List<Computed>> computed) {
+  /** A function of attributes, which are named by their expression ids. */
+  public record Computed(String function, int numBuckets, List<Long> attributes) {}
+
+
   /** Sends the request and reads the reply with its keys. */
   public static DerivedKeyReply ask(ObjectNode request) {
     try (WorkerConnection connection = WorkerConnection.open()) {
@@ -40,12 +49,31 @@ public record DerivedKeyReply(Map<Integer, long[]> keysOfScans, Set<Integer> ser
         }
       }
       connection.release();
-      return new DerivedKeyReply(keys, served);
+      return new DerivedKeyReply(keys, served, computed(reply.path("computed")));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } catch (IOException e) {
       throw new java.io.UncheckedIOException(e);
     }
+  }
+
+  private static Map<Integer, List<Computed>> computed(JsonNode joins) {
+    Map<Integer, List<Computed>> byJoin = new HashMap<>();
+    joins.properties().forEach(
+        join -> {
+          List<Computed> functions = new ArrayList<>();
+          for (JsonNode function : join.getValue()) {
+            List<Long> attributes = new ArrayList<>();
+            function.path("attributes").forEach(id -> attributes.add(id.asLong()));
+            functions.add(
+                new Computed(
+                    function.path("function").asText(),
+                    function.path("num_buckets").asInt(),
+                    attributes));
+          }
+          byJoin.put(Integer.valueOf(join.getKey()), functions);
+        });
+    return byJoin;
   }
 
   /** Rows of one scan stand together. */

@@ -1,12 +1,17 @@
 package dev.pennon.spark.sql;
 
+import dev.pennon.spark.functions.Surrogate;
+import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.sql.PlanOutline.Node;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -33,12 +38,10 @@ final class DerivedKeyRewrite {
   /** A rewritten plan, and the attribute of the key that its rows are grouped by, if any. */
   private record Keyed(LogicalPlan plan, AttributeReference key) {}
 
-  private final Map<Integer, long[]> keysOfScans;
-  private final Set<Integer> served;
+  private final DerivedKeyReply reply;
 
-  DerivedKeyRewrite(Map<Integer, long[]> keysOfScans, Set<Integer> served) {
-    this.keysOfScans = keysOfScans;
-    this.served = served;
+  DerivedKeyRewrite(DerivedKeyReply reply) {
+    this.reply = reply;
   }
 
   LogicalPlan rewrite(Node node) {
@@ -58,7 +61,7 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed scan(Node node) {
-    long[] keys = keysOfScans.get(node.position());
+    long[] keys = reply.keysOfScans().get(node.position());
     if (keys == null) {
       return new Keyed(node.plan(), null);
     }
@@ -110,17 +113,50 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed join(Node node) {
-    if (!served.contains(node.position())) {
+    if (!reply.served().contains(node.position())) {
       return new Keyed(withPlainChildren(node), null);
     }
     Join join = (Join) node.plan();
     Keyed left = rewritten(node.children().get(0));
     Keyed right = rewritten(node.children().get(1));
+    if (left.key() == null) {
+      left = computed(left.plan(), reply.computed().get(node.position()));
+    } else if (right.key() == null) {
+      right = computed(right.plan(), reply.computed().get(node.position()));
+    }
     // First, so that rows sorted by the join's own keys inside a partition stay sorted.
     Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
     Join keyed =
         join.copy(left.plan(), right.plan(), join.joinType(), Option.apply(condition), join.hint());
     return new Keyed(keyed, surviving(join.joinType(), left.key(), right.key()));
+  }
+
+  /** The side without partitioning: Spark computes its key, and shuffles it by that key. */
+  private static Keyed computed(LogicalPlan plan, List<DerivedKeyReply.Computed> functions) {
+    Map<Long, Attribute> attributes = new HashMap<>();
+    CollectionConverters.asJava(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
+    List<Surrogate.Component> components = new ArrayList<>();
+    List<Expression> arguments = new ArrayList<>();
+    for (DerivedKeyReply.Computed function : functions) {
+      List<Attribute> sources = function.attributes().stream().map(attributes::get).toList();
+      components.add(
+          new Surrogate.Component(
+              function.function(),
+              function.numBuckets(),
+              sources.stream().map(Attribute::dataType).toList()));
+      arguments.addAll(sources);
+    }
+    Alias key =
+        new Alias(
+            new ApplyFunctionExpression(new Surrogate(components), seq(arguments)),
+            PennonScan.DERIVED_KEY,
+            NamedExpression.newExprId(),
+            empty(),
+            Option.empty(),
+            empty());
+    List<NamedExpression> columns = new ArrayList<>(CollectionConverters.asJava(plan.output()));
+    columns.add(key);
+    return new Keyed(new Project(seq(columns), plan), (AttributeReference) key.toAttribute());
   }
 
   private static AttributeReference surviving(
@@ -133,7 +169,7 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed group(Node node) {
-    if (!served.contains(node.position())) {
+    if (!reply.served().contains(node.position())) {
       return new Keyed(withPlainChildren(node), null);
     }
     Aggregate aggregate = (Aggregate) node.plan();
@@ -148,7 +184,7 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed window(Node node) {
-    if (!served.contains(node.position())) {
+    if (!reply.served().contains(node.position())) {
       return new Keyed(withPlainChildren(node), null);
     }
     Keyed child = rewritten(node.children().get(0));

@@ -52,6 +52,6 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (reply.served().isEmpty()) {
       return plan;
     }
-    return new DerivedKeyRewrite(reply.keysOfScans(), reply.served()).rewrite(root);
+    return new DerivedKeyRewrite(reply).rewrite(root);
   }
 }
