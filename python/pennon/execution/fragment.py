@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import pyarrow as pa
 
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Relation:
     leaves: tuple[LeafRead, ...]
     schema: pa.Schema
     namespace_schema: pa.Schema
-    storage_options: Mapping[str, str] = field(default=_NO_OPTIONS, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ after the other and Lance applies the residual filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import pyarrow as pa
 
@@ -44,7 +43,12 @@ def run(fragment: Fragment) -> BatchStream:
 
 def _scan(relation: Relation) -> BatchStream:
     scans = [_scan_leaf(relation, leaf) for leaf in relation.leaves]
-    return BatchStream(stream_schema(relation.schema), chain.from_iterable(scans))
+    return BatchStream(stream_schema(relation.schema), _one_after_the_other(scans))
+
+
+def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    for scan in scans:
+        yield from scan
 
 
 def _scan_leaf(relation: Relation, leaf: LeafRead) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,149 @@
+"""A partition spec as Spark's transforms, and the statements that evolve it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
+from pennon.grouping.spec_functions import SpecFunction, spec_functions
+from pennon.spec.evolution import add_field, drop_field, replace_field
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.epoch import EpochUnit
+from pennon.transforms.expression import Expression
+from pennon.transforms.identity import Identity
+from pennon.transforms.registry import TransformCall, from_spark
+from pennon.transforms.truncate import Truncate
+
+if TYPE_CHECKING:
+    from pennon.spec.partition_spec import PartitionSpec
+    from pennon.spec.schema import NamespaceSchema
+
+__all__ = ["calls_of", "clustering", "evolved_spec", "partitioning"]
+
+SparkTransform = dict[str, object]
+
+
+def partitioning(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTransform, ...]:
+    """Spell a spec as the transforms that a user types in PARTITIONED BY.
+
+    Args:
+        spec: The current spec.
+        schema: The full namespace schema.
+
+    Spec: "Partition Spec".
+    """
+    return tuple(
+        _typed(function, _columns(function, schema)) for function in spec_functions(spec, schema)
+    )
+
+
+def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTransform, ...]:
+    """Give the transforms by which Spark has to distribute and sort rows before a write.
+
+    A field that Spark cannot evaluate is replaced by its source columns: rows of one partition
+    may then come from several tasks, which costs files and is never wrong.
+
+    Args:
+        spec: The spec that is written with.
+        schema: The full namespace schema.
+    """
+    found: list[SparkTransform] = []
+    for function in spec_functions(spec, schema):
+        for transform in _evaluable(function, _columns(function, schema)):
+            if transform not in found:
+                found.append(transform)
+    return tuple(found)
+
+
+def evolved_spec(
+    specs: Mapping[int, PartitionSpec],
+    schema: NamespaceSchema,
+    action: str,
+    transform: Mapping[str, object] | None,
+    field: object,
+    name: str | None,
+) -> PartitionSpec:
+    """Compute the next spec version of ADD, DROP or REPLACE PARTITION FIELD.
+
+    Args:
+        specs: Every spec version.
+        schema: The full namespace schema.
+        action: ``add``, ``drop`` or ``replace``.
+        transform: What to add.
+        field: What to drop: a transform, or a name: of a partition field, else of a column.
+        name: The new field's name, or the prefix of its levels.
+
+    Raises:
+        PennonError: As ``pennon.spec.evolution`` states.
+
+    Spec: "Evolution Scenarios".
+    """
+    match action:
+        case "add" if transform is not None:
+            return add_field(specs, schema, from_spark(transform), name)
+        case "drop" if field is not None:
+            return _by_name_or_column(field, lambda gone: drop_field(specs, schema, gone))
+        case "replace" if field is not None and transform is not None:
+            call = from_spark(transform)
+            return _by_name_or_column(
+                field, lambda gone: replace_field(specs, schema, gone, call, name)
+            )
+        case _:
+            raise UnsupportedTransform(transform=action, why="the statement is incomplete")
+
+
+def calls_of(transforms: Sequence[Mapping[str, object]]) -> list[TransformCall]:
+    """Read the transforms of a PARTITIONED BY clause."""
+    return [from_spark(transform) for transform in transforms]
+
+
+def _by_name_or_column(
+    field: object, evolve: Callable[[str | TransformCall], PartitionSpec]
+) -> PartitionSpec:
+    if isinstance(field, Mapping):
+        call = from_spark(field)
+        is_column = call.composed is None and isinstance(call.transforms[0], Identity)
+        if not is_column:
+            return evolve(call)
+        path = call.columns[0]
+    else:
+        path = tuple(field) if isinstance(field, list | tuple) else (str(field),)
+    try:
+        return evolve(".".join(path))
+    except PartitionFieldNotFound as not_a_name:
+        try:
+            return evolve(TransformCall((Identity(),), (path,)))
+        except PartitionFieldNotFound:
+            raise not_a_name from None
+
+
+def _columns(function: SpecFunction, schema: NamespaceSchema) -> list[dict[str, object]]:
+    sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
+    return [{"column": list(source.path)} for source in sources if source is not None]
+
+
+def _typed(function: SpecFunction, columns: list[dict[str, object]]) -> SparkTransform:
+    match function.grouping.function:
+        case EpochUnit() as unit:
+            return {"function": unit.value, "arguments": columns}
+        case Bucket(count) | MultiBucket(count):
+            return {"function": "bucket", "arguments": [{"literal": count}, *columns]}
+        case Truncate(width):
+            return {"function": "truncate", "arguments": [{"literal": width}, *columns]}
+        case Expression() as expression:
+            text = {"literal": expression.sql_text}
+            return {"function": "expression", "arguments": [text, *columns]}
+        case transform:
+            return {"function": transform.type, "arguments": columns}
+
+
+def _evaluable(function: SpecFunction, columns: list[dict[str, object]]) -> list[SparkTransform]:
+    of, types = function.grouping.function, function.grouping.source_types
+    if isinstance(of, EpochUnit):
+        return [{"function": of.value, "arguments": columns}]
+    name = of.spark_function(types) if len(columns) == 1 else None
+    if name is None:
+        return [{"function": "identity", "arguments": [column]} for column in columns]
+    literals = [{"literal": of.num_buckets}] if isinstance(of, Bucket) else []
+    return [{"function": name, "arguments": [*literals, *columns]}]

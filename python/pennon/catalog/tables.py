@@ -1,0 +1,230 @@
+"""CREATE, REPLACE, DROP and RENAME of tables.
+
+A creation is all or nothing: the namespace is made in a fresh folder and registered under its
+name as the last step. A drop forgets the name first and deletes the files afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pennon.catalog.catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.directory import Directory
+from pennon.catalog.partitioning import calls_of
+from pennon.catalog.spark_types import arrow_schema
+from pennon.catalog.table import Table, drop_dataset, load
+from pennon.errors import (
+    PennonError,
+    TableAlreadyExists,
+    TableNotFound,
+    UnsupportedTableChange,
+)
+from pennon.leaf import forget_leaves, leaf_uri
+from pennon.manifest import Snapshot
+from pennon.manifest import create as create_manifest
+from pennon.spec.evolution import spec_of
+from pennon.spec.schema import NamespaceSchema
+
+if TYPE_CHECKING:
+    from pennon.catalog.directory import Name
+
+__all__ = ["create", "drop", "rename"]
+
+_LOG = logging.getLogger(__name__)
+RESERVED = frozenset({"provider", "location", "comment", "owner", "external", "is_managed_location"})
+_NOT_IN_FOLDERS = re.compile(r"[^\w$.-]", re.ASCII)
+_MANIFEST = "__manifest"
+
+
+def create(
+    catalog: Catalog,
+    identifier: Name,
+    schema: object,
+    transforms: Sequence[Mapping[str, object]],
+    properties: Mapping[str, str],
+    mode: str,
+) -> Table:
+    """Create a table as a partitioned namespace.
+
+    Args:
+        catalog: The catalog.
+        identifier: Namespaces and name, or one path or URL.
+        schema: The columns, JSON of a Spark StructType.
+        transforms: The PARTITIONED BY clause; none makes one leaf.
+        properties: TBLPROPERTIES and Spark's reserved ones.
+        mode: ``create``, ``replace`` or ``create_or_replace``.
+
+    Raises:
+        TableAlreadyExists: ``create`` meets a table of that name.
+        TableNotFound: ``replace`` meets none.
+        UnsupportedColumnType: Lance does not store a column's type.
+
+    Spec: "Metadata Definition", "Physical Layout and Naming".
+    """
+    columns = NamespaceSchema.with_fresh_ids(arrow_schema(schema))
+    spec = spec_of(columns, calls_of(transforms))
+    is_strong = properties.get("transaction", "strong").lower() != "weak"
+    kept = {name: value for name, value in properties.items() if name not in RESERVED}
+    location = _location(catalog, identifier, properties)
+
+    def make() -> Snapshot:
+        return create_manifest(
+            location,
+            columns,
+            spec,
+            kept,
+            strong=is_strong,
+            comment=properties.get("comment"),
+            storage_options=catalog.storage,
+        )
+
+    if _is_path(identifier):
+        if mode != "create":
+            raise UnsupportedTableChange(
+                change="replace the files",
+                table=identifier[0],
+                why="a table that is named by its path has no name to switch",
+                advice="Drop it and create it again",
+            )
+        if _loaded(catalog, identifier) is not None:
+            raise TableAlreadyExists(table=identifier[0], there="a table")
+        return Table(location, identifier, make())
+    directory = Directory(catalog)
+    existing = None if mode == "create" else _loaded(catalog, identifier)
+    if mode == "replace" and existing is None:
+        directory.found(identifier)
+    if existing is None:
+        directory.check_absent(identifier)
+    snapshot = make()
+    try:
+        if existing is not None:
+            _forget(directory, existing)
+        directory.register(identifier, location)
+    except PennonError:
+        _delete_files(catalog, snapshot)
+        if existing is not None and not existing.is_plain:
+            directory.register(identifier, existing.snapshot.location)
+        raise
+    if existing is not None and not existing.is_plain:
+        _delete_files(catalog, existing.snapshot)
+    return Table(catalog.full_name(identifier), identifier, snapshot)
+
+
+def drop(catalog: Catalog, identifier: Name) -> bool:
+    """Drop a table with its files; False when there is none."""
+    directory = Directory(catalog)
+    if _is_path(identifier):
+        table = _loaded(catalog, identifier)
+        if table is None:
+            return False
+        _delete_files(catalog, table.snapshot)
+        return True
+    registration = directory.find(identifier)
+    if registration is None:
+        return False
+    if not registration.is_partitioned:
+        directory.drop_plain(identifier)
+        return True
+    # A table whose files are damaged or gone can be dropped all the same.
+    snapshot = None
+    with contextlib.suppress(PennonError):
+        snapshot = Snapshot.open(registration.location, None, None, catalog.storage)
+    directory.deregister(identifier)
+    if snapshot is not None:
+        _delete_files(catalog, snapshot)
+    return True
+
+
+def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
+    """Give a table another name; its files stay where they are.
+
+    Raises:
+        TableNotFound: There is no such table.
+        TableAlreadyExists: The new name is taken.
+        UnsupportedTableChange: A plain table, or one named by its path.
+    """
+    name = catalog.full_name(identifier)
+    directory = Directory(catalog)
+    if _is_path(identifier) or _is_path(to):
+        raise UnsupportedTableChange(
+            change="change the name",
+            table=name,
+            why="it is named by its path",
+            advice="Move the folder",
+        )
+    registration = directory.found(identifier)
+    if not registration.is_partitioned:
+        raise UnsupportedTableChange(
+            change="change the name",
+            table=name,
+            why="it is a plain Lance dataset, whose name is that of its folder",
+            advice="Create a table of the new name from it",
+        )
+    directory.check_absent(to)
+    directory.register(to, registration.location)
+    directory.deregister(identifier)
+
+
+def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:
+    """Drop a namespace, with all that is in it when ``cascade``."""
+    directory = Directory(catalog)
+    directory.properties(namespace)
+    if cascade:
+        for child in directory.namespaces(namespace):
+            drop_namespace(catalog, child, cascade=True)
+        for name in directory.tables(namespace):
+            drop(catalog, (*namespace, name))
+    directory.drop_namespace(namespace)
+    return True
+
+
+def _is_path(identifier: Name) -> bool:
+    return len(identifier) == 1 and is_path(identifier[0])
+
+
+def _location(catalog: Catalog, identifier: Name, properties: Mapping[str, str]) -> str:
+    if _is_path(identifier):
+        return plain_path(identifier[0]).rstrip("/")
+    stated = properties.get("location")
+    if stated is not None:
+        return catalog.address(stated).rstrip("/")
+    folder = _NOT_IN_FOLDERS.sub("_", "$".join(identifier))
+    return catalog.address(f"{secrets.token_hex(4)}_{folder}")
+
+
+def _loaded(catalog: Catalog, identifier: Name) -> Table | None:
+    try:
+        return load(catalog, identifier)
+    except TableNotFound:
+        return None
+
+
+def _forget(directory: Directory, table: Table) -> None:
+    if table.is_plain:
+        directory.drop_plain(table.identifier)
+    else:
+        directory.deregister(table.identifier)
+
+
+def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
+    """Delete what belongs to the table: its whole folder where Pennon made it, else its datasets."""
+    location = snapshot.location
+    forget_leaves()
+    try:
+        if location.startswith(plain_path(catalog.root).rstrip("/") + "/"):
+            drop_dataset(location, catalog.storage)
+            return
+        for leaf in snapshot.leaves().table.column("location").to_pylist():
+            drop_dataset(leaf_uri(location, leaf), catalog.storage)
+        drop_dataset(f"{location}/{_MANIFEST}", catalog.storage)
+        if is_local(location):
+            with contextlib.suppress(OSError):
+                Path(location).rmdir()
+    except (OSError, ValueError) as error:
+        _LOG.warning("files of %s could not be deleted: %s", location, error)

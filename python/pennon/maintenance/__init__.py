@@ -1,0 +1,1 @@
+"""What keeps a table healthy: one procedure per file."""

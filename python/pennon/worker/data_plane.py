@@ -1,0 +1,115 @@
+"""Rows down and up: a read streams a fragment, a write takes a stream apart into partitions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.plain_dataset import stage_plain
+from pennon.execution import Fragment, LeafRead, Relation, run
+from pennon.leaf import WriteTarget, write_partitions
+from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.framing import (
+    ArrowStreamReader,
+    ArrowStreamWriter,
+    ConnectionClosed,
+    FrameSocket,
+)
+from pennon.worker.json_fields import decode, encode
+from pennon.worker.messages import Read, ReadReply, Write, WriteReply
+from pennon.worker.tokens import ScanToken, Split, WriteToken
+
+if TYPE_CHECKING:
+    from pennon.execution import BatchStream
+
+_LOG = logging.getLogger(__name__)
+
+
+def read(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``read``: stream the rows of one split."""
+    message = decode(Read, request)
+    scan, split = ScanToken.from_json(message.scan), Split.from_json(message.split)
+    STORAGE_OPTION_VALUES.remember(scan.storage_options)
+    residual = scan.residuals[split.residual] if split.residual >= 0 else None
+    relation = Relation(
+        scan.location,
+        (LeafRead(split.location, split.version, residual),),
+        scan.schema,
+        scan.namespace_schema,
+        scan.storage_options,
+    )
+    stream = run(Fragment((relation,)))
+    frames.send_json(encode(ReadReply()))
+    send_batches(stream, frames)
+
+
+def send_batches(stream: BatchStream, frames: FrameSocket) -> None:
+    """Send a stream; stops the scan as soon as the other side closes the connection.
+
+    Raises:
+        ConnectionClosed: The other side went away.
+    """
+    batches = stream.batches
+    try:
+        writer = ArrowStreamWriter(frames, _without_metadata(stream.schema))
+        for batch in batches:
+            if frames.is_closed_by_peer():
+                raise ConnectionClosed("the reader went away")
+            writer.write(batch)
+        writer.close()
+    except ConnectionClosed:
+        _LOG.info("a read was cancelled: its scan stops")
+        raise
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()
+
+
+def write(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``write``: the rows that follow become uncommitted fragments."""
+    upward = ArrowStreamReader(frames)
+    try:
+        message = decode(Write, request)
+        token = WriteToken.from_json(message.write)
+        STORAGE_OPTION_VALUES.remember(token.storage_options)
+        reply = _staged(token, upward)
+    finally:
+        # Also after a failure: the next message of the connection stands behind the stream.
+        upward.drain()
+    frames.send_json(encode(reply))
+
+
+def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
+    batches = _cast(upward.open(), token.schema)
+    if token.table.is_plain:
+        texts, rows, size = stage_plain(
+            token.table.location, batches, token.schema, token.storage_options
+        )
+        return WriteReply(tuple(texts), rows, size)
+    staged = write_partitions(batches, WriteTarget.from_json(token.target))
+    return WriteReply(
+        tuple(each.to_json() for each in staged),
+        sum(each.num_rows for each in staged),
+        sum(each.num_bytes for each in staged),
+    )
+
+
+def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Take the columns by their place: Spark has resolved the query's names already."""
+    for batch in stream:
+        if batch.num_rows:
+            yield pa.RecordBatch.from_arrays(
+                [
+                    column if column.type == field.type else column.cast(field.type)
+                    for column, field in zip(batch.columns, schema, strict=True)
+                ],
+                schema=schema,
+            )
+
+
+def _without_metadata(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.remove_metadata() for field in schema])

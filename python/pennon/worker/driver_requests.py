@@ -1,0 +1,246 @@
+"""Requests of the driver → calls of the library. No rule about partitions is here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog import alter, tables
+from pennon.catalog.directory import Directory
+from pennon.catalog.partitioning import clustering
+from pennon.catalog.plain_dataset import PlainSnapshot, append_plain
+from pennon.catalog.projection import column_paths, with_field_ids
+from pennon.catalog.spark_types import arrow_schema
+from pennon.catalog.table import Table, load, reopen
+from pennon.errors import UnsupportedTableChange, WriteConflict
+from pennon.grouping.key_grouping import report
+from pennon.leaf import StagedPartition, WriteTarget
+from pennon.maintenance.procedures import call as call_procedure
+from pennon.planning import explain, is_exact
+from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+from pennon.worker import messages as m
+from pennon.worker.plans import plan_of
+from pennon.worker.tokens import ScanToken, TableToken, WriteToken, split_column
+
+if TYPE_CHECKING:
+    from pennon.catalog.catalog import Catalog
+    from pennon.manifest import Snapshot
+
+_COMMIT_ATTEMPTS = 5
+
+
+def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
+    """Answer ``list_namespaces``."""
+    found = Directory(request.catalog).namespaces(request.namespace)
+    return m.ListNamespacesReply(tuple(found))
+
+
+def describe_namespace(request: m.DescribeNamespace) -> m.PropertiesReply:
+    """Answer ``describe_namespace``."""
+    return m.PropertiesReply(Directory(request.catalog).properties(request.namespace))
+
+
+def create_namespace(request: m.CreateNamespace) -> m.EmptyReply:
+    """Answer ``create_namespace``."""
+    Directory(request.catalog).create_namespace(
+        request.namespace, request.properties, if_not_exists=request.if_not_exists
+    )
+    return m.EmptyReply()
+
+
+def drop_namespace(request: m.DropNamespace) -> m.DroppedReply:
+    """Answer ``drop_namespace``."""
+    return m.DroppedReply(
+        tables.drop_namespace(request.catalog, request.namespace, cascade=request.cascade)
+    )
+
+
+def alter_namespace(request: m.AlterNamespace) -> m.EmptyReply:
+    """Answer ``alter_namespace``."""
+    Directory(request.catalog).alter_namespace(
+        request.namespace, request.set_properties, request.remove_properties
+    )
+    return m.EmptyReply()
+
+
+def list_tables(request: m.ListTables) -> m.ListTablesReply:
+    """Answer ``list_tables``."""
+    return m.ListTablesReply(tuple(Directory(request.catalog).tables(request.namespace)))
+
+
+def load_table(request: m.LoadTable) -> m.TableReply:
+    """Answer ``load_table``."""
+    return _described(
+        load(request.catalog, request.identifier, request.version, request.timestamp_micros)
+    )
+
+
+def create_table(request: m.CreateTable) -> m.TableReply:
+    """Answer ``create_table``."""
+    return _described(
+        tables.create(
+            request.catalog,
+            request.identifier,
+            request.schema,
+            request.partitioning,
+            request.properties,
+            request.mode,
+        )
+    )
+
+
+def drop_table(request: m.DropTable) -> m.DroppedReply:
+    """Answer ``drop_table``."""
+    return m.DroppedReply(tables.drop(request.catalog, request.identifier))
+
+
+def rename_table(request: m.RenameTable) -> m.EmptyReply:
+    """Answer ``rename_table``."""
+    tables.rename(request.catalog, request.identifier, request.to)
+    return m.EmptyReply()
+
+
+def alter_table(request: m.AlterTable) -> m.TableReply:
+    """Answer ``alter_table``."""
+    return _described(alter.alter_table(request.catalog, request.identifier, request.changes))
+
+
+def alter_partitioning(request: m.AlterPartitioning) -> m.TableReply:
+    """Answer ``alter_partitioning``."""
+    return _described(
+        alter.alter_partitioning(
+            request.catalog,
+            request.identifier,
+            request.action,
+            request.transform,
+            request.field_to_change,
+            request.new_name,
+        )
+    )
+
+
+def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
+    """Answer ``push_predicates``."""
+    schema = _snapshot(request.catalog, request.table).schema.arrow
+    return m.PushPredicatesReply(
+        tuple(is_exact(predicate, schema) for predicate in request.predicates)
+    )
+
+
+def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
+    """Answer ``plan_scan``; the table has one row per split."""
+    token, plan = plan_of(request.catalog, request.table, request.predicates)
+    snapshot = plan.snapshot
+    full = snapshot.schema.arrow
+    wanted = with_field_ids(arrow_schema(request.schema), full)
+    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    leaves = plan.table
+    columns = {
+        "object_id": leaves["object_id"],
+        "split": split_column(leaves),
+        "rows": leaves["num_rows"],
+        "bytes": leaves["num_bytes"],
+    }
+    keys: tuple[m.JsonObject, ...] = ()
+    if grouping is not None:
+        keys = grouping.keys
+        columns.update({name: grouping.values[name] for name in grouping.values.column_names})
+    scan = ScanToken(
+        snapshot.location, wanted, full, plan.residuals, request.catalog.storage
+    )
+    reply = m.PlanScanReply(
+        scan=scan.to_json(),
+        plan=token,
+        keys=keys,
+        partitions_total=plan.partitions_total,
+        rows=plan.num_rows,
+        bytes=plan.num_bytes,
+        description=explain(plan),
+    )
+    return reply, pa.table(columns)
+
+
+def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
+    """Answer ``prune_splits``."""
+    _, plan = plan_of(request.catalog, request.table, request.predicates)
+    return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
+
+
+def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
+    """Answer ``plan_write``."""
+    table = TableToken.from_json(request.table)
+    if request.mode != "append":
+        raise UnsupportedTableChange(
+            change=f"{request.mode} rows",
+            table=table.name,
+            why="only appends are written so far",
+            advice="Use INSERT INTO",
+        )
+    snapshot = _snapshot(request.catalog, request.table)
+    query = arrow_schema(request.schema)
+    columns = snapshot.schema.arrow
+    schema = pa.schema(
+        [
+            found if found.name == asked.name else asked
+            for found, asked in zip(with_field_ids(query, columns), query, strict=True)
+        ]
+    )
+    storage = request.catalog.storage
+    spec = snapshot.current_spec
+    target = ""
+    if not table.is_plain:
+        target = WriteTarget(
+            snapshot.location, snapshot.version, spec.spec_version, storage
+        ).to_json()
+    clustered = clustering(spec, snapshot.schema)
+    token = WriteToken(table, target, schema, request.mode, storage)
+    return m.PlanWriteReply(token.to_json(), clustered, clustered)
+
+
+def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
+    """Answer ``commit_write``."""
+    token = WriteToken.from_json(request.write)
+    table = token.table
+    snapshot = _snapshot(request.catalog, table.to_json())
+    if isinstance(snapshot, PlainSnapshot):
+        return m.CommitWriteReply(append_plain(snapshot, request.staged))
+    transaction = Transaction(snapshot)
+    transaction.append([StagedPartition.from_json(text) for text in request.staged])
+    for _ in range(_COMMIT_ATTEMPTS):
+        match transaction.commit():
+            case Committed(committed):
+                return m.CommitWriteReply(committed.version)
+            case Conflicted(partition, reason):
+                raise WriteConflict(table=table.name, why=f"partition {partition}: {reason}")
+            case Retryable():
+                continue
+    raise WriteConflict(table=table.name, why="other commits came first each time")
+
+
+def abort_write(request: m.AbortWrite) -> m.EmptyReply:
+    """Answer ``abort_write``."""
+    token = WriteToken.from_json(request.write)
+    snapshot = _snapshot(request.catalog, token.table.to_json())
+    if not isinstance(snapshot, PlainSnapshot):
+        Transaction(snapshot).abort([StagedPartition.from_json(text) for text in request.staged])
+    return m.EmptyReply()
+
+
+def call(request: m.Call) -> m.CallReply:
+    """Answer ``call``."""
+    schema, rows = call_procedure(request.catalog, request.procedure, request.arguments)
+    return m.CallReply(schema, rows)
+
+
+def _described(table: Table) -> m.TableReply:
+    snapshot = table.snapshot
+    token = TableToken(table.name, snapshot.location, snapshot.version, table.is_plain)
+    return m.TableReply(
+        token.to_json(), table.name, table.schema, table.partitioning, table.properties
+    )
+
+
+def _snapshot(catalog: Catalog, table: str) -> Snapshot:
+    token = TableToken.from_json(table)
+    return reopen(token.location, token.version, catalog.storage, is_plain=token.is_plain)

@@ -1,0 +1,74 @@
+"""The table of operations: name → request message and what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pennon.execution import BatchStream
+from pennon.worker import data_plane
+from pennon.worker import driver_requests as driver
+from pennon.worker import messages as m
+from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.json_fields import decode, encode
+
+if TYPE_CHECKING:
+    from pennon.worker.framing import FrameSocket
+    from pennon.worker.server import Handler
+
+_DRIVER: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
+    "list_namespaces": (m.ListNamespaces, driver.list_namespaces),
+    "describe_namespace": (m.DescribeNamespace, driver.describe_namespace),
+    "create_namespace": (m.CreateNamespace, driver.create_namespace),
+    "drop_namespace": (m.DropNamespace, driver.drop_namespace),
+    "alter_namespace": (m.AlterNamespace, driver.alter_namespace),
+    "list_tables": (m.ListTables, driver.list_tables),
+    "load_table": (m.LoadTable, driver.load_table),
+    "create_table": (m.CreateTable, driver.create_table),
+    "drop_table": (m.DropTable, driver.drop_table),
+    "rename_table": (m.RenameTable, driver.rename_table),
+    "alter_table": (m.AlterTable, driver.alter_table),
+    "alter_partitioning": (m.AlterPartitioning, driver.alter_partitioning),
+    "push_predicates": (m.PushPredicates, driver.push_predicates),
+    "plan_scan": (m.PlanScan, driver.plan_scan),
+    "prune_splits": (m.PruneSplits, driver.prune_splits),
+    "plan_write": (m.PlanWrite, driver.plan_write),
+    "commit_write": (m.CommitWrite, driver.commit_write),
+    "abort_write": (m.AbortWrite, driver.abort_write),
+    "call": (m.Call, driver.call),
+}
+
+
+def _answer(
+    message: Any,
+    answer: Callable[[Any], Any],
+    request: Mapping[str, object],
+    frames: FrameSocket,
+) -> None:
+    decoded = decode(message, request)
+    STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
+    reply = answer(decoded)
+    if not isinstance(reply, tuple):
+        frames.send_json(encode(reply))
+        return
+    body, rows = reply
+    frames.send_json(encode(body))
+    send_table(rows, frames)
+
+
+def send_table(rows: pa.Table, frames: FrameSocket) -> None:
+    """Send a table as the Arrow stream behind a reply."""
+    data_plane.send_batches(BatchStream(rows.schema, iter(rows.to_batches())), frames)
+
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType(
+    {
+        **{name: partial(_answer, *operation) for name, operation in _DRIVER.items()},
+        "read": data_plane.read,
+        "write": data_plane.write,
+    }
+)

@@ -1,0 +1,63 @@
+"""Plans of the scans of this process: kept for a while, made again when they are gone.
+
+A query asks about one scan several times (the plan, runtime filters, derived keys).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from pennon.catalog.table import reopen
+from pennon.errors import MalformedMessage
+from pennon.planning import plan_scan
+from pennon.worker.tokens import TableToken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.catalog.catalog import Catalog
+    from pennon.planning import ScanPlan
+
+_KEPT = 64
+_plans: OrderedDict[str, ScanPlan] = OrderedDict()
+_lock = threading.Lock()
+
+
+def plan_of(catalog: Catalog, table: str, predicates: Sequence[str]) -> tuple[str, ScanPlan]:
+    """Plan a scan.
+
+    Args:
+        catalog: Brings the storage options.
+        table: The token of ``load_table``.
+        predicates: Spark SQL texts.
+
+    Returns:
+        The token of the plan, and the plan.
+    """
+    token = json.dumps({"table": table, "predicates": list(predicates)})
+    return token, find_plan(catalog, token)
+
+
+def find_plan(catalog: Catalog, token: str) -> ScanPlan:
+    """Find a plan by its token, or make it again."""
+    key = f"{catalog.root}\n{token}"
+    with _lock:
+        known = _plans.get(key)
+        if known is not None:
+            _plans.move_to_end(key)
+            return known
+    try:
+        stored = json.loads(token)
+        table, predicates = TableToken.from_json(stored["table"]), list(stored["predicates"])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise MalformedMessage(why="the text plan is not one of the worker's") from error
+    snapshot = reopen(table.location, table.version, catalog.storage, is_plain=table.is_plain)
+    plan = plan_scan(snapshot, predicates)
+    with _lock:
+        _plans[key] = plan
+        while len(_plans) > _KEPT:
+            _plans.popitem(last=False)
+    return plan

@@ -1,0 +1,214 @@
+"""What the opaque texts say that the JVM carries around: table, scan, split, write.
+
+``scan`` and ``write`` hold storage options, because executors are told nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import MalformedMessage
+
+
+
+@dataclass(frozen=True, slots=True)
+class TableToken:
+    """A table at the version that the query sees.
+
+    Args:
+        name: For errors.
+        location: Path or URL.
+        version: Version of ``__manifest``, or of the plain dataset.
+        is_plain: Whether it is a plain dataset.
+    """
+
+    name: str
+    location: str
+    version: int
+    is_plain: bool
+
+    def to_json(self) -> str:
+        """Write the token."""
+        return json.dumps(
+            {
+                "name": self.name,
+                "location": self.location,
+                "version": str(self.version),
+                "plain": self.is_plain,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> TableToken:
+        """Read the token."""
+        stored = _object(text, "table")
+        return cls(
+            str(stored["name"]), str(stored["location"]), int(stored["version"]), stored["plain"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScanToken:
+    """What all splits of a scan have in common.
+
+    Args:
+        location: Path or URL of the namespace.
+        schema: The wanted columns, with field ids.
+        namespace_schema: All columns, with field ids.
+        residuals: The filters that splits name by number.
+        storage_options: Given to Lance.
+    """
+
+    location: str
+    schema: pa.Schema
+    namespace_schema: pa.Schema
+    residuals: tuple[str, ...] = ()
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def to_json(self) -> str:
+        """Write the token."""
+        return json.dumps(
+            {
+                "location": self.location,
+                "schema": _schema_text(self.schema),
+                "namespace_schema": _schema_text(self.namespace_schema),
+                "residuals": list(self.residuals),
+                "storage": dict(self.storage_options),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> ScanToken:
+        """Read the token; every task of a scan brings the same."""
+        return _scan_token(text)
+
+
+@lru_cache(maxsize=32)
+def _scan_token(text: str) -> ScanToken:
+    stored = _object(text, "scan")
+    return ScanToken(
+        str(stored["location"]),
+        _schema_of(stored["schema"]),
+        _schema_of(stored["namespace_schema"]),
+        tuple(stored["residuals"]),
+        stored["storage"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One leaf of a scan.
+
+    Args:
+        location: The leaf, relative to the namespace.
+        version: Lance version.
+        residual: Number of the scan's residual filter; −1 for none.
+    """
+
+    location: str
+    version: int
+    residual: int
+
+    @classmethod
+    def from_json(cls, text: str) -> Split:
+        """Read a split; the version is text, for JSON numbers lose the high bit."""
+        stored = _object(text, "split")
+        return cls(str(stored["leaf"]), int(stored["version"]), int(stored["residual"]))
+
+
+def split_column(leaves: pa.Table) -> pa.Array:
+    """Write the split of each planned leaf, for 100,000 leaves in a few milliseconds.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``.
+
+    Example:
+        >>> leaf = {"location": ["x"], "read_version": [3], "residual": [-1]}
+        >>> split_column(pa.table(leaf))[0].as_py()
+        '{"leaf":"x","version":"3","residual":-1}'
+    """
+    location = leaves["location"]
+    if pc.any(pc.match_substring_regex(location, r'["\\\x00-\x1f]')).as_py():
+        escaped = [json.dumps(each)[1:-1] for each in location.to_pylist()]
+        location = pa.chunked_array([pa.array(escaped, pa.utf8())])
+    joined = pc.binary_join_element_wise(
+        '{"leaf":"',
+        location.cast(pa.utf8()),
+        '","version":"',
+        leaves["read_version"].cast(pa.utf8()),
+        '","residual":',
+        leaves["residual"].cast(pa.utf8()),
+        "}",
+        "",
+    )
+    combined = joined.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteToken:
+    """What all tasks of a write have in common.
+
+    Args:
+        table: The table at the version that the write is based on.
+        target: The partitioned namespace's ``WriteTarget`` as text; empty for a plain dataset.
+        schema: The columns of the rows.
+        mode: ``append`` …
+        storage_options: Given to Lance.
+    """
+
+    table: TableToken
+    target: str
+    schema: pa.Schema
+    mode: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def to_json(self) -> str:
+        """Write the token."""
+        return json.dumps(
+            {
+                "table": self.table.to_json(),
+                "target": self.target,
+                "schema": _schema_text(self.schema),
+                "mode": self.mode,
+                "storage": dict(self.storage_options),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> WriteToken:
+        """Read the token."""
+        stored = _object(text, "write")
+        return cls(
+            TableToken.from_json(stored["table"]),
+            str(stored["target"]),
+            _schema_of(stored["schema"]),
+            str(stored["mode"]),
+            stored["storage"],
+        )
+
+
+def _object(text: str, what: str) -> dict[str, Any]:
+    try:
+        stored = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MalformedMessage(why=f"the text {what} is not one of the worker's") from error
+    if not isinstance(stored, dict):
+        raise MalformedMessage(why=f"the text {what} is not one of the worker's")
+    return stored
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return base64.b64encode(memoryview(schema.serialize())).decode("ascii")
+
+
+def _schema_of(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
