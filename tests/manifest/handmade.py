@@ -90,7 +90,7 @@ def appendix_c(root: Path, *, with_read_version: bool = True) -> Handmade:
     return Handmade(str(location), versions, rows)
 
 
-def _row(identity: int, event_date: datetime.date, country: str | None) -> dict[str, object]:
+def _row(identity: int, event_date: dt.date, country: str | None) -> dict[str, object]:
     return {"id": identity, "event_date": event_date, "country": country}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import lance
+import pyarrow as pa
 
 from pennon.errors import NamespaceExists, NamespaceHasNoManifest
 from pennon.manifest.columns import manifest_schema
+from pennon.manifest.outcome import is_conflict
 from pennon.manifest.properties import root_metadata
 from pennon.manifest.rows import NAMESPACE, ManifestRow, table_of_rows
 from pennon.manifest.snapshot import Snapshot
@@ -66,26 +68,44 @@ def create(
     rows = table_of_rows([ManifestRow(f"v{spec.spec_version}", NAMESPACE)], arrow)
     manifest = _unfinished(location, storage_options)
     if manifest is None:
-        try:
-            manifest = lance.write_dataset(
-                rows,
-                manifest_uri(location),
-                mode="create",
-                storage_options=dict(storage_options or {}),
-            )
-        except OSError as error:
-            if "already exists" in str(error).lower():
-                raise NamespaceExists(location=location) from error
-            raise storage_failure("create", location, error) from error
+        manifest = _first_version(location, rows, storage_options)
     elif manifest.schema != arrow or manifest.count_rows() != len(rows):
         raise NamespaceExists(location=location)
     try:
         manifest.update_metadata(metadata)
     except OSError as error:
-        if "transaction" in str(error).lower():
+        if is_conflict(error):
             raise NamespaceExists(location=location) from error
         raise storage_failure("create", location, error) from error
     return Snapshot.open(location, manifest.version, storage_options=storage_options)
+
+
+def _first_version(
+    location: str, rows: pa.Table, storage_options: StorageOptions | None
+) -> lance.LanceDataset:
+    """Write version 1 of the manifest, and nothing but version 1.
+
+    ``write_dataset(mode="create")`` looks once and then retries as an overwrite: of two racing
+    creators the second would replace what the first has made. Based on version 0, without
+    retries, Lance lets one pass.
+    """
+    uri, options = manifest_uri(location), dict(storage_options or {})
+    try:
+        fragments = lance.fragment.write_fragments(
+            rows, uri, schema=rows.schema, mode="create", storage_options=options
+        )
+        return lance.LanceDataset.commit(
+            uri,
+            lance.LanceOperation.Overwrite(rows.schema, fragments),
+            read_version=0,
+            max_retries=0,
+            storage_options=options,
+        )
+    except OSError as error:
+        message = str(error).lower()
+        if "already exists" in message or "0.manifest was not found" in message:
+            raise NamespaceExists(location=location) from error
+        raise storage_failure("create", location, error) from error
 
 
 def _unfinished(location: str, storage_options: StorageOptions | None) -> lance.LanceDataset | None:

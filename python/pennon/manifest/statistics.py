@@ -1,7 +1,9 @@
 """The ``metadata`` text of ``__manifest`` rows: statistics of leaves, read for all rows at once.
 
 A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes`` and
-``num_fragments`` into it and keeps every other key. A row without them has NULL statistics.
+``num_fragments`` into it and keeps every other key. The numbers are written as JSON strings:
+upstream's directory namespace takes the object for a map of strings and cannot describe a table
+otherwise. Both forms are read. A row without them has NULL statistics.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ def statistics_columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
     """Take the statistics out of a column of JSON texts, without a Python loop over rows.
 
     Example:
-        >>> texts = pa.chunked_array([['{"num_rows":3,"num_bytes":120}', "{}", None]])
+        >>> texts = pa.chunked_array([['{"num_rows":"3","num_bytes":"120"}', "{}", None]])
         >>> statistics_columns(texts)["num_rows"].to_pylist()
         [3, None, None]
 
@@ -31,8 +33,8 @@ def statistics_columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
     """
     columns = {}
     for name in STATISTICS:
-        # The texts are JSON that one writer makes; a number under a quoted key is unambiguous.
-        matched = pc.extract_regex(metadata, rf'"{name}"\s*:\s*(?P<number>\d{{1,18}})\b')
+        # A quoted key, a colon and a number cannot stand inside a JSON string unescaped.
+        matched = pc.extract_regex(metadata, rf'"{name}"\s*:\s*"?(?P<number>\d{{1,18}})\b')
         columns[name] = pc.cast(pc.struct_field(matched, "number"), pa.int64())
     return columns
 
@@ -42,7 +44,7 @@ def with_statistics(metadata: str | None, statistics: dict[str, int | None]) -> 
 
     Example:
         >>> with_statistics('{"note":"x","num_rows":1}', {"num_rows": 2})
-        '{"note":"x","num_rows":2}'
+        '{"note":"x","num_rows":"2"}'
     """
     kept = json.loads(metadata) if metadata else {}
     written = kept if isinstance(kept, dict) else {}
@@ -50,5 +52,5 @@ def with_statistics(metadata: str | None, statistics: dict[str, int | None]) -> 
         if number is None:
             written.pop(name, None)
         else:
-            written[name] = number
+            written[name] = str(number)
     return text_of(written)
