@@ -9,7 +9,7 @@ from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
 from pennon.grouping.spec_functions import SpecFunction, spec_functions
 from pennon.spec.evolution import add_field, drop_field, replace_field
 from pennon.transforms.bucket import Bucket, MultiBucket
-from pennon.transforms.epoch import EpochUnit
+from pennon.transforms.epoch import Epoch
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.registry import TransformCall, from_spark
@@ -124,13 +124,13 @@ def _columns(function: SpecFunction, schema: NamespaceSchema) -> list[dict[str, 
 
 
 def _typed(function: SpecFunction, columns: list[dict[str, object]]) -> SparkTransform:
-    match function.grouping.function:
-        case EpochUnit() as unit:
+    match function.grouping.transform:
+        case Epoch(unit):
             return {"function": unit.value, "arguments": columns}
-        case Bucket(count) | MultiBucket(count):
-            return {"function": "bucket", "arguments": [{"literal": count}, *columns]}
-        case Truncate(width):
-            return {"function": "truncate", "arguments": [{"literal": width}, *columns]}
+        case Bucket(size) | MultiBucket(size):
+            return {"function": "bucket", "arguments": [{"literal": size}, *columns]}
+        case Truncate(size):
+            return {"function": "truncate", "arguments": [{"literal": size}, *columns]}
         case Expression() as expression:
             text = {"literal": expression.sql_text}
             return {"function": "expression", "arguments": [text, *columns]}
@@ -139,11 +139,9 @@ def _typed(function: SpecFunction, columns: list[dict[str, object]]) -> SparkTra
 
 
 def _evaluable(function: SpecFunction, columns: list[dict[str, object]]) -> list[SparkTransform]:
-    of, types = function.grouping.function, function.grouping.source_types
-    if isinstance(of, EpochUnit):
-        return [{"function": of.value, "arguments": columns}]
-    name = of.spark_function(types) if len(columns) == 1 else None
+    name = function.grouping.spark_name
     if name is None:
         return [{"function": "identity", "arguments": [column]} for column in columns]
-    literals = [{"literal": of.num_buckets}] if isinstance(of, Bucket) else []
+    transform = function.grouping.transform
+    literals = [{"literal": transform.num_buckets}] if isinstance(transform, Bucket) else []
     return [{"function": name, "arguments": [*literals, *columns]}]

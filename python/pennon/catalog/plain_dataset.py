@@ -47,6 +47,11 @@ class PlainSnapshot(Snapshot):
         """There is none."""
         return ()
 
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The columns in the types that Lance stores them in."""
+        return self.manifest.schema
+
     def leaves(
         self, condition: exp.Expression | None = None, flags: Sequence[exp.Expression] = ()
     ) -> LeafQuery:

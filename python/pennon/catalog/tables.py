@@ -10,6 +10,7 @@ import contextlib
 import logging
 import re
 import secrets
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from pennon.catalog.catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.partitioning import calls_of
+from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.catalog.spark_types import arrow_schema
 from pennon.catalog.table import Table, drop_dataset, load
 from pennon.errors import (
@@ -213,18 +215,20 @@ def _forget(directory: Directory, table: Table) -> None:
 
 
 def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
-    """Delete what belongs to the table: its whole folder where Pennon made it, else its datasets."""
+    """Delete the table's datasets, and its whole folder where Pennon made that."""
     location = snapshot.location
     forget_leaves()
     try:
-        if location.startswith(plain_path(catalog.root).rstrip("/") + "/"):
-            drop_dataset(location, catalog.storage)
+        if is_local(location) and location.startswith(f"{plain_path(catalog.root).rstrip('/')}/"):
+            shutil.rmtree(location)
             return
-        for leaf in snapshot.leaves().table.column("location").to_pylist():
-            drop_dataset(leaf_uri(location, leaf), catalog.storage)
-        drop_dataset(f"{location}/{_MANIFEST}", catalog.storage)
-        if is_local(location):
+        if not isinstance(snapshot, PlainSnapshot):
+            for leaf in snapshot.leaves().table["location"].to_pylist():
+                drop_dataset(leaf_uri(location, leaf), catalog.storage)
+            location = f"{location}/{_MANIFEST}"
+        drop_dataset(location, catalog.storage)
+        if is_local(snapshot.location):
             with contextlib.suppress(OSError):
-                Path(location).rmdir()
+                Path(snapshot.location).rmdir()
     except (OSError, ValueError) as error:
         _LOG.warning("files of %s could not be deleted: %s", location, error)

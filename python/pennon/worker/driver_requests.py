@@ -178,14 +178,10 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
             advice="Use INSERT INTO",
         )
     snapshot = _snapshot(request.catalog, request.table)
-    query = arrow_schema(request.schema)
-    columns = snapshot.schema.arrow
-    schema = pa.schema(
-        [
-            found if found.name == asked.name else asked
-            for found, asked in zip(with_field_ids(query, columns), query, strict=True)
-        ]
-    )
+    if isinstance(snapshot, PlainSnapshot):
+        schema = snapshot.stored_schema
+    else:
+        schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
     storage = request.catalog.storage
     spec = snapshot.current_spec
     target = ""

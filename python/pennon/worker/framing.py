@@ -171,8 +171,13 @@ class ArrowStreamReader:
         self._is_ended = False
 
     def open(self) -> pa.RecordBatchReader:
-        """Read the schema and give the batches."""
-        return pa.ipc.open_stream(pa.PythonFile(self, mode="r"))
+        """Read the schema and give the batches.
+
+        A stream aligns buffers to 8 bytes, and Lance refuses decimals that stand at less than 16;
+        Arrow's own notion of a type's alignment is 8 for them.
+        """
+        options = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
+        return pa.ipc.open_stream(pa.PythonFile(self, mode="r"), options=options)
 
     def read(self, size: int = -1) -> bytes:
         """Read ``size`` bytes, fewer only at the end of the stream."""

@@ -77,7 +77,7 @@ class Server:
             self._handler(request)(request, frames)
         except ConnectionClosed:
             raise
-        except Exception as error:  # noqa: BLE001 - the edge: whatever it is, the other side is told
+        except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is told as well
             frames.send_json(describe(error), FrameKind.ERROR)
         return True
 
