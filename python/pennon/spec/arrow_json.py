@@ -228,7 +228,7 @@ def _decimal(name: str, parameters: str | None, length: object, where: str) -> p
         precision, scale = divmod(_whole(length, where), 1000)
     try:
         return _DECIMAL_BITS[name](precision, scale)
-    except pa.ArrowInvalid as error:
+    except ValueError as error:
         raise InvalidArrowJson(
             where=where,
             found=f"precision {precision}, scale {scale}",
