@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pennon.execution import BatchStream
-from pennon.worker import data_plane
+from pennon.worker import data_plane, derived_keys
 from pennon.worker import driver_requests as driver
 from pennon.worker import messages as m
 from pennon.worker.failures import STORAGE_OPTION_VALUES
@@ -68,6 +68,7 @@ def send_table(rows: pa.Table, frames: FrameSocket) -> None:
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         **{name: partial(_answer, *operation) for name, operation in _DRIVER.items()},
+        "derive_keys": derived_keys.derive,
         "read": data_plane.read,
         "write": data_plane.write,
     }

@@ -1,5 +1,6 @@
 package dev.pennon.spark;
 
+import dev.pennon.spark.sql.DerivedKeyRule;
 import dev.pennon.spark.sql.MissingTableRule;
 import dev.pennon.spark.sql.PennonParser;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -12,6 +13,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser((session, delegate) -> new PennonParser(delegate));
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
+    extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     return BoxedUnit.UNIT;
   }
 }

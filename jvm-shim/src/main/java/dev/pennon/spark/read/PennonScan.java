@@ -1,5 +1,7 @@
 package dev.pennon.spark.read;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -62,9 +64,11 @@ public final class PennonScan
     return isDerived;
   }
 
-  /** What the worker knows this scan's partitions by. */
-  public String planToken() {
-    return plan.layout();
+  /** What the worker knows this scan's partitions by: its catalog and the token of its plan. */
+  public ObjectNode outline() {
+    ObjectNode outline = Messages.object().put("plan", plan.token());
+    outline.set("catalog", Messages.parse(plan.table().catalog()));
+    return outline;
   }
 
   @Override

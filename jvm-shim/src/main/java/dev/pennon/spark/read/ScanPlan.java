@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.StructType;
  * @param predicates every predicate that the worker was given
  * @param schema the columns that the scan gives
  * @param scan what executors send to the worker with every split
- * @param layout what the worker wants back when it is asked for derived keys
+ * @param token the worker's name of the plan, for what is asked about it later
  * @param keys the reported grouping; empty when there is none
  * @param splits the work, never empty when there are keys
  * @param rows estimated or exact number of rows before residual filters
@@ -39,7 +39,7 @@ record ScanPlan(
     List<String> predicates,
     StructType schema,
     String scan,
-    String layout,
+    String token,
     List<Transform> keys,
     List<PennonSplit> splits,
     OptionalLong rows,
@@ -87,7 +87,7 @@ record ScanPlan(
         List.copyOf(predicates),
         schema,
         reply.path("scan").asText(),
-        reply.path("layout").asText(),
+        reply.path("plan").asText(),
         keys,
         List.copyOf(splits),
         optional(reply.path("rows")),
@@ -110,7 +110,7 @@ record ScanPlan(
         predicates,
         schema,
         scan,
-        layout,
+        token,
         keys,
         List.copyOf(keyed),
         rows,

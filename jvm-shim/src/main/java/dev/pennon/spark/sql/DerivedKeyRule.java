@@ -8,7 +8,8 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -22,17 +23,23 @@ import scala.jdk.javaapi.CollectionConverters;
  * subqueries are joins: as one of the session's extra optimizations.
  */
 public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelectionHelper {
-  /** Adds the rule to a session, once, beside whatever rules its user has. */
-  public static void install(SparkSession session) {
+  /**
+   * Adds the rule to a session's extra optimizations, once, beside whatever rules its user has.
+   *
+   * @return the rule; where Spark calls it as an ordinary rule, scans are not built yet and it
+   *     changes nothing
+   */
+  public static Rule<LogicalPlan> installedIn(SparkSession session) {
+    DerivedKeyRule rule = new DerivedKeyRule();
+    ExperimentalMethods methods =
+        ((org.apache.spark.sql.classic.SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules =
-        new ArrayList<>(
-            CollectionConverters.asJava(session.experimental().extraOptimizations()));
+        new ArrayList<>(CollectionConverters.asJava(methods.extraOptimizations()));
     if (rules.stream().noneMatch(DerivedKeyRule.class::isInstance)) {
-      rules.add(new DerivedKeyRule());
-      session
-          .experimental()
-          .extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
+      rules.add(rule);
+      methods.extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
     }
+    return rule;
   }
 
   @Override

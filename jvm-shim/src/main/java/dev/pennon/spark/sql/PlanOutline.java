@@ -110,7 +110,7 @@ final class PlanOutline {
     if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived()) {
       return add(relation, Kind.OPAQUE, node("opaque"), List.of());
     }
-    ObjectNode message = node("scan").put("plan", scan.planToken());
+    ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
     CollectionConverters.asJava(relation.output())
         .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));

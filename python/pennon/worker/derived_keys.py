@@ -1,0 +1,120 @@
+"""The answer to the derived-key rule of the JVM: nodes in, keys of splits out (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pennon.catalog.catalog import Catalog
+from pennon.errors import MalformedMessage
+from pennon.execution import BatchStream
+from pennon.grouping.derived_key import surrogates
+from pennon.grouping.join_tree import derive_keys
+from pennon.grouping.key_grouping import reported_functions
+from pennon.grouping.layout import layout_of
+from pennon.grouping.plan_nodes import (
+    GroupNode,
+    JoinNode,
+    JoinType,
+    OpaqueNode,
+    ProjectNode,
+    ScanNode,
+    WindowNode,
+)
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.worker.data_plane import send_batches
+from pennon.worker.json_fields import decode
+from pennon.worker.plans import find_plan
+
+if TYPE_CHECKING:
+    from pennon.grouping.layout import LayoutFunction
+    from pennon.grouping.plan_nodes import PlanNode
+    from pennon.planning import ScanPlan
+    from pennon.worker.framing import FrameSocket
+
+_KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64()})
+
+
+def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
+    """Answer ``derive_keys``: which operators are served, and each served scan's keys."""
+    plans: dict[int, ScanPlan] = {}
+    nodes: list[PlanNode] = []
+    for position, message in enumerate(request["nodes"]):
+        if message["node"] == "scan":
+            plans[position] = find_plan(decode(Catalog, message["catalog"]), message["plan"])
+            nodes.append(_scan_node(plans[position], message["columns"]))
+        else:
+            nodes.append(_node(message))
+    answer = derive_keys(nodes)
+    batches: list[pa.RecordBatch] = []
+    for position, functions in answer.scans.items():
+        node = nodes[position]
+        if not isinstance(node, ScanNode):
+            raise MalformedMessage(why="a derived key was given to what is no scan")
+        keys = surrogates(node.layout, functions, plans[position].table)
+        scan = pa.array([position] * len(keys), pa.int32())
+        batches.append(pa.RecordBatch.from_arrays([scan, keys], schema=_KEYS))
+    frames.send_json(
+        {
+            "arrow": True,
+            "served": sorted(answer.served),
+            "scans": sorted(answer.scans),
+            "computed": {
+                str(position): [_computed(function) for function in functions]
+                for position, functions in answer.computed.items()
+            },
+        }
+    )
+    send_batches(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _scan_node(plan: ScanPlan, columns: Sequence[tuple[int, str]]) -> ScanNode:
+    schema = plan.snapshot.schema
+    layout = layout_of(plan.snapshot.specs, schema, plan.table)
+    attributes: dict[int, frozenset[int]] = {}
+    for attribute, name in columns:
+        column = schema.field_by_path((name,))
+        if column is not None:
+            attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
+    projected = frozenset((name,) for _, name in columns)
+    return ScanNode(layout, attributes, reported_functions(layout, schema, projected))
+
+
+def _node(message: Mapping[str, Any]) -> PlanNode:
+    match message["node"]:
+        case "project":
+            return ProjectNode(message["child"], _pairs(message["columns"]))
+        case "join":
+            return JoinNode(
+                message["left"],
+                message["right"],
+                JoinType(message["type"]),
+                _pairs(message["equated"]),
+            )
+        case "group":
+            return GroupNode(
+                message["child"], frozenset(message["keys"]), _pairs(message["columns"])
+            )
+        case "window":
+            return WindowNode(message["child"], frozenset(message["keys"]))
+        case "opaque":
+            return OpaqueNode()
+        case other:
+            raise MalformedMessage(why=f"a plan node has the unknown kind {other}")
+
+
+def _pairs(pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((first, second) for first, second in pairs)
+
+
+def _computed(function: LayoutFunction) -> dict[str, object]:
+    transform = function.grouping.transform
+    return {
+        "function": function.grouping.spark_name or transform.type,
+        "num_buckets": (
+            transform.num_buckets if isinstance(transform, Bucket | MultiBucket) else 0
+        ),
+        "attributes": list(function.source_ids),
+    }
