@@ -52,7 +52,7 @@ _CASES: list[tuple[Transform, pa.DataType]] = [
 
 
 @pytest.mark.parametrize(("transform", "kind"), _CASES, ids=str)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_values_are_those_of_the_derived_expression(
     transform: Transform, kind: pa.DataType, data: st.DataObject
@@ -66,9 +66,7 @@ def test_values_are_those_of_the_derived_expression(
     )
 
 
-_days = st.lists(
-    st.none() | st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)), max_size=9
-)
+_days = st.lists(st.none() | _moments, max_size=9)
 
 
 @given(_days)
@@ -99,7 +97,7 @@ _REDUCIBLE: list[tuple[Transform, Transform, pa.DataType]] = [
 
 
 @pytest.mark.parametrize(("first", "second", "kind"), _REDUCIBLE, ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_both_reduce_to_what_they_have_in_common(
     first: Transform, second: Transform, kind: pa.DataType, data: st.DataObject

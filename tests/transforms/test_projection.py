@@ -7,11 +7,13 @@ partition values of ``apply``, and by Lance's filters for floats.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import datafusion
+import lance
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -28,15 +30,18 @@ from pennon.transforms.identity import Identity
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pennon.transforms.transform import Transform
 
+_EDGES = [(1, 1), (6, 30), (12, 31)]
 _COLUMN = column("p")
 _ZONE = dt.UTC
 _moments = st.datetimes(dt.datetime(1969, 1, 1), dt.datetime(1971, 3, 1)) | st.sampled_from(  # noqa: DTZ001
     [
-        dt.datetime(1970, 1, 1),
-        dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
-        dt.datetime(1971, 1, 1),
+        dt.datetime(1970, 1, 1),  # noqa: DTZ001
+        dt.datetime(1969, 12, 31, 23, 59, 59, 999999),  # noqa: DTZ001
+        dt.datetime(1971, 1, 1),  # noqa: DTZ001
     ]
 )
 _VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
@@ -45,7 +50,7 @@ _VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.uint64(): st.integers(0, 25) | st.just(2**64 - 1),
     pa.decimal128(5, 2): st.decimals(-25, 25, places=2) | st.sampled_from([Decimal("-999.99")]),
     pa.decimal128(30, 2): st.decimals(-25, 25, places=2),
-    pa.string(): st.text("ab😀é", max_size=4),
+    pa.string(): st.text("ab", max_size=4) | st.text("a😀é", max_size=3),
     pa.binary(): st.binary(max_size=2),
     pa.date32(): st.dates(dt.date(1969, 12, 1), dt.date(1971, 2, 1)) | st.just(dt.date(1970, 1, 1)),
     pa.timestamp("us"): _moments,
@@ -98,14 +103,19 @@ def _holds(comparison: Comparison, value: object) -> bool | None:
             return bool(starts) is (operator is Operator.STARTS_WITH)
 
 
-def _decided(condition: str, values: pa.Array) -> list[bool]:
-    context = datafusion.SessionContext(
-        datafusion.SessionConfig().set("datafusion.execution.target_partitions", "1")
-    )
-    batch = pa.record_batch({"p": values, "n": pa.array(range(len(values)))})
-    context.register_record_batches("t", [[batch]])
-    kept = context.sql(f"SELECT n FROM t WHERE {condition}").to_pydict().get("n", [])
-    return [number in set(kept) for number in range(len(values))]
+_CONTEXT = datafusion.SessionContext(
+    datafusion.SessionConfig().set("datafusion.execution.target_partitions", "1")
+)
+
+
+def _decided(conditions: list[str], values: pa.Array) -> list[list[bool]]:
+    """Per condition, for which values it is true."""
+    batch = pa.record_batch({"p": values})
+    _CONTEXT.register_record_batches("t", [[batch]])
+    asked = ", ".join(f"({sql}) AS c{number}" for number, sql in enumerate(conditions))
+    answers = _CONTEXT.sql(f"SELECT {asked} FROM t").to_pydict()
+    _CONTEXT.deregister_table("t")
+    return [[v is True for v in answers[f"c{n}"]] for n in range(len(conditions))]
 
 
 @st.composite
@@ -122,7 +132,7 @@ def _comparisons(draw: st.DrawFn, kind: pa.DataType, rows: list[object]) -> Comp
 
 
 @pytest.mark.parametrize(("transform", "kind"), _CASES, ids=str)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_no_row_is_lost_and_sure_partitions_are_sure(
     transform: Transform, kind: pa.DataType, data: st.DataObject
@@ -134,25 +144,74 @@ def test_no_row_is_lost_and_sure_partitions_are_sure(
     inclusive = transform.project_inclusive(comparison, _COLUMN, kind)
     strict = transform.project_strict(comparison, _COLUMN, kind)
     truths = [_holds(comparison, value) for value in rows]
-    if inclusive is not None:
-        sql = inclusive.sql(dialect=DataFusion)
-        for row, truth, kept in zip(rows, truths, _decided(sql, values), strict=True):
-            assert kept or truth is not True, f"{comparison} loses {row!r} by {sql}"
-    if strict is not None:
-        sql = strict.sql(dialect=DataFusion)
-        for row, truth, sure in zip(rows, truths, _decided(sql, values), strict=True):
-            assert truth is True or not sure, f"{comparison} is not true for {row!r}, yet {sql}"
+    sqls = ["TRUE" if inclusive is None else inclusive.sql(dialect=DataFusion)]
+    sqls.append("FALSE" if strict is None else strict.sql(dialect=DataFusion))
+    kept, sure = _decided(sqls, values)
+    for number, (row, truth) in enumerate(zip(rows, truths, strict=True)):
+        assert kept[number] or truth is not True, f"{comparison} loses {row!r} by {sqls[0]}"
+        assert truth is True or not sure[number], f"{comparison} is not true for {row!r}: {sqls[1]}"
     if isinstance(transform, Identity):
-        assert inclusive is not None
-        kept = _decided(inclusive.sql(dialect=DataFusion), values)
-        assert kept == [truth is True for truth in truths]
+        assert kept == sure == [truth is True for truth in truths]
+
+
+_TEXTS = ["".join(letters) for size in range(5) for letters in itertools.product("ab", repeat=size)]
+_EXHAUSTIVE: list[tuple[Transform, pa.DataType, list[object]]] = [
+    *((Truncate(width), pa.string(), list(_TEXTS)) for width in (1, 2, 3)),
+    *((Truncate(width), pa.int32(), list(range(-12, 13))) for width in (1, 3, 5)),
+    (Year(), pa.date32(), [dt.date(y, m, d) for y in (1969, 1970, 1971) for m, d in _EDGES]),
+]
+
+
+@pytest.mark.parametrize(("transform", "kind", "rows"), _EXHAUSTIVE, ids=str)
+@pytest.mark.parametrize("operator", [o for o in Operator if not o.is_unary], ids=str)
+def test_every_literal_near_an_edge(
+    transform: Transform, kind: pa.DataType, rows: list[object], operator: Operator
+) -> None:
+    if "STARTS" in operator and kind != pa.string():
+        return
+    values = transform.apply([pa.array([*rows, None], kind)])
+    comparisons = [Comparison(operator, (pa.scalar(literal, kind),)) for literal in rows]
+    inclusive = [transform.project_inclusive(c, _COLUMN, kind) for c in comparisons]
+    strict = [transform.project_strict(c, _COLUMN, kind) for c in comparisons]
+    sqls = ["TRUE" if found is None else found.sql(dialect=DataFusion) for found in inclusive]
+    sqls += ["FALSE" if found is None else found.sql(dialect=DataFusion) for found in strict]
+    answers = _decided(sqls, values)
+    for number, comparison in enumerate(comparisons):
+        truths = [_holds(comparison, row) is True for row in [*rows, None]]
+        kept, sure = answers[number], answers[number + len(comparisons)]
+        assert all(k for k, truth in zip(kept, truths, strict=True) if truth), sqls[number]
+        assert all(truth for s, truth in zip(sure, truths, strict=True) if s), str(comparison)
+
+
+@pytest.mark.parametrize("operator", [o for o in Operator if "STARTS" not in o], ids=str)
+def test_float_values_of_other_writers_are_compared_as_spark_does(
+    operator: Operator, tmp_path: Path
+) -> None:
+    floats = [-math.inf, -1.5, -0.0, 0.0, 1.5, math.inf, math.nan, None]
+    values = pa.array(floats, pa.float64())
+    leaf = lance.write_dataset(
+        pa.table({"p": values, "n": pa.array(range(len(floats)))}), tmp_path / "floats.lance"
+    )
+    for literal in floats[:-1]:
+        literals = () if operator.is_unary else (pa.scalar(literal, pa.float64()),)
+        comparison = Comparison(operator, literals)
+        for projected in (
+            Identity().project_inclusive(comparison, _COLUMN, pa.float64()),
+            Identity().project_strict(comparison, _COLUMN, pa.float64()),
+        ):
+            assert projected is not None
+            sql = projected.sql(dialect=DataFusion)
+            truths = [_holds(comparison, value) is True for value in floats]
+            assert _decided([sql], values) == [truths], sql
+            kept = set(leaf.scanner(filter=sql).to_table()["n"].to_pylist())
+            assert [number in kept for number in range(len(floats))] == truths, sql
 
 
 def _bound(low: int, high: int) -> list[bool]:
     values = pa.array(range(4))
     scalars = (pa.scalar(low, pa.int32()), pa.scalar(high, pa.int32()))
     found = Bucket(4).project_range(*scalars, _COLUMN, pa.int32())
-    return [] if found is None else _decided(found.sql(dialect=DataFusion), values)
+    return [] if found is None else _decided([found.sql(dialect=DataFusion)], values)[0]
 
 
 def test_small_ranges_of_integers_are_listed() -> None:

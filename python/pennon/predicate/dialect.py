@@ -80,7 +80,7 @@ class DataFusion(Dialect):
             return self.func("date_trunc", unit, expression.this)
 
         def nullsafeeq_sql(self, expression: exp.NullSafeEQ) -> str:
-            """Write null-safe equality in parentheses: DataFusion reads an AND into its right side."""
+            """Write parentheses: DataFusion reads a following AND into the right side."""
             return f"({super().nullsafeeq_sql(expression)})"
 
         def nullsafeneq_sql(self, expression: exp.NullSafeNEQ) -> str:
