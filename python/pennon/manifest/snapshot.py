@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
 from types import MappingProxyType
-from typing import Final
 
 import lance
 import pyarrow as pa
@@ -25,6 +24,7 @@ from sqlglot import exp
 
 from pennon.errors import InvalidPartitionSpec, ManifestColumnsLost, ManifestColumnType
 from pennon.manifest.columns import READ_VERSION, partition_columns
+from pennon.manifest.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.properties import (
     COMMENT,
     SALT,
@@ -43,7 +43,6 @@ from pennon.spec.schema import NamespaceSchema
 __all__ = ["Snapshot"]
 
 _NO_OPTIONS: StorageOptions = MappingProxyType({})
-_OUR_TABLE: Final = r"^v(?P<spec>\d{1,9})(?:\$[^$]+)*\$dataset$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,22 +176,29 @@ class Snapshot:
         return LeafQuery(found.sql, pa.table(shown))
 
     def _only_leaves(self, rows: pa.Table) -> pa.Table:
-        parts = pc.extract_regex(rows["object_id"], _OUR_TABLE)
-        versions = pc.cast(pc.struct_field(parts, "spec"), pa.int32())
-        depth = pc.subtract(pc.count_substring(rows["object_id"], "$"), 1)
-        is_leaf = pc.fill_null(pc.equal(versions, -1), fill_value=False)
+        names = rows["object_id"]
+        depth = pc.count_substring(names, SEPARATOR)
+        is_leaf = pa.chunked_array([pa.repeat(pa.scalar(value=False), len(rows))])
         for spec_version, spec in self.specs.items():
-            of_spec = pc.and_(pc.equal(versions, spec_version), pc.equal(depth, len(spec.fields)))
-            is_leaf = pc.or_(is_leaf, pc.fill_null(of_spec, fill_value=False))
-        strangers = set(pc.unique(versions).to_pylist()) - {None, *self.specs}
-        if strangers:
-            raise InvalidPartitionSpec(
-                key=spec_key(min(strangers)),
-                where=f"the metadata of {self.location}",
-                found="nothing under this key",
-                wanted=f"the spec of the leaves below v{min(strangers)}",
-            )
+            is_below = pc.starts_with(names, f"v{spec_version}{SEPARATOR}")
+            has_depth = pc.equal(depth, len(spec.fields) + 1)
+            is_leaf = pc.or_(is_leaf, pc.and_(is_below, has_depth))
+        is_leaf = pc.and_(is_leaf, pc.ends_with(names, SEPARATOR + TABLE_NAME))
+        if not pc.all(is_leaf, min_count=0).as_py():
+            self._refuse_unknown_specs(names.filter(pc.invert(is_leaf)).to_pylist())
         return rows.filter(is_leaf)
+
+    def _refuse_unknown_specs(self, others: Sequence[str]) -> None:
+        """Raise for a leaf whose spec is not there: its rows must not go missing silently."""
+        for each in others:
+            parsed = ObjectId.parse(each)
+            if parsed is not None and parsed.is_table and parsed.spec_version not in self.specs:
+                raise InvalidPartitionSpec(
+                    key=spec_key(parsed.spec_version),
+                    where=f"the metadata of {self.location}",
+                    found="nothing under this key",
+                    wanted=f"the spec of the leaf {each}",
+                )
 
     def _read_versions(self, rows: pa.Table) -> pa.ChunkedArray:
         if not self.has_read_versions:

@@ -32,7 +32,7 @@ def default_name(transform: Transform, columns: Sequence[Sequence[str]]) -> str:
     """Derive a field's name from its transform and columns, nested names joined by ``_``.
 
     Example:
-        >>> from pennon.transforms import Bucket
+        >>> from pennon.transforms.bucket import Bucket
         >>> default_name(Bucket(16), [("Customer", "id")])
         'customer_id_bucket'
 
@@ -46,7 +46,7 @@ def level_name(prefix: str, transform: Transform) -> str:
     """Name one level of a composed transform that the user gave a name.
 
     Example:
-        >>> from pennon.transforms import Year
+        >>> from pennon.transforms.calendar import Year
         >>> level_name("event", Year())
         'event_year'
     """
