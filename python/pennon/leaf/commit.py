@@ -7,23 +7,20 @@ version, so a chain of them never sees what another writer does meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
-from lance.schema import LanceSchema
 
 from pennon.errors import LeafSchemaMismatch
-from pennon.leaf.creation import state_field_ids
-from pennon.leaf.incoming import plain_field
 from pennon.leaf.layout import leaf_numbers, read_layout, renumbered
 from pennon.leaf.reconciliation import leaf_fields, match_fields
-from pennon.spec.schema import FIELD_ID, children_of, field_id_of, with_children
+from pennon.leaf.widening import widened
+from pennon.spec.schema import field_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pennon.leaf.staged import StagedPartition
 
@@ -163,36 +160,14 @@ def _extended(
 ) -> lance.LanceDataset:
     """Add columns of NULLs to a leaf without touching a file, and state their ids."""
     for column in columns:
-        if not column.nullable or _has_map(column.type):
+        if not column.nullable:
             raise LeafSchemaMismatch(
                 column=column.name, leaf=leaf, found="no such column", wanted=column.type
             )
     every = (field for top in leaf_fields(dataset) for field in top.walk())
-    numbers = count(max((field.number for field in every), default=-1) + 1)
-    ids: dict[int, int] = {}
-    added = pa.schema([_numbered(column, numbers, ids) for column in columns])
-    # Pickling is Lance's only way to join two of its schemas with their numbers unchanged.
-    make, kept = dataset.lance_schema.__reduce__()
-    _, new = LanceSchema.from_pyarrow(added).__reduce__()
+    highest = max((field.number for field in every), default=-1)
     operation = lance.LanceOperation.Merge(
-        [fragment.metadata for fragment in dataset.get_fragments()], make(*kept, *new[1:])
+        [fragment.metadata for fragment in dataset.get_fragments()],
+        widened(dataset.lance_schema, columns, highest),
     )
-    merged = _commit(dataset, operation, detached=detached)
-    return state_field_ids(merged, ids, detached=detached)
-
-
-def _numbered(column: pa.Field, numbers: Iterator[int], ids: dict[int, int]) -> pa.Field:
-    """Number a new column and the fields below it as Lance shall; ``ids`` collects their ids."""
-    number = next(numbers)
-    field_id = field_id_of(column)
-    if field_id is not None:
-        ids[number] = field_id
-    children = [_numbered(child, numbers, ids) for child in children_of(column.type)]
-    plain = plain_field(column).with_type(with_children(plain_field(column).type, children))
-    return plain.with_metadata({**(plain.metadata or {}), FIELD_ID: str(number).encode()})
-
-
-def _has_map(data_type: pa.DataType) -> bool:
-    return pa.types.is_map(data_type) or any(
-        _has_map(child.type) for child in children_of(data_type)
-    )
+    return _commit(dataset, operation, detached=detached)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import LeafTypeMismatch
+from pennon.leaf.reconciliation import FieldMatch, LeafField
+from pennon.spec.schema import children_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pennon.leaf.reconciliation import FieldMatch
-
-__all__ = ["convert_batch"]
+__all__ = ["convert_batch", "relabelled"]
 
 
 def convert_batch(
@@ -51,6 +51,23 @@ def convert_batch(
                 wanted=match.wanted.type,
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def relabelled(array: pa.Array, column: pa.Field) -> pa.Array:
+    """Give an array the names and nullabilities of a column's type, which it has but for these.
+
+    Arrow's own cast refuses a NULL struct whose type has a NOT NULL field.
+    """
+    if array.type.equals(column.type):
+        return array
+    return _convert(array, _by_place(column, column.with_type(array.type)), len(array))
+
+
+def _by_place(wanted: pa.Field, given: pa.Field) -> FieldMatch:
+    below = zip(children_of(wanted.type), children_of(given.type), strict=True)
+    children = tuple(_by_place(child, inner) for child, inner in below)
+    found = tuple(child.found for child in children if child.found is not None)
+    return FieldMatch(wanted, LeafField(given, -1, None, found), children)
 
 
 def _convert(array: pa.Array | None, match: FieldMatch, num_rows: int) -> pa.Array:

@@ -2,6 +2,10 @@
 
 A plain Lance reader of the main branch sees an empty table, never half a transaction. Several
 writers may make the same leaf at once: the first makes it, the others find it.
+
+Columns always state their id. Nested fields state theirs only where Lance's own number is
+another: pylance 14 fails to filter by a nested column whose fields have metadata ("column types
+must match schema types"), and a leaf is a table for plain Lance readers too.
 """
 
 from __future__ import annotations
@@ -87,14 +91,15 @@ def state_field_ids(
 def _unstated(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict[int, int]:
     """Fields whose id the leaf does not state, of those that are the namespace's."""
     matches = match_fields(list(schema), leaf_fields(dataset), leaf)
-    found = {}
+    silent = {}
     for match in _walk(matches):
-        field_id = field_id_of(match.wanted)
-        if match.found is None or field_id is None or match.found.number < 0:
+        field_id, found = field_id_of(match.wanted), match.found
+        if found is None or field_id is None or found.number < 0 or found.stated_id is not None:
             continue
-        if match.found.stated_id is None:
-            found[match.found.number] = field_id
-    return found
+        is_top = any(match is top for top in matches)
+        if is_top or found.number != field_id:
+            silent[found.number] = field_id
+    return silent
 
 
 def _walk(matches: Sequence[FieldMatch]) -> Iterator[FieldMatch]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
+from pennon.leaf.conversion import relabelled
 from pennon.spec.schema import FIELD_ID, children_of, with_children
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
         null_path = _null_path(column, field)
         if null_path is not None:
             raise NotNullViolated(column=null_path, table=table)
-        columns.append(column)
+        columns.append(relabelled(column, field))
     if not columns:
         return batch
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
@@ -70,11 +71,21 @@ def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
     if array.type.equals(field.type):
         return array
     try:
-        return array.cast(field.type)
+        return array.cast(_relaxed(field.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise WriteTypeMismatch(
             found=array.type, column=field.name, table=table, wanted=field.type, why=error
         ) from error
+
+
+def _relaxed(data_type: pa.DataType) -> pa.DataType:
+    """The type without its inner NOT NULLs, which Arrow would refuse without a name."""
+    below = children_of(data_type)
+    if pa.types.is_map(data_type):
+        key, item = below
+        return pa.map_(key, item.with_nullable(True), keys_sorted=data_type.keys_sorted)
+    children = [each.with_type(_relaxed(each.type)).with_nullable(True) for each in below]
+    return with_children(data_type, children)
 
 
 def _null_path(array: pa.Array, field: pa.Field) -> str | None:

@@ -81,6 +81,10 @@ def scan_leaf(
     names = [match.found.name for match in matches if match.found is not None]
     if condition is None and not names:
         return _counted(dataset, matches, wanted, batch_size, leaf)
+    # pylance 14 cannot fetch late a nested column whose inner fields have metadata
+    is_nested_stated = any(
+        field is not top and field.stated_id is not None for top in fields for field in top.walk()
+    )
     scanner = dataset.scanner(
         columns=names,
         filter=condition,
@@ -89,6 +93,7 @@ def scan_leaf(
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=_IO_BUFFER_BYTES,
+        late_materialization=False if is_nested_stated else None,
     )
     return _converted(scanner, matches, wanted, leaf)
 

@@ -120,7 +120,19 @@ def runs(batch: pa.RecordBatch, tuples: pa.RecordBatch) -> Iterator[Run]:
         )
         starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
     for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-        yield Run(tuples.slice(start, 1), batch.slice(start, end - start))
+        yield Run(tuples.slice(start, 1), _cut(batch, start, end))
+
+
+def _cut(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
+    """Cut rows out; nested columns are copied, since Lance 14 panics on slices of some of them."""
+    columns = []
+    for column in batch.columns:
+        is_whole = end - start == batch.num_rows and column.offset == 0
+        if is_whole or not pa.types.is_nested(column.type):
+            columns.append(column.slice(start, end - start))
+        else:
+            columns.append(column.take(pa.array(np.arange(start, end))))
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _codes(tuples: pa.RecordBatch) -> np.ndarray:

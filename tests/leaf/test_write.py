@@ -1,0 +1,188 @@
+"""Writers split rows by partition, check them, and leave nothing behind when they fail."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+
+from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
+from pennon.leaf import StagedPartition, WriteTarget, write_partitions
+from pennon.manifest import create
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.transforms.bucket import Bucket
+from pennon.transforms.identity import Identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("region", pa.utf8()),
+        pa.field("score", pa.float64()),
+        pa.field("more", pa.struct([pa.field("n", pa.int32(), nullable=False)])),
+    ]
+)
+
+
+def target_of(tmp_path: Path, *fields: tuple[str, object, pa.DataType]) -> WriteTarget:
+    schema = NamespaceSchema.with_fresh_ids(SCHEMA)
+    spec = PartitionSpec(
+        1,
+        tuple(
+            PartitionField(f"p{at}", (schema.field_by_path([name]).id,), transform, None, kind)
+            for at, (name, transform, kind) in enumerate(fields)
+        ),
+    )
+    snapshot = create(str(tmp_path / "ns"), schema, spec)
+    return WriteTarget(snapshot.location, snapshot.version, 1)
+
+
+def by_region(tmp_path: Path) -> WriteTarget:
+    return target_of(tmp_path, ("region", Identity(), pa.utf8()))
+
+
+def read_back(target: WriteTarget, part: StagedPartition) -> list[dict]:
+    """The rows of the fragments, read by Lance alone."""
+    fragments = [lance.FragmentMetadata.from_json(each) for each in part.fragments]
+    uri = f"{target.location}/{part.location}"
+    schema = lance.schema.LanceSchema.from_pyarrow(SCHEMA)
+    lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(schema, fragments))
+    return lance.dataset(uri).to_table().to_pylist()
+
+
+def files_below(target: WriteTarget) -> list[str]:
+    from pathlib import Path
+
+    return [str(path) for path in Path(target.location).glob("*_v1*/data/*")]
+
+
+def batch(regions: list[str | None], start: int = 0) -> pa.RecordBatch:
+    count = len(regions)
+    return pa.record_batch({"id": pa.array(range(start, start + count)), "region": regions})
+
+
+def test_unsorted_rows_reach_the_partition_of_their_tuple(tmp_path):
+    target = by_region(tmp_path)
+    regions = ["eu", None, "us", "eu", "", None]
+    staged = write_partitions([batch(regions), batch(regions, 100)], target)
+    found = {
+        part.values.column(0)[0].as_py(): sorted(row["id"] for row in read_back(target, part))
+        for part in staged
+    }
+    assert found == {"eu": [0, 3, 100, 103], None: [1, 5, 101, 105], "us": [2, 102], "": [4, 104]}
+    assert sum(part.num_rows for part in staged) == 12
+
+
+def test_nan_and_negative_zero_are_one_partition_each(tmp_path):
+    target = target_of(tmp_path, ("score", Identity(), pa.float64()))
+    scores = [0.0, float("nan"), -0.0, -float("nan"), None]
+    rows = pa.record_batch({"id": pa.array(range(5)), "score": pa.array(scores, pa.float64())})
+    assert sorted(part.num_rows for part in write_partitions([rows, rows], target)) == [2, 4, 4]
+
+
+def test_one_sorted_partition_over_many_batches_is_one_fragment(tmp_path):
+    staged = write_partitions([batch(["eu"] * 50, at) for at in range(20)], by_region(tmp_path))
+    assert [(len(part.fragments), part.num_rows) for part in staged] == [(1, 1000)]
+
+
+def test_rows_are_pulled_not_collected(tmp_path):
+    """A writer that collects would ask for the last batch before the first partition is done."""
+    target = by_region(tmp_path)
+    seen: list[int] = []
+
+    def batches():
+        for at in range(30):
+            seen.append(len(files_below(target)))
+            yield batch([f"r{at:02}"])
+
+    write_partitions(batches(), target)
+    assert seen[0] == 0
+    assert all(files >= at - 2 for at, files in enumerate(seen))
+
+
+def test_report_survives_its_text_for_every_type_of_value():
+    values = pa.record_batch(
+        {
+            "partition_field_a": pa.array([Decimal("-1.50")], pa.decimal128(9, 2)),
+            "partition_field_b": pa.array([None], pa.timestamp("us", "UTC")),
+            "partition_field_c": pa.array(["$/=%..\U0001f600" * 1000]),
+            "partition_field_d": pa.array([b"\x00\xff"]),
+        }
+    )
+    part = StagedPartition(3, "v3$x$dataset", "ab_v3$x$dataset", values, ("{}",), "[]", 1, 2)
+    assert StagedPartition.from_json(part.to_json()) == part
+
+
+def test_target_survives_its_text_and_never_shows_its_options():
+    target = WriteTarget("/lake/ns", 4, 1, {"secret_access_key": "hush"})
+    assert WriteTarget.from_json(target.to_json()) == target
+    assert "hush" not in repr(target)
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [
+        ({"id": pa.array([1, None])}, "id"),
+        ({"region": ["eu"]}, "id"),
+        ({"id": [1], "more": pa.array([{"n": None}], pa.struct([("n", pa.int32())]))}, "more.n"),
+    ],
+)
+def test_null_in_a_required_column_names_it(tmp_path, rows, column):
+    with pytest.raises(NotNullViolated, match=f"column {column} of"):
+        write_partitions([pa.record_batch(rows)], by_region(tmp_path))
+
+
+def test_null_struct_with_required_field_is_no_violation(tmp_path):
+    kind = pa.struct([("n", pa.int32())])
+    rows = pa.record_batch({"id": [1, 2], "more": pa.array([None, {"n": 1}], kind)})
+    (part,) = write_partitions([rows], by_region(tmp_path))
+    assert part.num_rows == 2
+
+
+def test_extra_column_and_value_out_of_range_are_refused(tmp_path):
+    target = by_region(tmp_path)
+    with pytest.raises(WriteColumnUnknown, match="column other .*id, region, score, more"):
+        write_partitions([pa.record_batch({"id": [1], "other": [1]})], target)
+    with pytest.raises(WriteTypeMismatch, match="column id"):
+        write_partitions([pa.record_batch({"id": ["x"]})], target)
+
+
+def test_failing_writer_removes_its_files_and_raises_the_callers_own_error(tmp_path):
+    target = by_region(tmp_path)
+
+    def batches():
+        for at in range(5):
+            yield batch([f"r{at}"] * 10)
+        assert files_below(target)
+        raise KeyError("the query failed")
+
+    with pytest.raises(KeyError, match="the query failed"):
+        write_partitions(batches(), target)
+    assert files_below(target) == []
+
+
+def test_bad_row_after_good_partitions_removes_their_files(tmp_path):
+    target = by_region(tmp_path)
+    bad = pa.record_batch({"id": pa.array([None], pa.int64()), "region": ["c"]})
+    with pytest.raises(NotNullViolated):
+        write_partitions([batch(["a"]), batch(["b"]), bad], target)
+    assert files_below(target) == []
+
+
+def test_no_rows_stage_nothing(tmp_path):
+    assert write_partitions([], by_region(tmp_path)) == []
+    assert write_partitions([batch([])], by_region(tmp_path / "again")) == []
+
+
+def test_two_tasks_agree_on_the_leaf_of_a_new_tuple(tmp_path):
+    target = target_of(tmp_path, ("id", Bucket(4), pa.int32()), ("region", Identity(), pa.utf8()))
+    first, second = (
+        {part.object_id for part in write_partitions([batch(["x"] * 40)], target)} for _ in range(2)
+    )
+    assert first == second
+    assert len(first) == 4

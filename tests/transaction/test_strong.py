@@ -1,0 +1,258 @@
+"""Strong mode: one commit over many partitions, and every one of them readable by Lance alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from pennon.errors import InternalError, LeafMissing
+from pennon.manifest import Snapshot, change_root
+from pennon.transaction import Committed, Conflicted, Transaction
+from transaction.lake import append, latest, make, read, regions, stage
+
+
+def test_rows_of_every_type_come_back_through_lance_alone(tmp_path):
+    moment = dt.datetime(1582, 10, 4, 1, 2, 3, 4)  # noqa: DTZ001
+    rows = pa.record_batch(
+        {
+            "k": pa.array(["a", "b", None, "a"]),
+            "b": pa.array([True, None, False, None]),
+            "i": pa.array([1, None, -(2**31), 2], pa.int32()),
+            "f": pa.array([float("-inf"), None, -0.0, 1.5], pa.float32()),
+            "d": pa.array([Decimal("1.25"), None, Decimal("-9.99"), None], pa.decimal128(12, 2)),
+            "t": pa.array([moment, None, moment, None], pa.timestamp("us")),
+            "z": pa.array([moment.replace(tzinfo=dt.UTC)] * 4, pa.timestamp("us", "UTC")),
+            "day": pa.array([dt.date(1, 1, 1), None, None, dt.date(9999, 12, 31)]),
+            "bin": pa.array([b"", None, b"\x00", b"x"]),
+            "l": pa.array([["a", None], None, [], ["b"]]),
+            "m": pa.array([[("k", 1)], None, [], [("q", None)]], pa.map_(pa.utf8(), pa.int64())),
+            "s": pa.array([{"x": {"y": [1]}}, None, {"x": None}, {"x": {"y": None}}]),
+        }
+    )
+    snapshot = append(make(tmp_path, rows.schema, "k"), rows)
+    found = sorted(read(snapshot), key=repr)
+    assert found == sorted(rows.to_pylist(), key=repr)
+
+
+def test_each_leaf_is_read_at_its_version_and_main_stays_empty(tmp_path):
+    first = append(make(tmp_path), {1: "eu", 2: "us", 3: None})
+    second = append(first, {4: "eu", 5: "asia"})
+    assert regions(first) == {"eu": [1], "us": [2], None: [3]}
+    assert regions(second) == {"eu": [1, 4], "us": [2], None: [3], "asia": [5]}
+    for leaf in second.leaves().table.to_pylist():
+        main = lance.dataset(f"{second.location}/{leaf['location']}")
+        assert main.count_rows() == 0
+        assert main.schema.field("region").metadata == {b"lance:field_id": b"1"}
+        assert leaf["read_version"] >= 2**63
+
+
+def test_appends_of_one_leaf_from_an_old_snapshot_are_rebased(tmp_path):
+    base = append(make(tmp_path), {1: "eu"})
+    mine, theirs = stage(base, {2: "eu", 3: "new"}), stage(base, {4: "eu", 5: "new"})
+    for staged in (theirs, mine):
+        transaction = Transaction(base)
+        transaction.append(staged)
+        assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1, 2, 4], "new": [3, 5]}
+
+
+def test_replace_makes_the_content_exactly_the_rows(tmp_path):
+    base = append(append(make(tmp_path), {1: "eu", 2: "us"}), {3: "eu"})
+    transaction = Transaction(base)
+    transaction.replace(stage(base, {4: "eu", 5: "new"}))
+    committed = transaction.commit()
+    assert isinstance(committed, Committed)
+    assert regions(committed.snapshot) == {"eu": [4], "us": [2], "new": [5]}
+    assert regions(base) == {"eu": [1, 3], "us": [2]}
+
+
+def test_truncate_with_replace_is_a_static_overwrite(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    transaction = Transaction(base)
+    transaction.truncate(base.leaves().table["object_id"].to_pylist())
+    transaction.replace(stage(base, {3: "eu"}))
+    committed = transaction.commit()
+    assert isinstance(committed, Committed)
+    assert regions(committed.snapshot) == {"eu": [3], "us": []}
+
+
+def test_dropped_partition_comes_back_empty_of_old_rows(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    leaf = next(
+        row for row in base.leaves().table.to_pylist() if row["partition_field_region"] == "eu"
+    )
+    transaction = Transaction(base)
+    transaction.drop([leaf["object_id"]])
+    dropped = transaction.commit()
+    assert isinstance(dropped, Committed)
+    assert regions(dropped.snapshot) == {"us": [2]}
+    assert regions(append(dropped.snapshot, {3: "eu"})) == {"us": [2], "eu": [3]}
+
+
+@pytest.mark.parametrize("kind", ["replace", "truncate", "drop"])
+def test_replacing_what_another_appended_to_is_a_conflict_that_names_the_partition(tmp_path, kind):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    eu = next(
+        row for row in base.leaves().table.to_pylist() if row["partition_field_region"] == "eu"
+    )
+    transaction = Transaction(base)
+    if kind == "replace":
+        transaction.replace(stage(base, {9: "eu"}))
+    else:
+        getattr(transaction, kind)([eu["object_id"]])
+    append(base, {3: "eu"})
+    outcome = transaction.commit()
+    assert isinstance(outcome, Conflicted)
+    assert outcome.partition == "region=eu"
+    assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
+
+
+def test_replacing_one_partition_commutes_with_an_append_to_another(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    transaction = Transaction(base)
+    transaction.replace(stage(base, {9: "eu"}))
+    append(base, {3: "us"})
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [9], "us": [2, 3]}
+
+
+def evolved(snapshot: Snapshot, columns: list[pa.Field]) -> Snapshot:
+    change_root(snapshot, schema=snapshot.schema.evolved(pa.schema(columns)))
+    return latest(snapshot)
+
+
+def test_column_added_to_the_namespace_is_added_to_a_leaf_by_its_next_write(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    wider = evolved(
+        base, [*base.schema.arrow, pa.field("note", pa.struct([("x", pa.list_(pa.utf8()))]))]
+    )
+    rows = pa.record_batch({"id": [3, 4], "region": ["eu", "new"], "note": [{"x": ["a"]}, None]})
+    after = append(wider, rows)
+    assert sorted(read(after), key=repr) == sorted(
+        [
+            {"id": 1, "region": "eu", "note": None},
+            {"id": 2, "region": "us"},
+            {"id": 3, "region": "eu", "note": {"x": ["a"]}},
+            {"id": 4, "region": "new", "note": None},
+        ],
+        key=repr,
+    )
+    again = append(after, pa.record_batch({"id": [5], "region": ["eu"], "note": [{"x": None}]}))
+    assert len(read(again)) == 5
+
+
+def test_rows_written_before_a_column_was_added_still_commit(tmp_path):
+    base = append(make(tmp_path), {1: "eu"})
+    staged = stage(base, {2: "eu", 3: "new"})
+    evolved(base, [*base.schema.arrow, pa.field("n", pa.int8())])
+    transaction = Transaction(base)
+    transaction.append(staged)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1, 2], "new": [3]}
+
+
+def test_renamed_and_promoted_columns_keep_the_leafs_own_schema(tmp_path):
+    schema = pa.schema([("id", pa.int32()), ("region", pa.utf8())])
+    base = append(
+        make(tmp_path, schema), pa.record_batch({"id": pa.array([1], pa.int32()), "region": ["eu"]})
+    )
+    arrow = base.schema.arrow
+    wider = evolved(base, [arrow.field(1), arrow.field(0).with_name("key").with_type(pa.int64())])
+    after = append(wider, pa.record_batch({"key": [2], "region": ["eu"]}))
+    assert sorted(row["id"] for row in read(after)) == [1, 2]
+
+
+def test_leaf_of_another_client_is_appended_to_by_its_own_numbers(tmp_path):
+    """Columns in another order, one unknown to the namespace, on main, found by tuple."""
+    base = make(tmp_path)
+    foreign = pa.table({"extra": [True], "region": ["eu"], "id": pa.array([1], pa.int64())})
+    dataset = lance.write_dataset(foreign, f"{base.location}/ffff0000_v1$foreign$dataset")
+    ids = {"region": {"lance:field_id": "1"}, "id": {"lance:field_id": "0"}}
+    dataset.update_field_metadata(ids)
+    from pennon.manifest import LeafChange, commit_leaves
+
+    commit_leaves(
+        base,
+        [
+            LeafChange(
+                "v1$foreign$dataset",
+                "ffff0000_v1$foreign$dataset",
+                {"region": pa.scalar("eu")},
+                dataset.version,
+            )
+        ],
+    )
+    after = append(latest(base), {2: "eu"})
+    assert len(after.leaves().table) == 1
+    assert regions(after) == {"eu": [1, 2]}
+    assert after.leaves().table["num_rows"].to_pylist() == [2]
+
+
+def test_new_spec_version_makes_leaves_of_its_own(tmp_path):
+    from pennon.spec import PartitionSpec
+
+    base = append(make(tmp_path), {1: "eu"})
+    change_root(base, spec=PartitionSpec(2, ()))
+    after = append(latest(base), {2: "eu", 3: "us"})
+    assert len(after.leaves().table) == 2
+    assert sorted(row["id"] for row in read(after)) == [1, 2, 3]
+
+
+def test_abort_removes_files_and_the_directory_of_a_new_partition(tmp_path):
+    base = append(make(tmp_path), {1: "eu"})
+    staged = stage(base, {2: "eu", 3: "new"})
+    before = {
+        path for path in Path(base.location).rglob("*.lance") if "__manifest" not in str(path)
+    }
+    Transaction(base).abort(staged)
+    after = {path for path in Path(base.location).rglob("*.lance") if "__manifest" not in str(path)}
+    assert len(before) == 3
+    assert len(after) == 1
+    new = next(part for part in staged if part.values.column(0)[0].as_py() == "new")
+    assert not (Path(base.location) / new.location).exists()
+    assert regions(latest(base)) == {"eu": [1]}
+
+
+def test_abort_after_a_commit_removes_nothing(tmp_path):
+    base = make(tmp_path)
+    staged = stage(base, {1: "eu"})
+    transaction = Transaction(base)
+    transaction.append(staged)
+    transaction.commit()
+    transaction.abort(staged)
+    assert regions(latest(base)) == {"eu": [1]}
+
+
+def test_missing_leaf_is_an_error_and_the_table_stays_as_it_was(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    staged = stage(base, {3: "eu", 4: "us"})
+    eu = next(part.location for part in staged if part.values.column(0)[0].as_py() == "eu")
+    from pennon.leaf import forget_leaves
+
+    forget_leaves()
+    (Path(base.location) / eu / "_versions").rename(tmp_path / "away")
+    transaction = Transaction(base)
+    transaction.append(staged)
+    with pytest.raises(LeafMissing, match="v1"):
+        transaction.commit()
+    (tmp_path / "away").rename(Path(base.location) / eu / "_versions")
+    assert regions(latest(base)) == {"eu": [1], "us": [2]}
+
+
+def test_one_transaction_cannot_append_to_and_replace_the_same_partition(tmp_path):
+    base = make(tmp_path)
+    transaction = Transaction(base)
+    transaction.append(stage(base, {1: "eu"}))
+    with pytest.raises(InternalError, match="two ways"):
+        transaction.replace(stage(base, {2: "eu"}))
+
+
+def test_transaction_without_changes_commits_nothing(tmp_path):
+    base = make(tmp_path)
+    assert Transaction(base).commit() == Committed(base)
+    assert latest(base).version == base.version
