@@ -24,6 +24,7 @@ _PLACES = {
 
 def __getattr__(name: str) -> object:
     if name not in _PLACES:
-        raise AttributeError(f"module 'pennon' has no attribute {name!r}")
+        message = f"module 'pennon' has no attribute {name!r}"
+        raise AttributeError(message)
     module, attribute = _PLACES[name]
     return getattr(import_module(module), attribute)

@@ -60,7 +60,7 @@ class PartitionedNamespace:
             columns: The columns to read, in this order; None for all.
 
         Returns:
-            A plan: ``manifest_sql``, ``partitions``, and ``to_arrow()`` or ``to_batches()`` to read.
+            A plan: ``manifest_sql``, ``partitions``, ``to_arrow()`` and ``to_batches()``.
 
         Raises:
             PennonError: The predicate is no SQL, or names no column of the table.

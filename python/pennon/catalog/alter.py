@@ -76,6 +76,7 @@ def alter_partitioning(
     catalog: Catalog,
     identifier: Name,
     action: str,
+    *,
     transform: Mapping[str, object] | None,
     dropped: object,
     name: str | None,
@@ -87,7 +88,14 @@ def alter_partitioning(
 
     def change(table: Table) -> ManifestOutcome:
         snapshot = table.snapshot
-        spec = evolved_spec(snapshot.specs, snapshot.schema, action, transform, dropped, name)
+        spec = evolved_spec(
+            snapshot.specs,
+            snapshot.schema,
+            action,
+            transform=transform,
+            field=dropped,
+            name=name,
+        )
         return change_root(snapshot, spec=spec)
 
     return _until_committed(catalog, identifier, change)
@@ -164,7 +172,9 @@ def _columns(
             new_name = str(change["new_name"])
             taken = schema.field_by_path((*there.path[:-1], new_name))
             if taken is not None and taken.id != there.id:
-                raise _refused(table, path, "rename", f"there is a column {taken}", "Choose another name")
+                raise _refused(
+                    table, path, "rename", f"there is a column {taken}", "Choose another name"
+                )
             return edit_column(arrow, there.path, lambda found: found.with_name(new_name))
         case "update_comment":
             comment = change.get("comment")

@@ -12,7 +12,7 @@ import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -130,7 +130,10 @@ class Directory:
             NamespaceNotEmpty: It has tables or namespaces.
         """
         self.properties(namespace)
-        contents = [*self.tables(namespace), *(".".join(each) for each in self.namespaces(namespace))]
+        contents = [
+            *self.tables(namespace),
+            *(".".join(each) for each in self.namespaces(namespace)),
+        ]
         if contents:
             shown = ", ".join(contents[:5]) + (", …" if len(contents) > 5 else "")  # noqa: PLR2004
             raise NamespaceNotEmpty(namespace=self.catalog.full_name(namespace), contents=shown)
@@ -172,7 +175,9 @@ class Directory:
             return None
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused("find table", identifier, error) from error
-        return Registration(self.catalog.address(answer.location), False) if answer.location else None
+        return (
+            Registration(self.catalog.address(answer.location), False) if answer.location else None
+        )
 
     def found(self, identifier: Name) -> Registration:
         """Find a table by its name.
@@ -271,11 +276,10 @@ class Directory:
         found: list[str] = []
         token: str | None = None
         while True:
-            page = token
-            answer = self._ask("list", parent, lambda: ask(page))
+            answer = self._ask("list", parent, partial(ask, token))
             found += names(answer)
-            token = answer.page_token or None
-            if token is None or token == page:
+            before, token = token, answer.page_token or None
+            if token is None or token == before:
                 return found
 
     def _near_namespaces(self, namespace: Name) -> str:
@@ -300,7 +304,8 @@ class Directory:
         elif root.exists():
             raise self._unusable("it is a file and not a folder")
         elif not root.parent.is_dir():
-            raise self._unusable(f"the folder {root.parent} does not exist")
+            why = f"the folder {root.parent} does not exist"
+            raise self._unusable(why)
 
     def _make_root(self) -> None:
         self._check_root()
@@ -310,7 +315,8 @@ class Directory:
         try:
             root.mkdir(exist_ok=True)
         except OSError as error:
-            raise self._unusable(f"it cannot be created ({error.strerror})") from error
+            why = f"it cannot be created ({error.strerror})"
+            raise self._unusable(why) from error
         if not os.access(root, os.W_OK):
             raise self._unusable("it cannot be written")
 

@@ -60,6 +60,7 @@ def evolved_spec(
     specs: Mapping[int, PartitionSpec],
     schema: NamespaceSchema,
     action: str,
+    *,
     transform: Mapping[str, object] | None,
     field: object,
     name: str | None,
@@ -132,7 +133,7 @@ def _typed(function: SpecFunction, columns: list[dict[str, object]]) -> SparkTra
         case Truncate(size):
             return {"function": "truncate", "arguments": [{"literal": size}, *columns]}
         case Expression() as expression:
-            text = {"literal": expression.sql_text}
+            text = {"literal": expression.expression_sql}
             return {"function": "expression", "arguments": [text, *columns]}
         case transform:
             return {"function": transform.type, "arguments": columns}

@@ -48,12 +48,18 @@ class PlainSnapshot(Snapshot):
         return ()
 
     @property
+    def identity(self) -> str:
+        """The names of its first files: they are drawn anew for every dataset."""
+        fragments = self.manifest.get_fragments()[:1]
+        return ",".join(file.path for each in fragments for file in each.data_files())
+
+    @property
     def stored_schema(self) -> pa.Schema:
         """The columns in the types that Lance stores them in."""
         return self.manifest.schema
 
     def leaves(
-        self, condition: exp.Expression | None = None, flags: Sequence[exp.Expression] = ()
+        self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()
     ) -> LeafQuery:
         """Give the one leaf, or none where the condition is false."""
         row = {
@@ -176,16 +182,12 @@ def append_plain(snapshot: PlainSnapshot, fragments: Sequence[str]) -> int:
 
 def _version_at(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
     wanted = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    known = [
-        each["version"]
-        for each in dataset.versions()
-        if _aware(each["timestamp"]) <= wanted
-    ]
+    known = [each["version"] for each in dataset.versions() if _aware(each["timestamp"]) <= wanted]
     if not known:
         raise TableVersionNotFound(
             table=location, wanted=f"as of {wanted.isoformat()}", why="no version is that old"
         )
-    return max(known)
+    return int(max(known))
 
 
 def _aware(timestamp: datetime) -> datetime:
@@ -219,9 +221,7 @@ def _size(dataset: lance.LanceDataset) -> int | None:
     return None if any(size is None for size in sizes) else sum(filter(None, sizes))
 
 
-def _select(
-    table: pa.Table, condition: exp.Expression | None, flags: Sequence[exp.Expression]
-) -> pa.Table:
+def _select(table: pa.Table, condition: exp.Expr | None, flags: Sequence[exp.Expr]) -> pa.Table:
     columns = [exp.column(name) for name in table.column_names]
     wanted = [exp.alias_(flag.copy(), f"flag_{at}") for at, flag in enumerate(flags)]
     query = exp.select(*columns, *wanted).from_("leaf")

@@ -30,7 +30,7 @@ def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
 
 def column_paths(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
     """List the paths of the top-level columns and of the fields of structs."""
-    stack = [((field.name,), field) for field in schema]
+    stack: list[tuple[tuple[str, ...], pa.Field]] = [((each.name,), each) for each in schema]
     for path, field in stack:
         yield path
         if pa.types.is_struct(field.type):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -50,6 +51,14 @@ class Table:
         return isinstance(self.snapshot, PlainSnapshot)
 
     @property
+    def identity(self) -> str:
+        """What tells the table from another one that was at its location before."""
+        if isinstance(self.snapshot, PlainSnapshot):
+            return self.snapshot.identity
+        # The salt is a secret, and drawn anew for every namespace.
+        return hashlib.blake2b(self.snapshot.salt, digest_size=8).hexdigest()
+
+    @property
     def schema(self) -> dict[str, object]:
         """The columns as the JSON object of a Spark StructType."""
         return spark_schema(self.snapshot.schema.arrow)
@@ -62,7 +71,11 @@ class Table:
     @property
     def properties(self) -> dict[str, str]:
         """The user's properties, and Spark's reserved ones: comment, provider, location."""
-        shown = {**self.snapshot.properties, "provider": "lance", "location": self.snapshot.location}
+        shown = {
+            **self.snapshot.properties,
+            "provider": "lance",
+            "location": self.snapshot.location,
+        }
         comment = None if self.is_plain else self.snapshot.comment
         return shown if comment is None else {**shown, "comment": comment}
 

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["create", "drop", "rename"]
 
 _LOG = logging.getLogger(__name__)
-RESERVED = frozenset({"provider", "location", "comment", "owner", "external", "is_managed_location"})
+RESERVED = frozenset(
+    {"provider", "location", "comment", "owner", "external", "is_managed_location"}
+)
 _NOT_IN_FOLDERS = re.compile(r"[^\w$.-]", re.ASCII)
 _MANIFEST = "__manifest"
 
@@ -47,6 +49,7 @@ _MANIFEST = "__manifest"
 def create(
     catalog: Catalog,
     identifier: Name,
+    *,
     schema: object,
     transforms: Sequence[Mapping[str, object]],
     properties: Mapping[str, str],

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 
-
 @dataclass(frozen=True, slots=True)
 class LeafRead:
     """One leaf at one version, and what its rows still have to satisfy.

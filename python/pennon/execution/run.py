@@ -52,9 +52,7 @@ def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[
 
 
 def _scan_leaf(relation: Relation, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
-    dataset = open_leaf(
-        relation.namespace, leaf.location, leaf.version, relation.storage_options
-    )
+    dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
     return scan_leaf(
         dataset,
         relation.schema,

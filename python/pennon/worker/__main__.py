@@ -103,7 +103,7 @@ def _warm_up() -> None:
 
 
 def _say(ready: object, message: dict[str, object]) -> None:
-    print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload] # noqa: T201
+    print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload]
 
 
 def _wait_for_end_of_input() -> None:

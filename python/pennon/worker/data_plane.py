@@ -56,8 +56,7 @@ def send_batches(stream: BatchStream, frames: FrameSocket) -> None:
     try:
         writer = ArrowStreamWriter(frames, _without_metadata(stream.schema))
         for batch in batches:
-            if frames.is_closed_by_peer():
-                raise ConnectionClosed("the reader went away")
+            frames.check_open()
             writer.write(batch)
         writer.close()
     except ConnectionClosed:

@@ -82,10 +82,10 @@ def create_table(request: m.CreateTable) -> m.TableReply:
         tables.create(
             request.catalog,
             request.identifier,
-            request.schema,
-            request.partitioning,
-            request.properties,
-            request.mode,
+            schema=request.schema,
+            transforms=request.partitioning,
+            properties=request.properties,
+            mode=request.mode,
         )
     )
 
@@ -113,9 +113,9 @@ def alter_partitioning(request: m.AlterPartitioning) -> m.TableReply:
             request.catalog,
             request.identifier,
             request.action,
-            request.transform,
-            request.field_to_change,
-            request.new_name,
+            transform=request.transform,
+            dropped=request.field_to_change,
+            name=request.new_name,
         )
     )
 
@@ -146,9 +146,7 @@ def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
     if grouping is not None:
         keys = grouping.keys
         columns.update({name: grouping.values[name] for name in grouping.values.column_names})
-    scan = ScanToken(
-        snapshot.location, wanted, full, plan.residuals, request.catalog.storage
-    )
+    scan = ScanToken(snapshot.location, wanted, full, plan.residuals, request.catalog.storage)
     reply = m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
@@ -231,7 +229,9 @@ def call(request: m.Call) -> m.CallReply:
 
 def _described(table: Table) -> m.TableReply:
     snapshot = table.snapshot
-    token = TableToken(table.name, snapshot.location, snapshot.version, table.is_plain)
+    token = TableToken(
+        table.name, snapshot.location, snapshot.version, table.is_plain, table.identity
+    )
     return m.TableReply(
         token.to_json(), table.name, table.schema, table.partitioning, table.properties
     )

@@ -35,7 +35,7 @@ class FrameKind(StrEnum):
     ERROR = "X"
 
 
-class ConnectionClosed(ConnectionError):  # noqa: N818 - an event, not an error of ours
+class ConnectionClosed(ConnectionError):
     """The other side closed the connection: its request is cancelled."""
 
 
@@ -59,9 +59,14 @@ class FrameSocket:
         """Close the connection; what the other side runs for it is cancelled."""
         self._socket.close()
 
-    def is_closed_by_peer(self) -> bool:
-        """Whether the other side went away (asked without reading)."""
-        return bool(self._poll.poll(0))
+    def check_open(self) -> None:
+        """Ask, without reading, whether the other side is still there.
+
+        Raises:
+            ConnectionClosed: It went away.
+        """
+        if self._poll.poll(0):
+            raise ConnectionClosed("the other side closed the connection")
 
     def send_json(self, message: Mapping[str, object], kind: FrameKind = FrameKind.JSON) -> None:
         """Send one message, as a ``J`` frame or, for a failure, as an ``X`` frame."""

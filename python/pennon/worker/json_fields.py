@@ -49,9 +49,7 @@ def encode(message: DataclassInstance) -> dict[str, object]:
         >>> encode(ListTablesReply(tables=("orders",)))
         {'tables': ['orders']}
     """
-    return {
-        _key(field): _written(getattr(message, field.name)) for field in fields(message)
-    }
+    return {_key(field): _written(getattr(message, field.name)) for field in fields(message)}
 
 
 @cache

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from pennon.errors import MalformedMessage
 
 
-
 @dataclass(frozen=True, slots=True)
 class TableToken:
     """A table at the version that the query sees.
@@ -28,12 +27,14 @@ class TableToken:
         location: Path or URL.
         version: Version of ``__manifest``, or of the plain dataset.
         is_plain: Whether it is a plain dataset.
+        identity: What tells it from another table that was at the location before.
     """
 
     name: str
     location: str
     version: int
     is_plain: bool
+    identity: str = ""
 
     def to_json(self) -> str:
         """Write the token."""
@@ -43,6 +44,7 @@ class TableToken:
                 "location": self.location,
                 "version": str(self.version),
                 "plain": self.is_plain,
+                "identity": self.identity,
             }
         )
 
@@ -51,7 +53,11 @@ class TableToken:
         """Read the token."""
         stored = _object(text, "table")
         return cls(
-            str(stored["name"]), str(stored["location"]), int(stored["version"]), stored["plain"]
+            str(stored["name"]),
+            str(stored["location"]),
+            int(stored["version"]),
+            stored["plain"],
+            str(stored["identity"]),
         )
 
 
@@ -110,7 +116,7 @@ class Split:
     Args:
         location: The leaf, relative to the namespace.
         version: Lance version.
-        residual: Number of the scan's residual filter; −1 for none.
+        residual: Number of the scan's residual filter; -1 for none.
     """
 
     location: str
