@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -58,7 +59,7 @@ def change(
     )
 
 
-def rows_of(location: str) -> dict[str, dict[str, object]]:
+def rows_of(location: str) -> dict[str, dict[str, Any]]:
     """Read the manifest with pylance alone."""
     rows = lance.dataset(f"{location}/__manifest").to_table().to_pylist()
     found = {row["object_id"]: row for row in rows}

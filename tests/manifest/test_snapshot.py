@@ -84,7 +84,7 @@ def test_appendix_d_finds_its_two_leaves_and_the_sql_has_its_shape(handmade: Han
     found = Snapshot.open(handmade.location).leaves(condition.unnest())
 
     assert set(found.table["object_id"].to_pylist()) == {SALES_EARLY, US}
-    ran = parse_one(found.sql, dialect="spark")
+    ran = parse_one(found.sql, dialect="spark", into=exp.Select)
     ran_where = ran.find(exp.Where)
     assert ran_where is not None
     assert ran_where.this.left.sql("spark").replace("`", "") == kind.sql("spark")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -88,7 +89,7 @@ def test_names_are_found_exactly_and_else_without_case_when_unique() -> None:
 
 
 def test_keys_that_are_not_known_survive_at_every_depth() -> None:
-    written = {
+    written: dict[str, Any] = {
         "fields": [
             {
                 "name": "s",
