@@ -49,7 +49,15 @@ def create_leaf(
     options = dict(storage_options) if storage_options else None
     plain = pa.schema([plain_field(column) for column in schema])
     try:
-        lance.write_dataset(plain.empty_table(), uri, mode="create", storage_options=options)
+        # write_dataset's create mode retries as an overwrite when two writers race; on version 0,
+        # without retries, Lance lets one pass.
+        lance.LanceDataset.commit(
+            uri,
+            lance.LanceOperation.Overwrite(plain, []),
+            read_version=0,
+            max_retries=0,
+            storage_options=options,
+        )
     except OSError as error:
         if not _says_made(error):
             raise
@@ -110,4 +118,5 @@ def _walk(matches: Sequence[FieldMatch]) -> Iterator[FieldMatch]:
 
 def _says_made(error: OSError) -> bool:
     text = str(error).lower()
-    return any(word in text for word in ("already exists", "conflict", "concurrent", "retryable"))
+    words = ("already exists", "0.manifest was not found", "conflict", "concurrent", "retryable")
+    return any(word in text for word in words)
