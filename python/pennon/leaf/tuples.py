@@ -120,7 +120,7 @@ def runs(batch: pa.RecordBatch, tuples: pa.RecordBatch) -> Iterator[Run]:
         )
         starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
     for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
-        yield Run(tuples.slice(start, 1), _cut(batch, start, end))
+        yield Run(tuples.slice(int(start), 1), _cut(batch, int(start), int(end)))
 
 
 def _cut(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
