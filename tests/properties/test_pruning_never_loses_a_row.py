@@ -26,7 +26,7 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
-from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
+from properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
 
 Field = tuple[Transform, tuple[str, ...]]
 _NUMBERS = {name: number for number, name in enumerate(TYPES)}
