@@ -116,6 +116,7 @@ def test_any_string_is_the_same_string_in_datafusion(text: str) -> None:
         ("CAST('12.34' AS DECIMAL(10,2))", pa.decimal128(12, 3), Decimal("12.340")),
         ("'5'", pa.int32(), 5),
         ("5.5", pa.int32(), None),
+        ("'1_000'", pa.int32(), None),
         ("300", pa.int8(), None),
         ("5", pa.string(), None),
         ("0.1D", pa.float32(), None),

@@ -180,6 +180,10 @@ def test_wrong_sources_and_expressions_are_refused() -> None:
         Truncate(4).result_type([pa.float64()])
     with pytest.raises(PartitionExpressionFailed, match="Invalid function"):
         Expression("no_such(col0)").apply([pa.array([1])])
+    with pytest.raises(PartitionExpressionFailed, match="Divide by zero"):
+        Expression("col0 / 0").apply([pa.array([1])])
+    with pytest.raises(PartitionExpressionFailed):
+        Expression("murmur3(col0").apply([pa.array([1])])
     with pytest.raises(PartitionExpressionFailed, match="300"):
         Expression("col0", pa.int8()).apply([pa.array([300])])
     with pytest.raises(UnknownTransform, match="truncate"):

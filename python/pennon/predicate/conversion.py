@@ -170,6 +170,8 @@ def _read_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_boolean(kind):
         known = {"true": True, "false": False}
         return pa.scalar(known[text.lower()]) if text.lower() in known else None
+    if is_number(kind) and "_" in text:  # Python's digit groups are none of Spark's
+        return None
     if is_binary(kind):
         return _of_size(bytes.fromhex(text), kind)
     if pa.types.is_integer(kind):

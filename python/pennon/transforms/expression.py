@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import datafusion
 import pyarrow as pa
 from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import InternalError, PartitionExpressionFailed
 from pennon.predicate.dialect import DataFusion
@@ -25,11 +25,13 @@ from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import TracebackType
 
     from pennon.predicate.comparison import Comparison
 
 _HASHES = ("murmur3", "murmur3_multi")
 _ROWS = "source_rows"
+_PARSE_ERRORS = (ParseError, TokenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +88,21 @@ class Expression(Transform):
         try:
             return values if values.type.equals(kind) else values.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise self._failure(arrays, error) from error
+            raise self.failure(arrays, error) from error
 
     def _evaluate(self, arrays: Sequence[pa.Array]) -> pa.ChunkedArray:
         context = _session(arrays)
-        try:
+        with _Refusals(self, tuple(arrays)):
             sql = _with_hash_functions(context, self.expression_sql)
             frame = context.sql(f"SELECT {sql} AS partition_value FROM {_ROWS}")  # noqa: S608
             kind = frame.schema().field(0).type
             batches = frame.collect()
-        except PartitionExpressionFailed:
-            raise
-        # DataFusion raises ValueError when it plans and a bare Exception when it runs
-        except Exception as error:
-            raise self._failure(arrays, error) from error
         return pa.chunked_array([batch.column(0) for batch in batches], type=kind)
 
-    def _failure(self, arrays: Sequence[pa.Array], reason: Exception) -> PartitionExpressionFailed:
+    def failure(
+        self, arrays: Sequence[pa.Array], reason: BaseException
+    ) -> PartitionExpressionFailed:
+        """Give the error for values of ``arrays``, with the reason's first line."""
         return PartitionExpressionFailed(
             expression=self.expression_sql,
             types=", ".join(str(array.type) for array in arrays),
@@ -134,6 +134,26 @@ class Expression(Transform):
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """What DataFusion refuses: ValueError when it plans, a bare Exception when it runs."""
+
+    expression: Expression
+    arrays: tuple[pa.Array, ...]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and (kind in (Exception, ValueError) or kind in _PARSE_ERRORS):
+            raise self.expression.failure(self.arrays, error) from error
+
+
 def _session(arrays: Sequence[pa.Array]) -> datafusion.SessionContext:
     """Open a session in UTC that keeps the order of the rows."""
     settings = datafusion.SessionConfig().set("datafusion.execution.target_partitions", "1")
@@ -148,10 +168,7 @@ def _with_hash_functions(context: datafusion.SessionContext, sql: str) -> str:
     """Register the hash functions for the types that the expression gives them."""
     if not any(name in sql.lower() for name in _HASHES):
         return sql
-    try:
-        tree = parse_one(sql, dialect=DataFusion)
-    except SqlglotError as error:
-        raise ValueError(str(error)) from error
+    tree = parse_one(sql, dialect=DataFusion)
     calls = [call for call in tree.find_all(exp.Anonymous) if call.name.lower() in _HASHES]
     # inner calls come last in the walk, and have to be known before the outer ones are typed
     for number, call in enumerate(reversed(calls)):
