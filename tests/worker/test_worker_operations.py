@@ -1,0 +1,226 @@
+"""Every operation of the protocol, against a real worker over its socket."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from worker.worker_client import Driver, Worker, WorkerFailed, field, transform
+
+ORDERS = [field("id", "long", comment="the key"), field("ts", "timestamp"), field("region", "string")]
+BY_DAY_AND_BUCKET = [transform("days", "ts"), transform("bucket", 4, "id")]
+
+
+def orders(count: int = 1000) -> pa.Table:
+    start = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "ts": pa.array(
+                [start + dt.timedelta(hours=i % 72) for i in range(count)], pa.timestamp("us", "UTC")
+            ),
+            "region": pa.array([None if i % 5 == 0 else f"r{i % 3}" for i in range(count)]),
+        }
+    )
+
+
+def loaded(driver: Driver, *name: str, **more: object) -> dict:
+    return driver.ask("load_table", identifier=list(name), **more)
+
+
+def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET, properties={"comment": "c", "a": "b"})
+    assert table["partitioning"] == BY_DAY_AND_BUCKET
+    assert table["schema"]["fields"] == ORDERS
+    assert table["properties"]["provider"] == "lance"
+    assert (table["properties"]["comment"], table["properties"]["a"]) == ("c", "b")
+    rows = orders()
+    driver.insert(table, rows)
+
+    table = loaded(driver, "shop", "orders")
+    assert driver.select(table).sort_by("id").equals(rows)
+    day = "`ts` >= TIMESTAMP '2013-01-03 00:00:00.000000+00:00'"
+    plan, splits = driver.scan(table, [day])
+    assert plan["arrow"] is True
+    assert plan["keys"] == BY_DAY_AND_BUCKET
+    assert (len(splits), plan["partitions_total"]) == (4, 12)
+    assert set(splits["key_0"].to_pylist()) == {(dt.date(2013, 1, 3) - dt.date(1970, 1, 1)).days}
+    assert plan["rows"] == sum(splits["rows"].to_pylist())
+    expected = rows.filter(pc.greater_equal(rows["ts"], pa.scalar(dt.datetime(2013, 1, 3, tzinfo=dt.UTC), pa.timestamp("us", "UTC"))))
+    assert driver.select(table, [day]).sort_by("id").equals(expected)
+    pruned = driver.ask("prune_splits", table=table["table"], predicates=[day, "`id` = CAST(5 AS BIGINT)"])
+    assert len(pruned["object_ids"]) == 1
+    assert set(pruned["object_ids"]) <= set(splits["object_id"].to_pylist())
+
+
+def test_columns_are_pruned_and_counted_without_any(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET)
+    driver.insert(table, orders(100))
+    table = loaded(driver, "shop", "orders")
+    only = driver.select(table, schema={"type": "struct", "fields": [field("region", "string")]})
+    assert only.schema == pa.schema({"region": pa.utf8()})
+    plan, splits = driver.scan(table, schema={"type": "struct", "fields": []})
+    assert plan["keys"] == []
+    rows = [driver.connection.rows(plan["scan"], split) for split in splits["split"].to_pylist()]
+    assert sum(each.num_rows for each in rows) == 100
+
+
+def test_push_says_what_spark_need_not_evaluate_again(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], [*ORDERS, field("price", "double")])
+    asked = ["`id` = CAST(5 AS BIGINT)", "`price` > CAST('1.5' AS DOUBLE)", "soundex(`region`) = 'x'"]
+    assert driver.ask("push_predicates", table=table["table"], predicates=asked) == {"accepted": [True, False, False]}
+
+
+def test_the_write_is_clustered_by_what_spark_can_evaluate(driver: Driver) -> None:
+    by = [transform("days", "ts"), transform("truncate", 2, "region"), transform("bucket", 8, "id", "region")]
+    table = driver.create(["shop", "orders"], ORDERS, by)
+    planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
+    assert table["partitioning"] == by
+    assert planned["distribution"] == planned["ordering"] == [
+        transform("days", "ts"),
+        transform("truncate_2", "region"),
+        transform("identity", "id"),
+        transform("identity", "region"),
+    ]
+
+
+def test_every_type_comes_back_exactly(driver: Driver) -> None:
+    kinds = ["boolean", "byte", "short", "integer", "long", "float", "double", "decimal(38,18)", "decimal(5,2)",
+             "string", "binary", "date", "timestamp", "timestamp_ntz"]
+    fields = [field(f"c{at}", kind) for at, kind in enumerate(kinds)]
+    inner = {"type": "struct", "fields": [field("x", "decimal(20,3)"), field("y", "string")]}
+    fields += [
+        field("st", inner),
+        field("l", {"type": "array", "elementType": inner, "containsNull": True}),
+        field("m", {"type": "map", "keyType": "string", "valueType": "decimal(30,2)", "valueContainsNull": True}),
+    ]
+    types = [pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(38, 18),
+             pa.decimal128(5, 2), pa.utf8(), pa.binary(), pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")]
+    now, big = dt.datetime(2026, 2, 3, 4, 5, 6, 789), decimal.Decimal("12345678901234567890.123456789012345678")
+    values = [True, -128, -3, 2**31 - 1, -(2**63), 1.5, float("-inf"), big, decimal.Decimal("-1.25"), "ü'\"\\", b"\0\xff",
+              dt.date(1, 1, 1), now.replace(tzinfo=dt.UTC), now]
+    struct = pa.struct([("x", pa.decimal128(20, 3)), ("y", pa.utf8())])
+    types += [struct, pa.list_(struct), pa.map_(pa.utf8(), pa.decimal128(30, 2))]
+    one = {"x": decimal.Decimal("1.001"), "y": None}
+    values += [one, [one, None], [("k", decimal.Decimal("9.99")), ("n", None)]]
+    rows = pa.table({each["name"]: pa.array([value, None], kind) for each, value, kind in zip(fields, values, types, strict=True)})
+    table = driver.create(["shop", "every"], fields)
+    assert [each["type"] for each in table["schema"]["fields"]] == [each["type"] for each in fields]
+    driver.insert(table, rows)
+    assert driver.select(loaded(driver, "shop", "every")).to_pylist() == rows.to_pylist()
+
+
+def test_the_partitioning_evolves_and_old_and_new_rows_are_read(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, [transform("months", "ts")])
+    driver.insert(table, orders(50))
+    change = {"identifier": ["shop", "orders"], "field": None, "as": None}
+    driver.ask("alter_partitioning", action="add", transform=transform("identity", "region"), **change)
+    table = loaded(driver, "shop", "orders")
+    driver.insert(table, orders(50))
+    table = loaded(driver, "shop", "orders")
+    assert table["partitioning"] == [transform("months", "ts"), transform("identity", "region")]
+    assert driver.select(table, ["`region` = 'r1'"])["id"].to_pylist().count(1) == 2
+    plan, _ = driver.scan(table)
+    assert plan["keys"] == [transform("months", "ts")]
+    dropped = {**change, "field": ["region"], "transform": None}
+    assert driver.ask("alter_partitioning", action="drop", **dropped)["partitioning"] == [transform("months", "ts")]
+    replaced = driver.ask(
+        "alter_partitioning", identifier=["shop", "orders"], action="replace",
+        field=transform("months", "ts"), transform=transform("days", "ts"), **{"as": None},
+    )
+    assert replaced["partitioning"] == [transform("days", "ts")]
+
+
+def test_an_aborted_write_leaves_the_table_as_it_was(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET)
+    planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
+    reply = driver.connection.upload(planned["write"], orders(100))
+    assert reply["rows"] == 100
+    assert driver.ask("abort_write", write=planned["write"], staged=reply["staged"]) == {}
+    assert driver.scan(loaded(driver, "shop", "orders"))[1].num_rows == 0
+
+
+def test_writes_at_once_are_both_there(driver: Driver, worker: Worker) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET)
+
+    def write(_: int) -> None:
+        with worker.connect() as own:
+            other = Driver(own, Path(driver.catalog["root"]))
+            other.insert(table, orders(100))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert driver.select(loaded(driver, "shop", "orders")).num_rows == 400
+
+
+def test_many_reads_at_once(driver: Driver, worker: Worker) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET)
+    driver.insert(table, orders())
+    plan, splits = driver.scan(loaded(driver, "shop", "orders"))
+
+    def read(split: str) -> int:
+        with worker.connect() as own:
+            return sum(own.rows(plan["scan"], split).num_rows for _ in range(3))
+
+    with ThreadPoolExecutor(16) as pool:
+        counts = list(pool.map(read, splits["split"].to_pylist() * 4))
+    assert sum(counts) == 1000 * 12
+
+
+def test_a_plain_dataset_is_one_leaf_and_takes_appends(driver: Driver, tmp_path: Path) -> None:
+    vectors = pa.array([[1.0, 2.0]] * 3, pa.list_(pa.float32(), 2))
+    plain = pa.table({"a": [1, 2, 3], "n": pa.array([1, 2, 2**32 - 1], pa.uint32()), "v": vectors})
+    lance.write_dataset(plain, str(tmp_path / "lake" / "plain.lance"))
+    table = loaded(driver, "plain")
+    assert [each["type"] for each in table["schema"]["fields"][:2]] == ["long", "long"]
+    assert (table["partitioning"], driver.ask("list_tables", namespace=[])["tables"]) == ([], ["plain"])
+    assert driver.select(table, ["`a` >= CAST(2 AS BIGINT)"])["n"].to_pylist() == [2, 2**32 - 1]
+    rows = pa.table({"a": [9], "n": pa.array([9], pa.int64()), "v": pa.array([[3.0, 4.0]], pa.list_(pa.float32()))})
+    driver.insert(table, rows)
+    assert driver.select(loaded(driver, "plain"))["a"].to_pylist() == [1, 2, 3, 9]
+    assert driver.select(loaded(driver, "plain", version="1"))["a"].to_pylist() == [1, 2, 3]
+    assert driver.select(loaded(driver, str(tmp_path / "lake" / "plain.lance"))).num_rows == 4
+
+
+def test_time_travel_by_version_and_time(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET)
+    first = driver.insert(table, orders(10))
+    between = int(dt.datetime.now(dt.UTC).timestamp() * 1_000_000)
+    driver.insert(loaded(driver, "shop", "orders"), orders(10))
+    assert driver.select(loaded(driver, "shop", "orders", version=str(first))).num_rows == 10
+    assert driver.select(loaded(driver, "shop", "orders", timestamp_micros=between)).num_rows == 10
+    with pytest.raises(WorkerFailed, match="whole numbers"):
+        loaded(driver, "shop", "orders", version="first")
+
+
+def test_an_unknown_procedure_lists_the_known(driver: Driver) -> None:
+    with pytest.raises(WorkerFailed, match="Procedures are") as failed:
+        driver.ask("call", procedure="system.vanish", arguments={})
+    assert failed.value.condition == "UNKNOWN_PROCEDURE"
+
+
+def test_a_plan_of_many_partitions_is_quick() -> None:
+    import time
+
+    from pennon.worker.tokens import Split, split_column
+
+    count = 100_000
+    leaves = pa.table(
+        {
+            "location": pa.array([f"0a1b2c3d_v1${at:016}$dataset" for at in range(count)]),
+            "read_version": pa.array([2**63 + at for at in range(count)], pa.uint64()),
+            "residual": pa.array([at % 3 - 1 for at in range(count)], pa.int32()),
+        }
+    )
+    start = time.perf_counter()
+    splits = split_column(leaves)
+    assert time.perf_counter() - start < 1
+    assert Split.from_json(splits[7].as_py()) == Split(leaves["location"][7].as_py(), 2**63 + 7, 0)
+    odd = pa.table({"location": ['a"b\\c\n'], "read_version": [1], "residual": [-1]})
+    assert Split.from_json(split_column(odd)[0].as_py()).location == 'a"b\\c\n'

@@ -1,0 +1,200 @@
+"""The process and its connections: start, end, cancel, bad bytes, failures in mid-stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from worker.worker_client import SOURCES, Connection, Driver, Worker, WorkerFailed, field
+
+
+def big_leaf(root: Path, millions: int) -> None:
+    def batches():  # noqa: ANN202
+        for at in range(millions):
+            yield pa.record_batch({"id": pa.array(np.arange(1_000_000) + at), "x": pa.array(np.random.rand(1_000_000))})
+
+    schema = pa.schema({"id": pa.int64(), "x": pa.float64()})
+    lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), str(root / "big.lance"), max_rows_per_file=1_000_000)
+
+
+def test_the_worker_says_that_it_is_ready(worker: Worker) -> None:
+    assert worker.ready["ready"] is True
+    assert worker.ready["pid"] == worker.process.pid
+    assert worker.path.stat().st_mode & 0o077 == 0
+
+
+def test_the_worker_ends_with_its_standard_input() -> None:
+    worker = Worker()
+    path = worker.path
+    with worker.connect() as connection:
+        Driver(connection, Path("/tmp")).ask("list_namespaces", namespace=[])
+        assert worker.stop() == 0
+    assert not path.exists()
+
+
+def test_the_worker_ends_when_its_parent_is_killed() -> None:
+    script = (
+        "import subprocess, sys, tempfile, time\n"
+        "path = tempfile.mkdtemp() + '/w.sock'\n"
+        "w = subprocess.Popen([sys.executable, '-m', 'pennon.worker', '--socket', path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "print(w.stdout.readline().decode(), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
+    )
+    pid = json.loads(parent.stdout.readline())["pid"]
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while _runs(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_wrong_package_version_is_the_ready_error(tmp_path: Path) -> None:
+    fake = tmp_path / "pylance-13.0.0.dist-info"
+    fake.mkdir()
+    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: pylance\nVersion: 13.0.0\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pennon.worker", "--socket", str(tmp_path / "w.sock")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={"PYTHONPATH": f"{tmp_path}:{SOURCES}", "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    ready = json.loads(done.stdout)
+    assert (done.returncode, ready["ready"], ready["error"]["condition"]) == (1, False, "PACKAGE_VERSION")
+    assert "pylance 13.0.0" in ready["error"]["message"]
+    assert sys.executable in ready["error"]["message"]
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_unknown_operation_is_refused_and_the_connection_goes_on(driver: Driver) -> None:
+    with pytest.raises(WorkerFailed, match="load_table") as failed:
+        driver.ask("levitate")
+    assert failed.value.condition == "UNKNOWN_OPERATION"
+    with pytest.raises(WorkerFailed, match="no field namespace") as failed:
+        driver.ask("describe_namespace")
+    assert failed.value.condition == "MALFORMED_MESSAGE"
+    assert driver.ask("list_namespaces", namespace=[]) == {"namespaces": [["shop"]]}
+
+
+@pytest.mark.parametrize("sent", [b"Z\0\0\0\0", b"J\0\0\0\2{]", b"J\0\0\0\2[]", b"J\xff\xff\xff\xff", b"E\0\0\0\0"])
+def test_bytes_that_are_no_message_end_the_connection(worker: Worker, sent: bytes) -> None:
+    with worker.connect() as connection:
+        connection.socket.sendall(sent)
+        with pytest.raises(WorkerFailed) as failed:
+            connection.frame()
+        assert failed.value.condition == "MALFORMED_MESSAGE"
+        assert connection.socket.recv(1) == b""
+    with worker.connect() as connection:
+        with pytest.raises(WorkerFailed):
+            connection.request("levitate")
+
+
+def test_a_closed_connection_stops_its_scan(driver: Driver, worker: Worker, tmp_path: Path) -> None:
+    big_leaf(tmp_path / "lake", 8)
+    plan, splits = driver.scan(driver.ask("load_table", identifier=["big"]))
+    before = worker.log.read_text().count("its scan stops")
+    reader = worker.connect()
+    reader.request("read", scan=plan["scan"], split=splits["split"][0].as_py())
+    reader.frame()
+    reader.socket.close()
+    deadline = time.monotonic() + 10
+    while worker.log.read_text().count("its scan stops") == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert worker.log.read_text().count("its scan stops") == before + 1
+    used = _cpu_seconds(worker)
+    time.sleep(0.5)
+    assert _cpu_seconds(worker) - used < 0.2
+
+
+def _cpu_seconds(worker: Worker) -> float:
+    ticks = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_leaf_that_is_gone_is_named_in_place_of_the_reply(driver: Driver, tmp_path: Path) -> None:
+    table = driver.create(["shop", "t"], [field("id", "long")])
+    driver.insert(table, pa.table({"id": [1, 2]}))
+    table = driver.ask("load_table", identifier=["shop", "t"])
+    plan, splits = driver.scan(table)
+    leaf = next((tmp_path / "lake").glob("*/*dataset"))
+    shutil.rmtree(leaf)
+    with pytest.raises(WorkerFailed, match=leaf.name.replace("$", r"\$")) as failed:
+        driver.connection.rows(plan["scan"], splits["split"][0].as_py())
+    assert failed.value.condition == "LEAF_MISSING"
+    assert driver.ask("list_tables", namespace=["shop"]) == {"tables": ["t"]}
+
+
+def test_a_failure_in_mid_stream_arrives_as_such(driver: Driver, tmp_path: Path) -> None:
+    big_leaf(tmp_path / "lake", 4)
+    plan, splits = driver.scan(driver.ask("load_table", identifier=["big"]))
+    files = sorted((tmp_path / "lake" / "big.lance" / "data").iterdir())
+    order = [file.path for fragment in lance.dataset(str(tmp_path / "lake" / "big.lance")).get_fragments() for file in fragment.data_files()]
+    (tmp_path / "lake" / "big.lance" / "data" / order[-1]).unlink()
+    assert len(files) == 4
+    connection = driver.connection
+    assert connection.request("read", scan=plan["scan"], split=splits["split"][0].as_py()) == {"arrow": True}
+    with pytest.raises(WorkerFailed) as failed:
+        connection.arrow()
+    assert failed.value.condition in {"LEAF_MISSING", "FILE_GONE"}
+    assert "Traceback" not in failed.value.error["message"]
+    assert driver.ask("list_namespaces", namespace=[])["namespaces"] == [["shop"]]
+
+
+def test_a_write_that_fails_is_told_and_the_connection_goes_on(driver: Driver) -> None:
+    table = driver.create(["shop", "t"], [field("id", "long", nullable=False)])
+    planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
+    with pytest.raises(WorkerFailed, match="id") as failed:
+        driver.connection.upload(planned["write"], pa.table({"id": pa.array([1, None] * 50_000, pa.int64())}))
+    assert failed.value.condition == "NOT_NULL_VIOLATED"
+    with pytest.raises(WorkerFailed) as failed:
+        driver.connection.upload("nonsense", pa.table({"id": [1]}))
+    assert failed.value.condition == "MALFORMED_MESSAGE"
+    assert driver.ask("list_tables", namespace=["shop"]) == {"tables": ["t"]}
+
+
+def test_a_storage_option_is_never_shown(worker: Worker, connection: Connection, tmp_path: Path) -> None:
+    secret = "hush-hush-0123456789"
+    driver = Driver(connection, tmp_path / secret / "deep", aws_secret_access_key=secret)
+    with pytest.raises(WorkerFailed) as failed:
+        driver.ask("list_namespaces", namespace=[])
+    assert failed.value.condition == "ROOT_NOT_USABLE"
+    assert secret not in json.dumps(failed.value.error)
+    assert secret not in worker.log.read_text()
+
+
+def test_a_slow_reader_holds_no_other_request_up(driver: Driver, worker: Worker, tmp_path: Path) -> None:
+    big_leaf(tmp_path / "lake", 4)
+    plan, splits = driver.scan(driver.ask("load_table", identifier=["big"]))
+    slow = worker.connect()
+    slow.request("read", scan=plan["scan"], split=splits["split"][0].as_py())
+    with worker.connect() as other:
+        other.socket.settimeout(5)
+        assert Driver(other, tmp_path / "lake").ask("list_tables", namespace=["shop"]) == {"tables": []}
+    slow.socket.shutdown(socket.SHUT_RDWR)
+    slow.socket.close()

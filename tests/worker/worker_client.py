@@ -1,0 +1,191 @@
+"""A client of the protocol in a few lines of sockets: it shares no code with the worker."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+SOURCES = Path(__file__).parents[2] / "python"
+LONG = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+
+
+class WorkerFailed(Exception):  # noqa: N818
+    def __init__(self, error: dict) -> None:
+        super().__init__(error["message"])
+        self.condition = error["condition"]
+        self.error = error
+
+
+class Connection:
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(60)
+        self.socket.connect(str(path))
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        self.socket.sendall(kind + struct.pack("!I", len(payload)) + payload)
+
+    def exactly(self, count: int) -> bytes:
+        view = memoryview(bytearray(count))
+        filled = 0
+        while filled < count:
+            got = self.socket.recv_into(view[filled:])
+            if not got:
+                raise ConnectionError("the worker closed the connection")
+            filled += got
+        return view.obj
+
+    def frame(self) -> tuple[bytes, bytes]:
+        header = self.exactly(5)
+        kind, length = header[:1], struct.unpack("!I", header[1:])[0]
+        payload = self.exactly(length)
+        if kind == b"X":
+            raise WorkerFailed(json.loads(payload))
+        return kind, payload
+
+    def request(self, op: str, **fields: object) -> dict:
+        self.send(b"J", json.dumps({"op": op, **fields}).encode())
+        kind, payload = self.frame()
+        assert kind == b"J"
+        return json.loads(payload)
+
+    def arrow(self) -> pa.Table:
+        collected = io.BytesIO()
+        while True:
+            kind, payload = self.frame()
+            if kind == b"E":
+                return pa.ipc.open_stream(collected.getvalue()).read_all()
+            collected.write(payload)
+
+    def rows(self, scan: str, split: str) -> pa.Table:
+        assert self.request("read", scan=scan, split=split) == {"arrow": True}
+        return self.arrow()
+
+    def upload(self, write: str, rows: pa.Table, chunk: int = 1000) -> dict:
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows, max_chunksize=500)
+        self.send(
+            b"J",
+            json.dumps({"op": "write", "write": write, "partition_id": 0, "task_id": 1}).encode(),
+        )
+        text = sink.getvalue()
+        for start in range(0, len(text), chunk):
+            self.send(b"A", text[start : start + chunk])
+        self.send(b"E")
+        _, payload = self.frame()
+        return json.loads(payload)
+
+
+class Worker:
+    """A real worker process, as the JVM starts it."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "worker.sock"
+        self.log = Path(self.folder.name) / "log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pennon.worker", "--socket", str(self.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
+            )
+        self.ready = json.loads(self.process.stdout.readline())
+
+    def connect(self) -> Connection:
+        return Connection(self.path)
+
+    def stop(self) -> int:
+        self.process.stdin.close()
+        code = self.process.wait(10)
+        self.process.stdout.close()
+        self.folder.cleanup()
+        return code
+
+
+class Driver:
+    """Requests of a driver about one catalog."""
+
+    def __init__(self, connection: Connection, root: Path, **storage: str) -> None:
+        self.connection = connection
+        self.catalog = {
+            "name": "lance",
+            "root": str(root),
+            "implementation": "dir",
+            "storage": storage,
+            "settings": {},
+        }
+
+    def ask(self, op: str, **fields: object) -> dict:
+        return self.connection.request(op, catalog=self.catalog, **fields)
+
+    def create(
+        self, name: list[str], fields: list[dict], partitioning: list[dict] = (), **more: object
+    ) -> dict:
+        return self.ask(
+            "create_table",
+            identifier=name,
+            schema={"type": "struct", "fields": fields},
+            partitioning=list(partitioning),
+            **more,
+        )
+
+    def insert(self, table: dict, rows: pa.Table) -> int:
+        planned = self.ask(
+            "plan_write",
+            table=table["table"],
+            schema=table["schema"],
+            mode="append",
+            options={},
+            query_id="q",
+        )
+        reply = self.connection.upload(planned["write"], rows)
+        return self.ask("commit_write", write=planned["write"], staged=reply["staged"])["snapshot"]
+
+    def scan(
+        self, table: dict, predicates: list[str] = (), schema: dict | None = None
+    ) -> tuple[dict, pa.Table]:
+        plan = self.ask(
+            "plan_scan",
+            table=table["table"],
+            predicates=list(predicates),
+            schema=schema or table["schema"],
+        )
+        return plan, self.connection.arrow()
+
+    def select(
+        self, table: dict, predicates: list[str] = (), schema: dict | None = None
+    ) -> pa.Table:
+        plan, splits = self.scan(table, predicates, schema)
+        parts = [self.connection.rows(plan["scan"], split) for split in splits["split"].to_pylist()]
+        return pa.concat_tables(parts) if parts else pa.table({})
+
+
+def field(name: str, kind: object, *, nullable: bool = True, **metadata: str) -> dict:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def transform(function: str, *arguments: object) -> dict:
+    return {
+        "function": function,
+        "arguments": [
+            {"literal": each} if isinstance(each, int) else {"column": each.split(".")}
+            for each in arguments
+        ],
+    }
