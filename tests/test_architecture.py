@@ -32,6 +32,7 @@ LEVELS = (
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
     {"session", "worker"},
+    {"quiet_start"},
     {"shell", "serve", "demo"},
     {"cli"},
 )

@@ -717,3 +717,11 @@ class ServerDidNotStart(PennonError):
         "Look at the log above, or choose another address with --host and --port."
     )
     sql_state = "58000"
+
+
+class SparkDidNotStart(PennonError):
+    """Spark ended before its session was ready."""
+
+    condition = "SPARK_DID_NOT_START"
+    template = "Cannot start Spark: it ended before it was ready. The reason is in {log}."
+    sql_state = "58000"

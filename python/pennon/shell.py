@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pennon import quiet_start
 from pennon.errors import FileNotReadable, PennonError
 
 if TYPE_CHECKING:
@@ -45,14 +47,17 @@ def run(
     except PennonError as error:
         print(error, file=sys.stderr)
         return 1
-    builder.config("spark.ui.showConsoleProgress", "false")
-    builder.config("spark.log.level", "OFF")
-    spark = builder.getOrCreate()
+    log = Path(tempfile.gettempdir()) / f"pennon-sql-{os.getpid()}.log"
+    try:
+        spark = quiet_start.start(builder, log)
+    except PennonError as error:
+        print(error, file=sys.stderr)
+        return 1
     try:
         if texts:
             pieces = [piece for text in texts for piece in split_statements(text)]
             return 0 if all(execute(spark, piece) for piece in pieces) else 1
-        return _prompt(spark)
+        return _prompt(spark, log)
     finally:
         spark.stop()
 
@@ -69,30 +74,13 @@ def execute(spark: SparkSession, sql: str) -> bool:
         frame = spark.sql(sql)
         rows = frame.limit(ROWS_SHOWN + 1).collect() if frame.columns else []
     except PySparkException as error:
-        print(message_of(error), file=sys.stderr)
+        print(quiet_start.message_of(error), file=sys.stderr)
         return False
     if frame.columns:
         print_table(frame.columns, rows[:ROWS_SHOWN])
         if len(rows) > ROWS_SHOWN:
             print(f"(the first {ROWS_SHOWN} rows)")
     return True
-
-
-def message_of(error: Exception) -> str:
-    r"""Cut an error of Spark down to its message.
-
-    Example:
-        >>> message_of(Exception("[NO_TABLE] Not there.\n\nJVM stacktrace:\norg.apache…"))
-        '[NO_TABLE] Not there.'
-    """
-    asked = getattr(error, "getMessage", None)
-    text = str(asked() if asked is not None and asked() else error)
-    kept = []
-    for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():
-        if line.lstrip().startswith(("at ", "Driver stacktrace", "Traceback (most recent")):
-            break
-        kept.append(line)
-    return "\n".join(kept).strip()
 
 
 def split_statements(text: str) -> list[str]:
@@ -133,12 +121,13 @@ def _set(text: str, width: int, right: bool) -> str:  # noqa: FBT001 - one of th
     return text.rjust(width) if right else text.ljust(width)
 
 
-def _prompt(spark: SparkSession) -> int:
+def _prompt(spark: SparkSession, log: Path) -> int:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - line editing, where the platform has it
     interactive = sys.stdin.isatty()
     if interactive:
-        print(f"Spark {spark.version}. End a statement with ;  Leave with exit; or Ctrl-D.")
+        print(f"Spark {spark.version}; its log is {log}.")
+        print("End a statement with ;  Leave with exit; or Ctrl-D.")
     failed = False
     for sql in _typed(show_prompt=interactive):
         if sql.strip().lower() in ("exit", "quit"):

@@ -7,37 +7,48 @@ import sys
 import time
 from pathlib import Path
 
+from pyspark.errors import PySparkException
+
 import pennon
+from pennon import quiet_start
 from pennon.demo import flights_data, screen
 from pennon.demo.story import Story
 from pennon.errors import PennonError
+
+# Of the demo, not of Pennon: times as the files have them, no broadcast (the tables are small
+# enough for one, and the demo shows the join of large ones), few shuffle partitions.
+CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+}
 
 
 def main(folder: Path) -> int:
     """Run the demo in a folder and return the exit code."""
     started = time.monotonic()
     lake = folder / "lake"
+    log = folder / "spark.log"
+    log.unlink(missing_ok=True)
     shutil.rmtree(lake, ignore_errors=True)
     lake.mkdir(parents=True)
     try:
         with screen.progress("unpacking the 2013 flights"):
             csv = flights_data.unpack(folder / "csv")
         with screen.progress("starting Spark"):
-            spark = (
-                pennon.spark(root=lake)
-                .appName("Pennon: flights")
-                .config("spark.log.level", "ERROR")
-                .config("spark.ui.showConsoleProgress", "false")
-                .config("spark.sql.session.timeZone", "UTC")
-                .config("spark.sql.autoBroadcastJoinThreshold", "-1")
-                .config("spark.sql.adaptive.autoBroadcastJoinThreshold", "-1")
-                .config("spark.sql.shuffle.partitions", "8")
-                .getOrCreate()
-            )
+            builder = pennon.spark(root=lake).appName("Pennon: flights")
+            for key, value in CONF.items():
+                builder.config(key, value)
+            spark = quiet_start.start(builder, log)
         Story(spark, lake, csv).tell()
         spark.stop()
     except PennonError as error:
         print(f"\n{error}", file=sys.stderr)
+        return 1
+    except PySparkException as error:
+        print(f"\n{quiet_start.message_of(error)}\nSpark's log is {log}.", file=sys.stderr)
         return 1
     print(f"\nDone in {time.monotonic() - started:.0f} s. The lake is in {lake}: look around with")
     print(f"    .venv/bin/pennon sql --root {lake}")

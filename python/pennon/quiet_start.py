@@ -1,0 +1,75 @@
+"""Start Spark for a person at a terminal: what the JVM prints goes into a file.
+
+The JVM writes its log, and some lines of its own before logging is set up, to the standard error
+that it is born with. So that is a file while it is born; Python's own is back afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pennon.errors import SparkDidNotStart
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def start(builder: SparkSession.Builder, log: Path) -> SparkSession:
+    """Start the builder's session with the JVM's output in a file.
+
+    Args:
+        builder: Any builder; Spark's own progress bar is switched off.
+        log: The file; what is in it already stays.
+
+    Returns:
+        The session.
+
+    Raises:
+        SparkDidNotStart: The reason is in the file.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - optional package
+
+    builder.config("spark.ui.showConsoleProgress", "false")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _standard_error_to(log):
+            return builder.getOrCreate()
+    except PySparkException as error:
+        raise SparkDidNotStart(log=log) from error
+
+
+@contextlib.contextmanager
+def _standard_error_to(log: Path) -> Iterator[None]:
+    sys.stderr.flush()
+    kept = os.dup(2)
+    opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(opened, 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(opened)
+        os.close(kept)
+
+
+def message_of(error: Exception) -> str:
+    r"""Cut an error of Spark down to its message.
+
+    Example:
+        >>> message_of(Exception("[NO_TABLE] Not there.\n\nJVM stacktrace:\norg.apache…"))
+        '[NO_TABLE] Not there.'
+    """
+    asked = getattr(error, "getMessage", None)
+    text = str((asked() if asked is not None else None) or error)
+    kept = []
+    for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():
+        if line.lstrip().startswith(("at ", "Driver stacktrace", "Traceback (most recent")):
+            break
+        kept.append(line)
+    return "\n".join(kept).strip()
