@@ -30,8 +30,8 @@ public final class AnalysisExceptions {
           Option.apply(failure.condition()),
           parameters,
           new QueryContext[0],
-          Option.apply(failure.getMessage()),
-          Option.apply(failure.sqlState()));
+          Option.apply(failure.sqlState()),
+          Option.apply(failure.getMessage()));
     } catch (NoSuchMethodError beforeTemplates) {
       // Spark 4.1 and 4.2 look a condition up in their own catalogue and fail on a foreign one.
       return new AnalysisException(

@@ -26,7 +26,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * <p>Hashed are 8 bytes little-endian for every integer width, boolean, date (days) and timestamp
  * (microseconds), UTF-8, raw bytes, and for decimals the minimal big-endian two's complement of the
- * unscaled value. There is one class per form that Spark has for a value.
+ * unscaled value. There is one class per form that Spark has for a value. Spark hands NULL to a
+ * call whose argument is an object, and leaves out one whose argument is a primitive.
  */
 abstract class Bucket extends PennonFunction<Integer>
     implements ReducibleFunction<Integer, Integer> {
@@ -203,9 +204,10 @@ abstract class Bucket extends PennonFunction<Integer>
       super(source, "string");
     }
 
-    public static int invoke(int numBuckets, UTF8String value) {
-      return ofBytes(
-          numBuckets, value.getBaseObject(), value.getBaseOffset(), value.numBytes());
+    public static Integer invoke(int numBuckets, UTF8String value) {
+      return value == null
+          ? null
+          : ofBytes(numBuckets, value.getBaseObject(), value.getBaseOffset(), value.numBytes());
     }
 
     @Override
@@ -222,8 +224,10 @@ abstract class Bucket extends PennonFunction<Integer>
       super(source, "binary");
     }
 
-    public static int invoke(int numBuckets, byte[] value) {
-      return ofBytes(numBuckets, value, Platform.BYTE_ARRAY_OFFSET, value.length);
+    public static Integer invoke(int numBuckets, byte[] value) {
+      return value == null
+          ? null
+          : ofBytes(numBuckets, value, Platform.BYTE_ARRAY_OFFSET, value.length);
     }
 
     @Override
@@ -240,7 +244,10 @@ abstract class Bucket extends PennonFunction<Integer>
       super(source, "decimal(scale " + source.scale() + ")");
     }
 
-    public static int invoke(int numBuckets, Decimal value) {
+    public static Integer invoke(int numBuckets, Decimal value) {
+      if (value == null) {
+        return null;
+      }
       byte[] unscaled = value.toJavaBigDecimal().unscaledValue().toByteArray();
       return ofBytes(numBuckets, unscaled, Platform.BYTE_ARRAY_OFFSET, unscaled.length);
     }
