@@ -32,14 +32,12 @@ def start(builder: SparkSession.Builder, log: Path) -> SparkSession:
     Raises:
         SparkDidNotStart: The reason is in the file.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - optional package
-
     builder.config("spark.ui.showConsoleProgress", "false")
     log.parent.mkdir(parents=True, exist_ok=True)
     try:
         with _standard_error_to(log):
             return builder.getOrCreate()
-    except PySparkException as error:
+    except spark_errors() as error:
         raise SparkDidNotStart(log=log) from error
 
 
@@ -58,6 +56,17 @@ def _standard_error_to(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Name the classes under which a failed statement arrives in Python.
+
+    PySpark translates the exceptions of Spark that it knows; Py4J hands over the others.
+    """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - optional package
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    return PySparkException, Py4JJavaError
+
+
 def message_of(error: Exception) -> str:
     r"""Cut an error of Spark down to its message.
 
@@ -65,7 +74,8 @@ def message_of(error: Exception) -> str:
         >>> message_of(Exception("[NO_TABLE] Not there.\n\nJVM stacktrace:\norg.apache…"))
         '[NO_TABLE] Not there.'
     """
-    asked = getattr(error, "getMessage", None)
+    stated = getattr(error, "java_exception", error)
+    asked = getattr(stated, "getMessage", None)
     text = str((asked() if asked is not None else None) or error)
     kept = []
     for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():

@@ -68,12 +68,10 @@ def execute(spark: SparkSession, sql: str) -> bool:
     Returns:
         Whether it succeeded.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - optional package
-
     try:
         frame = spark.sql(sql)
         rows = frame.limit(ROWS_SHOWN + 1).collect() if frame.columns else []
-    except PySparkException as error:
+    except quiet_start.spark_errors() as error:
         print(quiet_start.message_of(error), file=sys.stderr)
         return False
     if frame.columns:

@@ -7,8 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-from pyspark.errors import PySparkException
-
 import pennon
 from pennon import quiet_start
 from pennon.demo import flights_data, screen
@@ -47,7 +45,7 @@ def main(folder: Path) -> int:
     except PennonError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
-    except PySparkException as error:
+    except quiet_start.spark_errors() as error:
         print(f"\n{quiet_start.message_of(error)}\nSpark's log is {log}.", file=sys.stderr)
         return 1
     print(f"\nDone in {time.monotonic() - started:.0f} s. The lake is in {lake}: look around with")
