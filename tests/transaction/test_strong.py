@@ -10,7 +10,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from pennon.errors import InternalError, LeafMissing
+from pennon.errors import (
+    InternalError,
+    LeafMissing,
+    LeafSchemaMismatch,
+    PartitionValueOverflow,
+)
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
 from transaction.lake import append, latest, make, read, regions, stage
@@ -256,3 +261,23 @@ def test_transaction_without_changes_commits_nothing(tmp_path):
     base = make(tmp_path)
     assert Transaction(base).commit() == Committed(base)
     assert latest(base).version == base.version
+
+
+def test_value_that_a_narrower_leaf_cannot_store_names_leaf_and_column(tmp_path):
+    schema = pa.schema([("id", pa.int32()), ("region", pa.utf8())])
+    rows = pa.record_batch({"id": pa.array([1], pa.int32()), "region": ["eu"]})
+    base = append(make(tmp_path, schema), rows)
+    arrow = base.schema.arrow
+    wider = evolved(base, [arrow.field(0).with_type(pa.int64()), arrow.field(1)])
+    with pytest.raises(LeafSchemaMismatch, match=r"column id to leaf .*int32.*int64"):
+        stage(wider, pa.record_batch({"id": [2**40], "region": ["eu"]}))
+
+
+def test_partition_value_that_the_manifest_cannot_hold_is_refused_not_wrapped(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("region", pa.int32())])
+    rows = pa.record_batch({"id": [1], "region": pa.array([1], pa.int32())})
+    base = append(make(tmp_path, schema), rows)
+    arrow = base.schema.arrow
+    wider = evolved(base, [arrow.field(0), arrow.field(1).with_type(pa.int64())])
+    with pytest.raises(PartitionValueOverflow, match="partition field region.*int32"):
+        stage(wider, pa.record_batch({"id": [1], "region": [2**40]}))

@@ -63,12 +63,11 @@ def write_partitions(
     """
     task = _Task(target)
     stream = _RunStream(task.cut(batches))
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(task.remove_files)
         while (first := stream.peek()) is not None:
             task.write_run(first, stream)
-    except BaseException:
-        task.remove_files()
-        raise
+        undo.pop_all()
     return task.report()
 
 
@@ -151,10 +150,10 @@ class _Task:
         uri = leaf_uri(self._target.location, destination.location)
         try:
             written = _write(uri, rows, destination, self._target.storage_options)
-        except Exception as error:
-            if rows.failure is not None:
+        except (OSError, RuntimeError, ValueError):
+            if rows.failure is not None:  # Lance made text of what the rows' own code raised
                 raise rows.failure from None
-            raise error from None
+            raise
         partition.fragments.extend(written)
 
     def remove_files(self) -> None:
@@ -185,15 +184,19 @@ class _Rows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         yield from self._pulled
-        try:
+        with self:
             for rows in self._rows:
                 stored = _stored(rows, self._destination)
                 self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
                 self._pulled = [*self._pulled, stored] if self.is_restartable else []
                 yield stored
-        except BaseException as error:
+
+    def __enter__(self) -> None:
+        self.failure = None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not isinstance(error, GeneratorExit):
             self.failure = error
-            raise
 
 
 def _stored(rows: pa.RecordBatch, destination: Destination) -> pa.RecordBatch:
