@@ -94,12 +94,13 @@ class TimeTerm:
             >>> [str(part.comparison) for part in term.ranges(Operator.EQUAL, Fraction(1970)).parts]
             ['>= 1970-01-01', '< 1971-01-01']
         """
-        return any_of(
-            [
-                _between(self.column, self._threshold(low), self._threshold(high))
-                for low, high in _intervals(operator, value)
-            ]
-        )
+        mapped = [
+            (self._threshold(low), self._threshold(high))
+            for low, high in _intervals(operator, value)
+        ]
+        if len(mapped) > 1 and mapped[0][1] == mapped[1][0]:
+            mapped = [(None, None)]
+        return any_of([_between(self.column, low, high) for low, high in mapped])
 
     def _threshold(self, bound: int | None) -> int | None:
         if bound is None:

@@ -1,0 +1,230 @@
+"""For every value of a small type: the partitions kept are exactly those that can match.
+
+A partition can match where *some* value that the transform puts there satisfies the comparison,
+and is decided where *all* of them do. Both are found by trying all values; the transform computes
+the partition values, Python compares.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import datafusion
+import pyarrow as pa
+import pytest
+
+from pennon.planning.bind import bind
+from pennon.planning.projection import SpecProjection, spec_projection
+from pennon.planning.source_columns import source_columns
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.parse import parse_predicate
+from pennon.spec.partition_spec import PartitionField, PartitionSpec
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.calendar import Day, Hour, Month, Year
+from pennon.transforms.expression import Expression
+from pennon.transforms.identity import Identity
+from pennon.transforms.transform import Transform
+from pennon.transforms.truncate import Truncate
+from properties.strategies import MICRO, compared, sql_literal
+
+_OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Exhaustive:
+    """All values of column ``c``, and the partitions into which a spec puts them."""
+
+    values: list[object]
+    projection: SpecProjection
+    partitions: pa.Table
+    members: list[list[object]]
+
+    def check(
+        self, sql: str, matches: Callable[[object], bool | None], *, decides: bool = True
+    ) -> None:
+        schema = pa.schema([_field(self.values)])
+        bound = bind(parse_predicate(sql), schema)
+        inclusive = self.projection.inclusive(bound).sql(dialect=DataFusion)
+        strict = self.projection.strict(bound).sql(dialect=DataFusion)
+        context = datafusion.SessionContext()
+        context.register_record_batches("leaves", [self.partitions.to_batches()])
+        found = context.sql(f"SELECT {inclusive} AS kept, {strict} AS whole FROM leaves")
+        for row, members in zip(found.to_pylist(), self.members, strict=True):
+            can = any(matches(value) is True for value in members)
+            does = all(matches(value) is True for value in members)
+            assert bool(row["kept"]) == can, (
+                f"{sql}: {inclusive} for the partition of {members[:3]}"
+            )
+            assert does or not row["whole"], f"{sql}: {strict} for the partition of {members[:3]}"
+            assert bool(row["whole"]) == does or not decides, (
+                f"{sql}: {strict} misses {members[:3]}"
+            )
+
+
+def _field(values: Sequence[object]) -> pa.Field:
+    first = values[-1]
+    kinds = {str: pa.string(), int: pa.int8(), dt.date: pa.date32()}
+    zoned = isinstance(first, dt.datetime)
+    kind = pa.timestamp("us", "UTC") if zoned else kinds[type(first)]
+    return pa.field("c", kind, metadata={"lance:field_id": "0"})
+
+
+def _exhaustive(values: list[object], transforms: Sequence[Transform]) -> Exhaustive:
+    values = [None, *values]
+    source = pa.array(values, _field(values).type)
+    fields = [
+        PartitionField(
+            f"f{n}",
+            (0,),
+            None if isinstance(each, Expression) else each,
+            each.expression_sql if isinstance(each, Expression) else None,
+            each.result_type([source.type]),
+        )
+        for n, each in enumerate(transforms)
+    ]
+    computed = [each.apply([source]).to_pylist() for each in transforms]
+    members: dict[tuple[object, ...], list[object]] = {}
+    for value, *key in zip(values, *computed, strict=True):
+        members.setdefault(tuple(key), []).append(value)
+    columns = {
+        field.column: pa.array([key[n] for key in members], field.result_type)
+        for n, field in enumerate(fields)
+    }
+    columns["object_id"] = pa.array([f"v1${n}$dataset" for n in range(len(members))])
+    projection = spec_projection(
+        PartitionSpec(1, tuple(fields)), source_columns(pa.schema([_field(values)])), {}
+    )
+    return Exhaustive(values, projection, pa.table(columns), list(members.values()))
+
+
+_BYTES: list[object] = list(range(-128, 128))
+_TEXTS: list[object] = [a + b + c for a in "aé𝒳" for b in ("", "b", "z") for c in ("", "c")]
+_DAYS: list[object] = [dt.date(2011, 12, 1) + dt.timedelta(days=n) for n in range(460)]
+_HOURS: list[object] = [
+    moment + step
+    for start in (
+        dt.datetime(2012, 12, 30, tzinfo=dt.UTC),
+        dt.datetime(1969, 12, 31, tzinfo=dt.UTC),
+    )
+    for moment in (start + dt.timedelta(hours=n) for n in range(50))
+    for step in (-MICRO, dt.timedelta(0), MICRO)
+]
+
+
+def _check_comparisons(space: Exhaustive, literals: Sequence[object]) -> None:
+    for literal in literals:
+        for operator in _OPERATORS:
+            sql = f"c {operator} {sql_literal(literal)}"
+            space.check(sql, lambda value, o=operator, v=literal: compared(value, o, v))  # type: ignore[misc]
+    space.check("c IS NULL", lambda value: value is None)
+    space.check("c IS NOT NULL", lambda value: value is not None)
+
+
+@pytest.mark.parametrize("transform", [Identity(), Truncate(10), Truncate(1), Truncate(100)])
+def test_integers_are_kept_exactly(transform: Transform) -> None:
+    space = _exhaustive(_BYTES, [transform])
+    _check_comparisons(space, [-128, -127, -101, -10, -9, -1, 0, 1, 9, 10, 11, 99, 100, 126, 127])
+    space.check("c IN (3, 17, -55)", lambda value: None if value is None else value in (3, 17, -55))
+    space.check("c = 5.5", lambda _: False)
+    space.check("c < 3000000000", lambda value: value is not None)
+    space.check("c > -9.5", lambda value: compared(value, ">=", -9))
+    space.check("CAST(c AS BIGINT) >= 500", lambda _: False)
+    space.check(
+        "c BETWEEN -15 AND 15",
+        lambda value: None if value is None else -15 <= int(str(value)) <= 15,
+    )
+
+
+@pytest.mark.parametrize("transform", [Identity(), Truncate(1), Truncate(2)])
+def test_texts_are_kept_exactly(transform: Transform) -> None:
+    space = _exhaustive(_TEXTS, [transform])
+    for prefix in ("a", "ab", "abc", "é", "𝒳z", "q"):
+        sql = f"startswith(c, '{prefix}')"
+        space.check(sql, lambda v, p=prefix: None if v is None else str(v).startswith(p))  # type: ignore[misc]
+    for literal in ("a", "ab", "é", "𝒳zc"):
+        space.check(f"c = '{literal}'", lambda value, v=literal: compared(value, "=", v))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [Identity()],
+        [Year()],
+        [Year(), Month()],
+        [Day(), Month(), Year()],
+        [Month(), Identity(), Year()],
+    ],
+)
+def test_dates_are_kept_exactly(levels: list[Transform]) -> None:
+    space = _exhaustive(_DAYS, levels)
+    literals = [
+        dt.date(2012, 1, 1),
+        dt.date(2012, 2, 29),
+        dt.date(2011, 12, 31),
+        dt.date(2012, 7, 14),
+    ]
+    _check_comparisons(space, literals)
+    for operator in _OPERATORS:
+        space.check(
+            f"year(c) {operator} 2012",
+            lambda v, o=operator: None if v is None else compared(v.year, o, 2012),  # type: ignore[misc, attr-defined]
+        )
+        space.check(
+            f"CAST(c AS TIMESTAMP) {operator} TIMESTAMP '2012-03-01 12:00:00'",
+            lambda v, o=operator: (  # type: ignore[misc]
+                None
+                if v is None
+                else compared(dt.datetime(v.year, v.month, v.day), o, dt.datetime(2012, 3, 1, 12))  # type: ignore[attr-defined]
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    "levels", [[Year(), Month()], [Year(), Month(), Day()], [Hour(), Day(), Month(), Year()]]
+)
+def test_timestamps_are_kept_exactly(levels: list[Transform]) -> None:
+    space = _exhaustive(_HOURS, levels)
+    first = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
+    _check_comparisons(space, [first, first - MICRO, first + MICRO, first - dt.timedelta(hours=7)])
+    day = dt.date(2012, 12, 31)
+    for operator in _OPERATORS:
+        space.check(
+            f"CAST(c AS DATE) {operator} DATE '2012-12-31'",
+            lambda v, o=operator: None if v is None else compared(v.date(), o, day),  # type: ignore[misc, attr-defined]
+        )
+        space.check(
+            f"date_trunc('month', c) {operator} TIMESTAMP '2013-01-01 00:00:00.000001+00:00'",
+            lambda v, o=operator: (  # type: ignore[misc]
+                None
+                if v is None
+                else compared(
+                    (v.year, v.month),
+                    {"<=": "<=", "<": "<=", ">=": ">", ">": ">"}.get(o, o),
+                    (2013, 1),
+                )  # type: ignore[attr-defined]
+                if o not in ("=", "<>")
+                else o == "<>"
+            ),
+        )
+
+
+@pytest.mark.parametrize(
+    "transform", [Bucket(16), MultiBucket(16), Expression("coalesce(CAST(col0 AS INT) * 2, 0)")]
+)
+def test_bound_columns_are_evaluated_exactly(transform: Transform) -> None:
+    space = _exhaustive(_BYTES, [transform])
+    values = {repr(value): index for index, value in enumerate(space.values)}
+    assert values
+
+    def check(sql: str, wanted: set[int | None]) -> None:
+        space.check(sql, lambda value: value in wanted, decides=False)
+
+    check("c = 5", {5})
+    check("c IN (5, -7, 100)", {5, -7, 100})
+    check("c BETWEEN 5 AND 9", set(range(5, 10)))
+    check("c > 5 AND c < 8", {6, 7})
+    check("c = 5 OR c IS NULL", {5, None})
+    check("c > 5 AND c < 5", set())
+    check("c IS NULL", {None})
