@@ -61,6 +61,9 @@ public final class CatalogOperations {
     Map<String, String> kept = new HashMap<>(properties);
     // Spark adds the user of the session; the format has no owner.
     kept.remove(TableCatalog.PROP_OWNER);
+    // Spark spells a local path as Hadoop does, file:/path.
+    kept.computeIfPresent(
+        TableCatalog.PROP_LOCATION, (key, path) -> path.replaceFirst("^file:/+", "/"));
     ObjectNode request = worker.request("create_table", identifier);
     request.put("schema", CatalogV2Util.v2ColumnsToStructType(columns).json());
     request.set("partitioning", SparkTransforms.toJson(partitioning));

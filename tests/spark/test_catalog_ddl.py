@@ -1,0 +1,136 @@
+"""Namespaces, tables and partition fields by SQL, and what a user reads when a name is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def table(spark: SparkSession, namespace: str) -> str:
+    name = f"{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT NOT NULL COMMENT 'key', s STRING, ts TIMESTAMP, "
+        "`my d` DATE, st STRUCT<a: INT, b: STRING>) "
+        "PARTITIONED BY (months(ts), bucket(8, id)) COMMENT 'c' TBLPROPERTIES ('a' = 'b')"
+    )
+    return name
+
+
+def partitioning(spark: SparkSession, table: str) -> list[str]:
+    rows = spark.sql(f"DESCRIBE {table}").collect()
+    return [row.data_type for row in rows if row.col_name.startswith("Part ")]
+
+
+def failure_of(spark: SparkSession, statement: str) -> str:
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(statement)
+    return str(caught.value)
+
+
+def test_namespace_is_created_shown_described_and_dropped(spark: SparkSession, namespace: str):
+    child = f"{namespace}.child"
+    spark.sql(f"CREATE NAMESPACE {child} COMMENT 'below'")
+    assert "ALREADY_EXISTS" in failure_of(spark, f"CREATE NAMESPACE {child}")
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {child}")
+    shown = [row[0] for row in spark.sql(f"SHOW NAMESPACES IN {namespace}").collect()]
+    assert shown == [child.removeprefix("lance.")]
+    described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE NAMESPACE {child}").collect()}
+    assert described["Comment"] == "below"
+    spark.sql(f"DROP NAMESPACE {child}")
+    assert spark.sql(f"SHOW NAMESPACES IN {namespace}").collect() == []
+
+
+def test_table_is_described_as_it_was_created(spark: SparkSession, namespace: str, table: str):
+    assert [row.tableName for row in spark.sql(f"SHOW TABLES IN {namespace}").collect()] == ["t"]
+    assert spark.table(table).schema.fieldNames() == ["id", "s", "ts", "my d", "st"]
+    assert not spark.table(table).schema["id"].nullable
+    assert partitioning(spark, table) == ["months(ts)", "bucket(8, id)"]
+    assert ("a", "b") in [tuple(row) for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()]
+    created = spark.sql(f"SHOW CREATE TABLE {table}").head()[0]
+    spark.sql(f"DROP TABLE {table}")
+    spark.sql(created)
+    assert spark.sql(f"SHOW CREATE TABLE {table}").head()[0] == created
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("ADD PARTITION FIELD truncate(4, s)", ["months(ts)", "bucket(8, id)", "truncate(4, s)"]),
+        ("ADD PARTITION FIELD `my d` AS day_of_trip;", ["months(ts)", "bucket(8, id)", "`my d`"]),
+        ("ADD PARTITION FIELD st.a", ["months(ts)", "bucket(8, id)", "st.a"]),
+        ("DROP PARTITION FIELD bucket(8, id)", ["months(ts)"]),
+        ("/* ADD */ drop -- PARTITION\n partition FIELD months(ts)", ["bucket(8, id)"]),
+        ("REPLACE PARTITION FIELD bucket(8, id) WITH bucket(16, id)", None),
+    ],
+)
+def test_partition_fields_are_altered(
+    spark: SparkSession, table: str, statement: str, expected: list[str] | None
+):
+    spark.sql(f"ALTER TABLE {table} {statement}")
+    expected = expected or ["months(ts)", "bucket(16, id)"]
+    assert sorted(partitioning(spark, table)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["", "1 + 1", "id, s", "bucket(8, id", "id) COMMENT ('x'", "id AS a b", "id; SELECT 1"],
+)
+def test_partition_field_that_is_none_is_refused(spark: SparkSession, table: str, field: str):
+    message = failure_of(spark, f"ALTER TABLE {table} ADD PARTITION FIELD {field}")
+    assert message.startswith("[PARTITION_FIELD_SYNTAX] Cannot parse ")
+    assert partitioning(spark, table) == ["months(ts)", "bucket(8, id)"]
+
+
+def test_table_of_another_catalog_has_no_partition_fields(spark: SparkSession):
+    spark.sql("CREATE TABLE spark_catalog.default.other (id INT) USING parquet")
+    try:
+        message = failure_of(
+            spark, "ALTER TABLE spark_catalog.default.other ADD PARTITION FIELD id"
+        )
+    finally:
+        spark.sql("DROP TABLE spark_catalog.default.other")
+    assert message.startswith("[PARTITION_FIELDS_NOT_SUPPORTED]")
+    assert "spark_catalog.default.other" in message
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM {}",
+        "INSERT INTO {} VALUES (1)",
+        "DESCRIBE {}",
+        "ALTER TABLE {} ADD PARTITION FIELD id",
+        "SELECT 1 WHERE EXISTS (SELECT * FROM {})",
+    ],
+)
+def test_missing_table_is_told_with_the_names_that_exist(
+    spark: SparkSession, namespace: str, table: str, statement: str
+):
+    message = failure_of(spark, statement.format(f"{namespace}.absent"))
+    assert message.startswith(f"[TABLE_NOT_FOUND] Cannot find table {namespace}.absent")
+    assert f"the tables there are {table.rsplit('.', 1)[1]}" in message
+
+
+def test_missing_table_is_no_failure_where_sql_allows_it(spark: SparkSession, table: str):
+    spark.sql(f"DROP TABLE IF EXISTS {table}_absent")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {table} (other INT)")
+    assert "id" in spark.table(table).columns
+
+
+def test_unknown_transform_lists_the_known(spark: SparkSession, namespace: str):
+    message = failure_of(spark, f"CREATE TABLE {namespace}.u (id INT) PARTITIONED BY (frob(id))")
+    assert message.startswith("[UNKNOWN_TRANSFORM]")
+    assert "bucket" in message
+
+
+def test_other_statements_go_to_sparks_parser(spark: SparkSession):
+    assert spark.sql("SELECT :x AS `ALTER TABLE`", args={"x": 5}).head()[0] == 5
+    assert spark.sql("SELECT 'ALTER TABLE t ADD PARTITION FIELD id' -- DROP").count() == 1
+    with pytest.raises(ParseException):
+        spark.sql("ALTER TABLE t ADD PARTITION FIELDS id")
