@@ -11,9 +11,14 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
 from worker.worker_client import Driver, Worker, WorkerFailed, field, transform
 
-ORDERS = [field("id", "long", comment="the key"), field("ts", "timestamp"), field("region", "string")]
+ORDERS = [
+    field("id", "long", comment="the key"),
+    field("ts", "timestamp"),
+    field("region", "string"),
+]
 BY_DAY_AND_BUCKET = [transform("days", "ts"), transform("bucket", 4, "id")]
 
 
@@ -23,7 +28,8 @@ def orders(count: int = 1000) -> pa.Table:
         {
             "id": pa.array(range(count), pa.int64()),
             "ts": pa.array(
-                [start + dt.timedelta(hours=i % 72) for i in range(count)], pa.timestamp("us", "UTC")
+                [start + dt.timedelta(hours=i % 72) for i in range(count)],
+                pa.timestamp("us", "UTC"),
             ),
             "region": pa.array([None if i % 5 == 0 else f"r{i % 3}" for i in range(count)]),
         }
@@ -35,7 +41,9 @@ def loaded(driver: Driver, *name: str, **more: object) -> dict:
 
 
 def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
-    table = driver.create(["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET, properties={"comment": "c", "a": "b"})
+    table = driver.create(
+        ["shop", "orders"], ORDERS, BY_DAY_AND_BUCKET, properties={"comment": "c", "a": "b"}
+    )
     assert table["partitioning"] == BY_DAY_AND_BUCKET
     assert table["schema"]["fields"] == ORDERS
     assert table["properties"]["provider"] == "lance"
@@ -52,9 +60,15 @@ def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
     assert (len(splits), plan["partitions_total"]) == (4, 12)
     assert set(splits["key_0"].to_pylist()) == {(dt.date(2013, 1, 3) - dt.date(1970, 1, 1)).days}
     assert plan["rows"] == sum(splits["rows"].to_pylist())
-    expected = rows.filter(pc.greater_equal(rows["ts"], pa.scalar(dt.datetime(2013, 1, 3, tzinfo=dt.UTC), pa.timestamp("us", "UTC"))))
+    expected = rows.filter(
+        pc.greater_equal(
+            rows["ts"], pa.scalar(dt.datetime(2013, 1, 3, tzinfo=dt.UTC), pa.timestamp("us", "UTC"))
+        )
+    )
     assert driver.select(table, [day]).sort_by("id").equals(expected)
-    pruned = driver.ask("prune_splits", table=table["table"], predicates=[day, "`id` = CAST(5 AS BIGINT)"])
+    pruned = driver.ask(
+        "prune_splits", table=table["table"], predicates=[day, "`id` = CAST(5 AS BIGINT)"]
+    )
     assert len(pruned["object_ids"]) == 1
     assert set(pruned["object_ids"]) <= set(splits["object_id"].to_pylist())
 
@@ -73,43 +87,115 @@ def test_columns_are_pruned_and_counted_without_any(driver: Driver) -> None:
 
 def test_push_says_what_spark_need_not_evaluate_again(driver: Driver) -> None:
     table = driver.create(["shop", "orders"], [*ORDERS, field("price", "double")])
-    asked = ["`id` = CAST(5 AS BIGINT)", "`price` > CAST('1.5' AS DOUBLE)", "soundex(`region`) = 'x'"]
-    assert driver.ask("push_predicates", table=table["table"], predicates=asked) == {"accepted": [True, False, False]}
+    asked = [
+        "`id` = CAST(5 AS BIGINT)",
+        "`price` > CAST('1.5' AS DOUBLE)",
+        "soundex(`region`) = 'x'",
+    ]
+    assert driver.ask("push_predicates", table=table["table"], predicates=asked) == {
+        "accepted": [True, False, False]
+    }
 
 
 def test_the_write_is_clustered_by_what_spark_can_evaluate(driver: Driver) -> None:
-    by = [transform("days", "ts"), transform("truncate", 2, "region"), transform("bucket", 8, "id", "region")]
+    by = [
+        transform("days", "ts"),
+        transform("truncate", 2, "region"),
+        transform("bucket", 8, "id", "region"),
+    ]
     table = driver.create(["shop", "orders"], ORDERS, by)
     planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
     assert table["partitioning"] == by
-    assert planned["distribution"] == planned["ordering"] == [
-        transform("days", "ts"),
-        transform("truncate_2", "region"),
-        transform("identity", "id"),
-        transform("identity", "region"),
-    ]
+    assert (
+        planned["distribution"]
+        == planned["ordering"]
+        == [
+            transform("days", "ts"),
+            transform("truncate_2", "region"),
+            transform("identity", "id"),
+            transform("identity", "region"),
+        ]
+    )
 
 
 def test_every_type_comes_back_exactly(driver: Driver) -> None:
-    kinds = ["boolean", "byte", "short", "integer", "long", "float", "double", "decimal(38,18)", "decimal(5,2)",
-             "string", "binary", "date", "timestamp", "timestamp_ntz"]
+    kinds = [
+        "boolean",
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "decimal(38,18)",
+        "decimal(5,2)",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+    ]
     fields = [field(f"c{at}", kind) for at, kind in enumerate(kinds)]
     inner = {"type": "struct", "fields": [field("x", "decimal(20,3)"), field("y", "string")]}
     fields += [
         field("st", inner),
         field("l", {"type": "array", "elementType": inner, "containsNull": True}),
-        field("m", {"type": "map", "keyType": "string", "valueType": "decimal(30,2)", "valueContainsNull": True}),
+        field(
+            "m",
+            {
+                "type": "map",
+                "keyType": "string",
+                "valueType": "decimal(30,2)",
+                "valueContainsNull": True,
+            },
+        ),
     ]
-    types = [pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.decimal128(38, 18),
-             pa.decimal128(5, 2), pa.utf8(), pa.binary(), pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")]
-    now, big = dt.datetime(2026, 2, 3, 4, 5, 6, 789), decimal.Decimal("12345678901234567890.123456789012345678")
-    values = [True, -128, -3, 2**31 - 1, -(2**63), 1.5, float("-inf"), big, decimal.Decimal("-1.25"), "ü'\"\\", b"\0\xff",
-              dt.date(1, 1, 1), now.replace(tzinfo=dt.UTC), now]
+    types = [
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.float32(),
+        pa.float64(),
+        pa.decimal128(38, 18),
+        pa.decimal128(5, 2),
+        pa.utf8(),
+        pa.binary(),
+        pa.date32(),
+        pa.timestamp("us", "UTC"),
+        pa.timestamp("us"),
+    ]
+    now, big = (
+        dt.datetime(2026, 2, 3, 4, 5, 6, 789, dt.UTC),
+        decimal.Decimal("12345678901234567890.123456789012345678"),
+    )
+    values = [
+        True,
+        -128,
+        -3,
+        2**31 - 1,
+        -(2**63),
+        1.5,
+        float("-inf"),
+        big,
+        decimal.Decimal("-1.25"),
+        "ü'\"\\",
+        b"\0\xff",
+        dt.date(1, 1, 1),
+        now,
+        now.replace(tzinfo=None),
+    ]
     struct = pa.struct([("x", pa.decimal128(20, 3)), ("y", pa.utf8())])
     types += [struct, pa.list_(struct), pa.map_(pa.utf8(), pa.decimal128(30, 2))]
     one = {"x": decimal.Decimal("1.001"), "y": None}
     values += [one, [one, None], [("k", decimal.Decimal("9.99")), ("n", None)]]
-    rows = pa.table({each["name"]: pa.array([value, None], kind) for each, value, kind in zip(fields, values, types, strict=True)})
+    rows = pa.table(
+        {
+            each["name"]: pa.array([value, None], kind)
+            for each, value, kind in zip(fields, values, types, strict=True)
+        }
+    )
     table = driver.create(["shop", "every"], fields)
     assert [each["type"] for each in table["schema"]["fields"]] == [each["type"] for each in fields]
     driver.insert(table, rows)
@@ -120,7 +206,9 @@ def test_the_partitioning_evolves_and_old_and_new_rows_are_read(driver: Driver) 
     table = driver.create(["shop", "orders"], ORDERS, [transform("months", "ts")])
     driver.insert(table, orders(50))
     change = {"identifier": ["shop", "orders"], "field": None, "as": None}
-    driver.ask("alter_partitioning", action="add", transform=transform("identity", "region"), **change)
+    driver.ask(
+        "alter_partitioning", action="add", transform=transform("identity", "region"), **change
+    )
     table = loaded(driver, "shop", "orders")
     driver.insert(table, orders(50))
     table = loaded(driver, "shop", "orders")
@@ -129,10 +217,16 @@ def test_the_partitioning_evolves_and_old_and_new_rows_are_read(driver: Driver) 
     plan, _ = driver.scan(table)
     assert plan["keys"] == [transform("months", "ts")]
     dropped = {**change, "field": ["region"], "transform": None}
-    assert driver.ask("alter_partitioning", action="drop", **dropped)["partitioning"] == [transform("months", "ts")]
+    assert driver.ask("alter_partitioning", action="drop", **dropped)["partitioning"] == [
+        transform("months", "ts")
+    ]
     replaced = driver.ask(
-        "alter_partitioning", identifier=["shop", "orders"], action="replace",
-        field=transform("months", "ts"), transform=transform("days", "ts"), **{"as": None},
+        "alter_partitioning",
+        identifier=["shop", "orders"],
+        action="replace",
+        field=transform("months", "ts"),
+        transform=transform("days", "ts"),
+        **{"as": None},
     )
     assert replaced["partitioning"] == [transform("days", "ts")]
 
@@ -179,9 +273,18 @@ def test_a_plain_dataset_is_one_leaf_and_takes_appends(driver: Driver, tmp_path:
     lance.write_dataset(plain, str(tmp_path / "lake" / "plain.lance"))
     table = loaded(driver, "plain")
     assert [each["type"] for each in table["schema"]["fields"][:2]] == ["long", "long"]
-    assert (table["partitioning"], driver.ask("list_tables", namespace=[])["tables"]) == ([], ["plain"])
+    assert (table["partitioning"], driver.ask("list_tables", namespace=[])["tables"]) == (
+        [],
+        ["plain"],
+    )
     assert driver.select(table, ["`a` >= CAST(2 AS BIGINT)"])["n"].to_pylist() == [2, 2**32 - 1]
-    rows = pa.table({"a": [9], "n": pa.array([9], pa.int64()), "v": pa.array([[3.0, 4.0]], pa.list_(pa.float32()))})
+    rows = pa.table(
+        {
+            "a": [9],
+            "n": pa.array([9], pa.int64()),
+            "v": pa.array([[3.0, 4.0]], pa.list_(pa.float32())),
+        }
+    )
     driver.insert(table, rows)
     assert driver.select(loaded(driver, "plain"))["a"].to_pylist() == [1, 2, 3, 9]
     assert driver.select(loaded(driver, "plain", version="1"))["a"].to_pylist() == [1, 2, 3]

@@ -16,16 +16,26 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from worker.worker_client import SOURCES, Connection, Driver, Worker, WorkerFailed, field
 
 
 def big_leaf(root: Path, millions: int) -> None:
-    def batches():  # noqa: ANN202
+    def batches():
         for at in range(millions):
-            yield pa.record_batch({"id": pa.array(np.arange(1_000_000) + at), "x": pa.array(np.random.rand(1_000_000))})
+            yield pa.record_batch(
+                {
+                    "id": pa.array(np.arange(1_000_000) + at),
+                    "x": pa.array(np.arange(1_000_000) / 7),
+                }
+            )
 
     schema = pa.schema({"id": pa.int64(), "x": pa.float64()})
-    lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), str(root / "big.lance"), max_rows_per_file=1_000_000)
+    lance.write_dataset(
+        pa.RecordBatchReader.from_batches(schema, batches()),
+        str(root / "big.lance"),
+        max_rows_per_file=1_000_000,
+    )
 
 
 def test_the_worker_says_that_it_is_ready(worker: Worker) -> None:
@@ -34,11 +44,11 @@ def test_the_worker_says_that_it_is_ready(worker: Worker) -> None:
     assert worker.path.stat().st_mode & 0o077 == 0
 
 
-def test_the_worker_ends_with_its_standard_input() -> None:
+def test_the_worker_ends_with_its_standard_input(tmp_path: Path) -> None:
     worker = Worker()
     path = worker.path
     with worker.connect() as connection:
-        Driver(connection, Path("/tmp")).ask("list_namespaces", namespace=[])
+        Driver(connection, tmp_path).ask("list_namespaces", namespace=[])
         assert worker.stop() == 0
     assert not path.exists()
 
@@ -47,7 +57,8 @@ def test_the_worker_ends_when_its_parent_is_killed() -> None:
     script = (
         "import subprocess, sys, tempfile, time\n"
         "path = tempfile.mkdtemp() + '/w.sock'\n"
-        "w = subprocess.Popen([sys.executable, '-m', 'pennon.worker', '--socket', path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "command = [sys.executable, '-m', 'pennon.worker', '--socket', path]\n"
+        "w = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "print(w.stdout.readline().decode(), flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -86,7 +97,11 @@ def test_a_wrong_package_version_is_the_ready_error(tmp_path: Path) -> None:
         check=False,
     )
     ready = json.loads(done.stdout)
-    assert (done.returncode, ready["ready"], ready["error"]["condition"]) == (1, False, "PACKAGE_VERSION")
+    assert (done.returncode, ready["ready"], ready["error"]["condition"]) == (
+        1,
+        False,
+        "PACKAGE_VERSION",
+    )
     assert "pylance 13.0.0" in ready["error"]["message"]
     assert sys.executable in ready["error"]["message"]
     assert b"Traceback" not in done.stderr
@@ -102,7 +117,9 @@ def test_an_unknown_operation_is_refused_and_the_connection_goes_on(driver: Driv
     assert driver.ask("list_namespaces", namespace=[]) == {"namespaces": [["shop"]]}
 
 
-@pytest.mark.parametrize("sent", [b"Z\0\0\0\0", b"J\0\0\0\2{]", b"J\0\0\0\2[]", b"J\xff\xff\xff\xff", b"E\0\0\0\0"])
+@pytest.mark.parametrize(
+    "sent", [b"Z\0\0\0\0", b"J\0\0\0\2{]", b"J\0\0\0\2[]", b"J\xff\xff\xff\xff", b"E\0\0\0\0"]
+)
 def test_bytes_that_are_no_message_end_the_connection(worker: Worker, sent: bytes) -> None:
     with worker.connect() as connection:
         connection.socket.sendall(sent)
@@ -110,9 +127,8 @@ def test_bytes_that_are_no_message_end_the_connection(worker: Worker, sent: byte
             connection.frame()
         assert failed.value.condition == "MALFORMED_MESSAGE"
         assert connection.socket.recv(1) == b""
-    with worker.connect() as connection:
-        with pytest.raises(WorkerFailed):
-            connection.request("levitate")
+    with worker.connect() as connection, pytest.raises(WorkerFailed):
+        connection.request("levitate")
 
 
 def test_a_closed_connection_stops_its_scan(driver: Driver, worker: Worker, tmp_path: Path) -> None:
@@ -154,11 +170,17 @@ def test_a_failure_in_mid_stream_arrives_as_such(driver: Driver, tmp_path: Path)
     big_leaf(tmp_path / "lake", 4)
     plan, splits = driver.scan(driver.ask("load_table", identifier=["big"]))
     files = sorted((tmp_path / "lake" / "big.lance" / "data").iterdir())
-    order = [file.path for fragment in lance.dataset(str(tmp_path / "lake" / "big.lance")).get_fragments() for file in fragment.data_files()]
+    order = [
+        file.path
+        for fragment in lance.dataset(str(tmp_path / "lake" / "big.lance")).get_fragments()
+        for file in fragment.data_files()
+    ]
     (tmp_path / "lake" / "big.lance" / "data" / order[-1]).unlink()
     assert len(files) == 4
     connection = driver.connection
-    assert connection.request("read", scan=plan["scan"], split=splits["split"][0].as_py()) == {"arrow": True}
+    assert connection.request("read", scan=plan["scan"], split=splits["split"][0].as_py()) == {
+        "arrow": True
+    }
     with pytest.raises(WorkerFailed) as failed:
         connection.arrow()
     assert failed.value.condition in {"LEAF_MISSING", "FILE_GONE"}
@@ -170,7 +192,9 @@ def test_a_write_that_fails_is_told_and_the_connection_goes_on(driver: Driver) -
     table = driver.create(["shop", "t"], [field("id", "long", nullable=False)])
     planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
     with pytest.raises(WorkerFailed, match="id") as failed:
-        driver.connection.upload(planned["write"], pa.table({"id": pa.array([1, None] * 50_000, pa.int64())}))
+        driver.connection.upload(
+            planned["write"], pa.table({"id": pa.array([1, None] * 50_000, pa.int64())})
+        )
     assert failed.value.condition == "NOT_NULL_VIOLATED"
     with pytest.raises(WorkerFailed) as failed:
         driver.connection.upload("nonsense", pa.table({"id": [1]}))
@@ -178,8 +202,10 @@ def test_a_write_that_fails_is_told_and_the_connection_goes_on(driver: Driver) -
     assert driver.ask("list_tables", namespace=["shop"]) == {"tables": ["t"]}
 
 
-def test_a_storage_option_is_never_shown(worker: Worker, connection: Connection, tmp_path: Path) -> None:
-    secret = "hush-hush-0123456789"
+def test_a_storage_option_is_never_shown(
+    worker: Worker, connection: Connection, tmp_path: Path
+) -> None:
+    secret = "hush-" * 4
     driver = Driver(connection, tmp_path / secret / "deep", aws_secret_access_key=secret)
     with pytest.raises(WorkerFailed) as failed:
         driver.ask("list_namespaces", namespace=[])
@@ -188,13 +214,17 @@ def test_a_storage_option_is_never_shown(worker: Worker, connection: Connection,
     assert secret not in worker.log.read_text()
 
 
-def test_a_slow_reader_holds_no_other_request_up(driver: Driver, worker: Worker, tmp_path: Path) -> None:
+def test_a_slow_reader_holds_no_other_request_up(
+    driver: Driver, worker: Worker, tmp_path: Path
+) -> None:
     big_leaf(tmp_path / "lake", 4)
     plan, splits = driver.scan(driver.ask("load_table", identifier=["big"]))
     slow = worker.connect()
     slow.request("read", scan=plan["scan"], split=splits["split"][0].as_py())
     with worker.connect() as other:
         other.socket.settimeout(5)
-        assert Driver(other, tmp_path / "lake").ask("list_tables", namespace=["shop"]) == {"tables": []}
+        assert Driver(other, tmp_path / "lake").ask("list_tables", namespace=["shop"]) == {
+            "tables": []
+        }
     slow.socket.shutdown(socket.SHUT_RDWR)
     slow.socket.close()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -17,7 +18,7 @@ SOURCES = Path(__file__).parents[2] / "python"
 LONG = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 
 
-class WorkerFailed(Exception):  # noqa: N818
+class WorkerFailed(Exception):
     def __init__(self, error: dict) -> None:
         super().__init__(error["message"])
         self.condition = error["condition"]
@@ -30,7 +31,7 @@ class Connection:
         self.socket.settimeout(60)
         self.socket.connect(str(path))
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -66,6 +66,7 @@ class Directory:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
+        self._check_root()
         self._client = _connect(
             catalog.name,
             plain_path(catalog.root),
@@ -352,6 +353,8 @@ def _connect(
     except upstream_errors.LanceNamespaceError as error:
         raise RootNotUsable(root=root, catalog=name, why=_one_line(error)) from error
     except (ValueError, ImportError, AttributeError, TypeError) as error:
+        if implementation == "dir":
+            raise RootNotUsable(root=root, catalog=name, why=_one_line(error)) from error
         raise UnknownImplementation(
             catalog=name, implementation=implementation, why=_one_line(error)
         ) from error

@@ -15,7 +15,6 @@ from typing import Final
 
 import lance
 import pyarrow as pa
-from datafusion import SessionContext
 from lance.fragment import write_fragments
 from sqlglot import exp
 
@@ -227,6 +226,8 @@ def _select(table: pa.Table, condition: exp.Expr | None, flags: Sequence[exp.Exp
     query = exp.select(*columns, *wanted).from_("leaf")
     if condition is not None:
         query = query.where(condition.copy())
+    from datafusion import SessionContext  # noqa: PLC0415 - a quarter of a second
+
     context = SessionContext()
     context.register_record_batches("leaf", [table.to_batches()])
     found = context.sql(query.sql(dialect=DataFusion)).to_arrow_table()

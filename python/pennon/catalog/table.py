@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lance
 
-from pennon.catalog.catalog import Catalog, is_path, plain_path
+from pennon.catalog.catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.partitioning import partitioning
 from pennon.catalog.plain_dataset import PlainSnapshot, open_plain
@@ -135,6 +136,8 @@ def reopen(location: str, version: int, storage: Mapping[str, str], *, is_plain:
 def _open(
     location: str, version: int | None, timestamp: datetime | None, storage: Mapping[str, str]
 ) -> Snapshot | None:
+    if is_local(location) and Path(location).is_file():
+        raise PathNotTable(path=location, why="it is a file and not a folder")
     try:
         return Snapshot.open(location, version, timestamp, storage)
     except NamespaceHasNoManifest as error:

@@ -87,19 +87,17 @@ def metadata_version() -> str:
 def _server(path: Path, log_level: str) -> Server:  # type: ignore[name-defined] # noqa: F821
     # Imported after the check, so that a wrong version is named and not met as a traceback.
     from pennon.worker.failures import BlottingFormatter  # noqa: PLC0415
-    from pennon.worker.operations import HANDLERS  # noqa: PLC0415
     from pennon.worker.server import Server  # noqa: PLC0415
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(BlottingFormatter("%(levelname)s %(threadName)s %(name)s: %(message)s"))
     logging.basicConfig(level=log_level.upper(), handlers=[handler])
-    return Server(path, HANDLERS)
+    return Server(path)
 
 
 def _warm_up() -> None:
     """Import what the first query needs while the JVM is still busy with itself."""
-    import datafusion  # noqa: F401, PLC0415
-    import lance_namespace  # noqa: F401, PLC0415
+    import pennon.worker.operations  # noqa: F401, PLC0415
 
 
 def _say(ready: object, message: dict[str, object]) -> None:

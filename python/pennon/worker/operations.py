@@ -1,4 +1,4 @@
-"""The table of operations: name → request message and what answers it."""
+"""The driver's operations: name → request message and what answers it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.json_fields import decode, encode
 
 if TYPE_CHECKING:
+    from pennon.worker.dispatch import Handler
     from pennon.worker.framing import FrameSocket
-    from pennon.worker.server import Handler
 
 _DRIVER: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "list_namespaces": (m.ListNamespaces, driver.list_namespaces),
@@ -69,7 +69,5 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         **{name: partial(_answer, *operation) for name, operation in _DRIVER.items()},
         "derive_keys": derived_keys.derive,
-        "read": data_plane.read,
-        "write": data_plane.write,
     }
 )

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pennon.errors import MalformedMessage, UnknownOperation
+from pennon.errors import MalformedMessage
+from pennon.worker.dispatch import handler_of
 from pennon.worker.failures import describe
 from pennon.worker.framing import ConnectionClosed, FrameKind, FrameSocket
 
@@ -22,20 +22,15 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 256
 
-Handler = Callable[[Mapping[str, object], FrameSocket], None]
-"""Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
-
 
 class Server:
     """Serves requests on a Unix socket.
 
     Args:
         path: Where the socket is made; its folder belongs to the user alone.
-        handlers: One per operation.
     """
 
-    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = handlers
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
@@ -74,17 +69,9 @@ class Server:
             frames.send_json(describe(error), FrameKind.ERROR)
             return False
         try:
-            self._handler(request)(request, frames)
+            handler_of(request.get("op"))(request, frames)
         except ConnectionClosed:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is told as well
             frames.send_json(describe(error), FrameKind.ERROR)
         return True
-
-    def _handler(self, request: Mapping[str, object]) -> Handler:
-        operation = request.get("op")
-        handler = self._handlers.get(operation) if isinstance(operation, str) else None
-        if handler is None:
-            known = ", ".join(sorted(self._handlers))
-            raise UnknownOperation(operation=repr(operation), known=known)
-        return handler

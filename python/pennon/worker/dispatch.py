@@ -1,0 +1,39 @@
+"""Operation → handler. Executors only read and write, so the driver's half is imported on demand.
+
+The driver's half brings ``lance_namespace`` with its hundreds of generated classes: it is a third
+of the whole start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pennon.errors import UnknownOperation
+from pennon.worker import data_plane
+
+if TYPE_CHECKING:
+    from pennon.worker.framing import FrameSocket
+
+Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
+"""Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
+
+_DATA_PLANE: Mapping[str, Handler] = {"read": data_plane.read, "write": data_plane.write}
+
+
+def handler_of(operation: object) -> Handler:
+    """Find what answers an operation.
+
+    Raises:
+        UnknownOperation: Nothing does; the error lists the operations.
+    """
+    handler = _DATA_PLANE.get(operation) if isinstance(operation, str) else None
+    if handler is not None:
+        return handler
+    from pennon.worker.operations import HANDLERS  # noqa: PLC0415 - see above
+
+    handler = HANDLERS.get(operation) if isinstance(operation, str) else None
+    if handler is None:
+        known = ", ".join(sorted([*_DATA_PLANE, *HANDLERS]))
+        raise UnknownOperation(operation=repr(operation), known=known)
+    return handler

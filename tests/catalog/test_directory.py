@@ -1,0 +1,262 @@
+"""Namespaces and tables on real folders; upstream's DirectoryNamespace sees the same."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import lance
+import lance_namespace as upstream
+import pyarrow as pa
+import pytest
+
+from pennon.catalog import alter, tables
+from pennon.catalog.catalog import Catalog
+from pennon.catalog.directory import Directory
+from pennon.catalog.table import load
+from pennon.errors import (
+    NamespaceAlreadyExists,
+    NamespaceNotEmpty,
+    NamespaceNotFound,
+    PathNotTable,
+    PennonError,
+    RootNotUsable,
+    TableAlreadyExists,
+    TableNotFound,
+    UnknownImplementation,
+    UnknownTransform,
+    UnsupportedColumnType,
+    UnsupportedTableChange,
+)
+
+ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+REGION = {"name": "region", "type": "string", "nullable": True, "metadata": {}}
+BY_REGION = {"function": "identity", "arguments": [{"column": ["region"]}]}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    made = Catalog("lance", str(tmp_path / "lake"))
+    Directory(made).create_namespace(("shop",), {"owner": "ops"}, if_not_exists=False)
+    return made
+
+
+def names_in(catalog: Catalog) -> list[str]:
+    return sorted(each.name for each in Path(catalog.root).iterdir())
+
+
+def create(
+    catalog: Catalog, *name: str, mode: str = "create", fields=(ID, REGION), by=(BY_REGION,)
+):
+    return tables.create(
+        catalog,
+        name,
+        schema={"type": "struct", "fields": list(fields)},
+        transforms=list(by),
+        properties={"comment": "c", "quality": "high"},
+        mode=mode,
+    )
+
+
+def test_namespaces_are_those_of_upstream(catalog: Catalog) -> None:
+    directory = Directory(catalog)
+    directory.create_namespace(("shop", "eu"), {}, if_not_exists=False)
+    directory.create_namespace(("shop",), {}, if_not_exists=True)
+    with pytest.raises(NamespaceAlreadyExists):
+        directory.create_namespace(("shop",), {}, if_not_exists=False)
+    assert directory.namespaces(()) == [("shop",)]
+    assert directory.namespaces(("shop",)) == [("shop", "eu")]
+    assert directory.properties(("shop",)) == {"owner": "ops"}
+    theirs = upstream.connect("dir", {"root": catalog.root})
+    assert theirs.list_namespaces(upstream.ListNamespacesRequest(id=["shop"])).namespaces == ["eu"]
+    theirs.create_namespace(upstream.CreateNamespaceRequest(id=["theirs"]))
+    assert directory.namespaces(()) == [("shop",), ("theirs",)]
+    with pytest.raises(NamespaceNotFound, match="did you mean shop"):
+        directory.properties(("shp",))
+
+
+def test_a_partitioned_namespace_is_a_table_here_and_a_namespace_there(catalog: Catalog) -> None:
+    table = create(catalog, "shop", "orders")
+    directory = Directory(catalog)
+    assert directory.tables(("shop",)) == ["orders"]
+    assert directory.namespaces(("shop",)) == []
+    with pytest.raises(NamespaceNotFound):
+        directory.properties(("shop", "orders"))
+    theirs = upstream.connect("dir", {"root": catalog.root})
+    request = upstream.DescribeNamespaceRequest(id=["shop", "orders"])
+    location = theirs.describe_namespace(request).properties["location"]
+    assert f"{catalog.root}/{location}" == table.snapshot.location
+    inside = upstream.connect("dir", {"root": table.snapshot.location})
+    assert inside.list_namespaces(upstream.ListNamespacesRequest(id=[])).namespaces == ["v1"]
+
+
+def test_upstream_tables_are_plain_tables(catalog: Catalog) -> None:
+    theirs = upstream.connect("dir", {"root": catalog.root})
+    place = theirs.declare_table(upstream.DeclareTableRequest(id=["shop", "plain"])).location
+    lance.write_dataset(pa.table({"a": [1]}), place)
+    assert Directory(catalog).tables(("shop",)) == ["plain"]
+    table = load(catalog, ("shop", "plain"))
+    assert (table.is_plain, table.partitioning) == (True, ())
+    with pytest.raises(UnsupportedTableChange, match="plain Lance dataset"):
+        tables.rename(catalog, ("shop", "plain"), ("shop", "other"))
+    assert tables.drop(catalog, ("shop", "plain"))
+    assert Directory(catalog).tables(("shop",)) == []
+
+
+def test_a_creation_that_fails_leaves_nothing(catalog: Catalog) -> None:
+    before = names_in(catalog)
+    with pytest.raises(UnknownTransform, match="bucket"):
+        create(
+            catalog,
+            "shop",
+            "orders",
+            by=[{"function": "zorder", "arguments": [{"column": ["id"]}]}],
+        )
+    variant = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
+    with pytest.raises(UnsupportedColumnType, match="v: type variant"):
+        create(catalog, "shop", "orders", fields=[ID, variant], by=[])
+    with pytest.raises(NamespaceNotFound):
+        create(catalog, "nowhere", "orders")
+    assert names_in(catalog) == before
+    create(catalog, "shop", "orders")
+    with pytest.raises(TableAlreadyExists):
+        create(catalog, "shop", "orders")
+    with pytest.raises(TableAlreadyExists, match="a namespace"):
+        create(catalog, "shop")
+
+
+def test_drop_deletes_the_files_and_replace_the_old_ones(catalog: Catalog) -> None:
+    first = create(catalog, "shop", "orders").snapshot.location
+    second = create(catalog, "shop", "orders", mode="replace", fields=[ID], by=[]).snapshot.location
+    assert (Path(first).exists(), Path(second).exists()) == (False, True)
+    assert load(catalog, ("shop", "orders")).snapshot.schema.arrow.names == ["id"]
+    with pytest.raises(TableNotFound, match="did you mean orders"):
+        create(catalog, "shop", "order", mode="replace")
+    create(catalog, "shop", "new", mode="create_or_replace")
+    assert tables.drop(catalog, ("shop", "orders"))
+    assert not Path(second).exists()
+    assert not tables.drop(catalog, ("shop", "orders"))
+    with pytest.raises(NamespaceNotEmpty, match="new"):
+        tables.drop_namespace(catalog, ("shop",), cascade=False)
+    assert tables.drop_namespace(catalog, ("shop",), cascade=True)
+    assert names_in(catalog) == ["__manifest"]
+
+
+def test_rename_keeps_the_files_and_refuses_a_name_that_is_taken(catalog: Catalog) -> None:
+    location = create(catalog, "shop", "orders").snapshot.location
+    create(catalog, "shop", "taken")
+    with pytest.raises(TableAlreadyExists):
+        tables.rename(catalog, ("shop", "orders"), ("shop", "taken"))
+    tables.rename(catalog, ("shop", "orders"), ("shop", "sales"))
+    assert load(catalog, ("shop", "sales")).snapshot.location == location
+    assert Directory(catalog).tables(("shop",)) == ["sales", "taken"]
+
+
+def test_a_path_is_a_table(catalog: Catalog, tmp_path: Path) -> None:
+    path = str(tmp_path / "elsewhere")
+    with pytest.raises(TableNotFound, match=path):
+        load(catalog, (path,))
+    create(catalog, path)
+    assert load(catalog, (path,)).partitioning == (BY_REGION,)
+    assert load(catalog, (f"file://{path}/",)).snapshot.location == path
+    assert tables.drop(catalog, (path,))
+    assert not Path(path).exists()
+    file = tmp_path / "notes.txt"
+    file.write_text("no table")
+    with pytest.raises(PathNotTable, match="file"):
+        load(catalog, (str(file),))
+
+
+@pytest.mark.parametrize(
+    ("root", "why"),
+    [("missing/deep", "does not exist"), ("file", "not a folder"), ("sealed", "written")],
+)
+def test_a_root_that_cannot_be_used_is_named(tmp_path: Path, root: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "sealed").mkdir(mode=0o500)
+    if root == "sealed" and os.access(tmp_path / "sealed", os.W_OK):
+        pytest.skip("the superuser may write everywhere")
+    catalog = Catalog("lance", str(tmp_path / root))
+    with pytest.raises(RootNotUsable, match=why):
+        Directory(catalog).create_namespace(("a",), {}, if_not_exists=False)
+
+
+def test_an_unknown_implementation_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownImplementation, match="hive9"):
+        Directory(Catalog("lance", str(tmp_path), "hive9")).namespaces(())
+
+
+def change(kind: str, *column: str, **more: object) -> dict[str, object]:
+    return {"change": kind, "column": list(column), **more}
+
+
+def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
+    create(catalog, "shop", "orders")
+    ids = {each.path: each.id for each in load(catalog, ("shop", "orders")).snapshot.schema.fields}
+    table = alter.alter_table(
+        catalog,
+        ("shop", "orders"),
+        [
+            {"change": "set_property", "property": "quality", "value": "low"},
+            {"change": "set_property", "property": "comment", "value": "new"},
+            change(
+                "add_column",
+                "x",
+                type='"double"',
+                nullable=True,
+                comment="added",
+                position={"first": True},
+            ),
+            change("rename_column", "region", new_name="area"),
+            change("update_comment", "id", comment="key"),
+        ],
+    )
+    schema = table.snapshot.schema
+    assert schema.arrow.names == ["x", "id", "area"]
+    assert (schema.field_by_path(["area"]).id, schema.field_by_path(["x"]).id) == (
+        ids["region",],
+        2,
+    )
+    assert table.properties["quality"] == "low"
+    assert table.properties["comment"] == "new"
+    assert table.schema["fields"][1]["metadata"] == {"comment": "key"}
+    assert table.partitioning == ({"function": "identity", "arguments": [{"column": ["area"]}]},)
+    removed = [{"change": "remove_property", "property": "quality"}, change("delete_column", "x")]
+    table = alter.alter_table(catalog, ("shop", "orders"), removed)
+    assert "quality" not in table.properties
+    added = alter.alter_table(
+        catalog, ("shop", "orders"), [change("add_column", "y", type='"long"')]
+    )
+    assert added.snapshot.schema.field_by_path(["y"]).id == 3
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (change("delete_column", "region"), "partition field region"),
+        (change("update_type", "region", type='"binary"'), "partition field region"),
+        (change("update_type", "id", type='"integer"'), "int64"),
+        (change("update_nullability", "id", nullable=False), "may be NULL"),
+        (change("add_column", "n", type='"long"', nullable=False), "no value"),
+        (change("add_column", "id", type='"long"'), "there is such a column"),
+        (change("rename_column", "id", new_name="region"), "there is a column region"),
+        (change("rename_column", "nope", new_name="x"), "id, region"),
+        ({"change": "set_property", "property": "location", "value": "/x"}, "fixed"),
+    ],
+)
+def test_alter_refuses_what_is_not_safe(catalog: Catalog, refused: dict, why: str) -> None:
+    create(catalog, "shop", "orders")
+    version = load(catalog, ("shop", "orders")).snapshot.version
+    with pytest.raises(PennonError, match=why):
+        alter.alter_table(catalog, ("shop", "orders"), [refused])
+    assert load(catalog, ("shop", "orders")).snapshot.version == version
+
+
+def test_properties_of_a_namespace_change_while_it_is_empty(catalog: Catalog) -> None:
+    directory = Directory(catalog)
+    directory.alter_namespace(("shop",), {"a": "b"}, ["owner"])
+    assert directory.properties(("shop",)) == {"a": "b"}
+    create(catalog, "shop", "orders")
+    with pytest.raises(UnsupportedTableChange):
+        directory.alter_namespace(("shop",), {"a": "c"}, [])
+    assert directory.tables(("shop",)) == ["orders"]

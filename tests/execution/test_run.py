@@ -1,0 +1,56 @@
+"""A fragment against a filter of the same rows in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pennon.errors import LeafMissing
+from pennon.execution import Fragment, LeafRead, Relation, run
+from pennon.spec.schema import NamespaceSchema
+
+ROWS = pa.table({"a": pa.array(range(1000), pa.int32()), "s": [f"s{at}" for at in range(1000)]})
+SCHEMA = NamespaceSchema.with_fresh_ids(
+    pa.schema({"a": pa.int64(), "s": pa.utf8(), "later": pa.float64()})
+).arrow
+
+
+def fragment(
+    root: Path, *leaves: LeafRead, columns: tuple[str, ...] = ("s", "a", "later")
+) -> Fragment:
+    wanted = pa.schema([SCHEMA.field(name) for name in columns])
+    return Fragment((Relation(str(root), leaves, wanted, SCHEMA),))
+
+
+def test_leaves_come_one_after_the_other_each_with_its_filter(tmp_path: Path) -> None:
+    lance.write_dataset(ROWS.slice(0, 500), str(tmp_path / "one"))
+    lance.write_dataset(ROWS.slice(500), str(tmp_path / "two"))
+    stream = run(fragment(tmp_path, LeafRead("one", 1), LeafRead("two", 1, "a < 510")))
+    found = pa.Table.from_batches(stream.batches, stream.schema)
+    kept = ROWS.filter(pc.less(ROWS["a"], 510))
+    assert found["s"].to_pylist() == kept["s"].to_pylist()
+    assert (found.schema.field("a").type, found["later"].null_count) == (pa.int64(), 510)
+
+
+def test_a_filter_may_name_a_column_that_is_not_read(tmp_path: Path) -> None:
+    lance.write_dataset(ROWS, str(tmp_path / "one"))
+    stream = run(fragment(tmp_path, LeafRead("one", 1, "a = 7"), columns=("s",)))
+    assert [batch.to_pylist() for batch in stream.batches] == [[{"s": "s7"}]]
+
+
+def test_a_missing_leaf_is_an_error_before_the_first_batch(tmp_path: Path) -> None:
+    lance.write_dataset(ROWS, str(tmp_path / "one"))
+    with pytest.raises(LeafMissing, match="two"):
+        run(fragment(tmp_path, LeafRead("one", 1), LeafRead("two", 1)))
+
+
+def test_closing_the_stream_closes_the_scan(tmp_path: Path) -> None:
+    lance.write_dataset(ROWS, str(tmp_path / "one"))
+    stream = run(fragment(tmp_path, LeafRead("one", 1)))
+    next(stream.batches)
+    stream.batches.close()
+    assert list(stream.batches) == []
