@@ -15,7 +15,7 @@ from pennon.manifest.select import LeafQuery
 from pennon.planning.bind import bind
 from pennon.planning.bound_predicate import conjuncts
 from pennon.planning.manifest_query import manifest_query
-from pennon.planning.residual import NO_RESIDUAL, Residuals, residuals
+from pennon.planning.residual import NO_RESIDUAL, Residuals, exact_and_whole
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
@@ -153,7 +153,7 @@ def _planned(namespace: Leaves, predicate: Predicate) -> Planned:
     parts = conjuncts(bind(parse_predicate(predicate.sql), SCHEMA))
     query = manifest_query(namespace, parts)  # type: ignore[arg-type]
     chosen = namespace.leaves(query.condition, query.flags)
-    return Planned(chosen, residuals(parts, query.flagged, chosen.table, only_exact=False))
+    return Planned(chosen, exact_and_whole(parts, query.flagged, chosen.table)[1])
 
 
 @settings(

@@ -137,8 +137,8 @@ class _Binder:
             return self._is_null(left, negated=negated)
         if not negated:
             return self.terms.compare(Operator.EQUAL, left, literal)
-        path = column_path(left)
         unequal = self.terms.compare(Operator.NOT_EQUAL, left, literal)
+        path = column_path(left)
         if path is None or unequal is None:
             return None
         return any_of([unequal, is_null(resolve_column(path, self.schema))])

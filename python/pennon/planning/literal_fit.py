@@ -67,6 +67,8 @@ def fit(operator: Operator, literal: pa.Scalar, column: SourceColumn) -> BoundPr
     """
     if not literal.is_valid:
         return FALSE
+    if literal.type.equals(column.type):
+        return Compared(column, Comparison(operator, (literal,)))
     if pa.types.is_string(literal.type) and not is_text(column.type):
         read = convert(literal, column.type)
         return None if read is None else Compared(column, Comparison(operator, (read,)))
@@ -169,13 +171,13 @@ def _place_number(literal: pa.Scalar, kind: pa.DataType) -> _Place | None:
         limit = _DOUBLE_INTEGERS if pa.types.is_float64(literal.type) else _FLOAT_INTEGERS
         if pa.types.is_decimal(kind) or abs(value) >= limit:
             return None
-    number = Fraction(value)
+    number = value if isinstance(value, int) else Fraction(value)
     return (
         _place_integer(number, kind) if pa.types.is_integer(kind) else _place_decimal(number, kind)
     )
 
 
-def _place_integer(number: Fraction, kind: pa.DataType) -> _Place:
+def _place_integer(number: int | Fraction, kind: pa.DataType) -> _Place:
     low, high = _limits(kind)
     if number < low:
         return _Place(below=None, is_on=False)
@@ -185,7 +187,7 @@ def _place_integer(number: Fraction, kind: pa.DataType) -> _Place:
     return _Place(pa.scalar(below, kind), is_on=below == number)
 
 
-def _place_decimal(number: Fraction, kind: pa.DataType) -> _Place:
+def _place_decimal(number: int | Fraction, kind: pa.DataType) -> _Place:
     unscaled = number * 10**kind.scale
     highest = 10**kind.precision - 1
     if unscaled < -highest:

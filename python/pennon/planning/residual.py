@@ -32,7 +32,7 @@ from pennon.predicate.condition import condition
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -84,33 +84,34 @@ def exact_filter(predicate: BoundPredicate) -> str | None:
     return str(and_all(kept).sql(dialect=DataFusion)) if kept else None
 
 
-def residuals(
-    parts: Sequence[BoundPredicate],
-    flagged: Sequence[int],
-    leaves: pa.Table,
-    *,
-    only_exact: bool,
-) -> Residuals:
-    """Give the residual filters of the chosen partitions.
+def exact_and_whole(
+    parts: Sequence[BoundPredicate], flagged: Sequence[int], leaves: pa.Table
+) -> tuple[Residuals, Residuals]:
+    """Give the residual filters of the chosen partitions: the exact ones and the row filters.
 
     Args:
         parts: The conjuncts of the predicate.
         flagged: The position of each flag's conjunct.
         leaves: The chosen partitions, ``flag_<n>`` true where all rows satisfy the conjunct.
-        only_exact: Leave out what Spark evaluates itself.
     """
-    wanted = {
-        position: leaf_filter(part)
-        for position, part in enumerate(parts)
-        if not only_exact or is_exact(part)
-    }
+    filters = {position: leaf_filter(part) for position, part in enumerate(parts)}
+    whole = _residuals(filters, flagged, leaves)
+    exact = {position: filters[position] for position in filters if is_exact(parts[position])}
+    return (whole if len(exact) == len(filters) else _residuals(exact, flagged, leaves)), whole
+
+
+def _residuals(
+    wanted: Mapping[int, exp.Expression], flagged: Sequence[int], leaves: pa.Table
+) -> Residuals:
     flags = [(n, position) for n, position in enumerate(flagged) if position in wanted]
     codes = _codes(leaves, [n for n, _ in flags[:_FLAGS_PER_CODE]])
     distinct, inverse = np.unique(codes, return_inverse=True)
     texts: dict[str, int] = {}
     chosen = np.full(len(distinct), NO_RESIDUAL, dtype=np.int32)
     for index, code in enumerate(distinct.tolist()):
-        decided = {position for bit, (_, position) in enumerate(flags) if code >> bit & 1}
+        decided = {
+            position for bit, (_, position) in enumerate(flags[:_FLAGS_PER_CODE]) if code >> bit & 1
+        }
         left = [filter_ for position, filter_ in wanted.items() if position not in decided]
         if left:
             text = and_all(left).sql(dialect=DataFusion)

@@ -19,9 +19,9 @@ from pennon.errors import PredicateNotEvaluable
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.scan import scan_leaf
 from pennon.planning.bind import bind_all
-from pennon.planning.bound_predicate import FALSE, BoundPredicate, conjuncts
+from pennon.planning.bound_predicate import FALSE, TRUE, BoundPredicate, conjuncts
 from pennon.planning.manifest_query import manifest_query
-from pennon.planning.residual import NO_RESIDUAL, leaf_filter, residuals
+from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, leaf_filter
 from pennon.planning.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
@@ -66,7 +66,7 @@ class ScanPlan:
     Args:
         snapshot: The namespace at the version that was planned.
         schema: The projected schema.
-        predicate: The bound predicate as text, empty for none.
+        bound: The predicate in the types of its columns.
         manifest_sql: The one query over ``__manifest`` that chose the partitions.
         table: One row per partition: object_id, location, read_version (uint64, resolved and
             pinned), num_rows, num_bytes, num_fragments, partition_field_*, residual (int32 index
@@ -77,11 +77,16 @@ class ScanPlan:
 
     snapshot: Snapshot
     schema: pa.Schema
-    predicate: str
+    bound: BoundPredicate
     manifest_sql: str
     table: pa.Table
     residuals: tuple[str, ...]
     row_filters: tuple[str, ...]
+
+    @property
+    def predicate(self) -> str:
+        """The whole predicate as a filter in the DataFusion dialect; empty for none."""
+        return "" if self.bound == TRUE else leaf_filter(self.bound).sql(dialect=DataFusion)
 
     @property
     def partitions(self) -> PlannedPartitions:
@@ -91,7 +96,7 @@ class ScanPlan:
     @property
     def partitions_total(self) -> int:
         """How many partitions the snapshot has."""
-        if not self.predicate:
+        if self.bound == TRUE:
             return int(self.table.num_rows)
         return int(self.snapshot.leaves(None).table.num_rows)
 
@@ -207,14 +212,13 @@ def plan_scan(
         asked = manifest_query(snapshot, parts)
         query, flagged = snapshot.leaves(asked.condition, asked.flags), asked.flagged
     leaves = _pinned(snapshot, query.table)
-    exact = residuals(parts, flagged, leaves, only_exact=True)
-    whole = residuals(parts, flagged, leaves, only_exact=False)
+    exact, whole = exact_and_whole(parts, flagged, leaves)
     kept = [name for name in leaves.column_names if not name.startswith("flag_")]
     table = leaves.select(kept).append_column("residual", exact.indices)
     return ScanPlan(
         snapshot=snapshot,
         schema=_projected(schema, columns),
-        predicate=_text(bound),
+        bound=bound,
         manifest_sql=query.sql,
         table=table.append_column("row_filter", whole.indices),
         residuals=exact.texts,
@@ -229,11 +233,6 @@ def _parsed(
         return []
     several = [predicate] if isinstance(predicate, str | exp.Expression) else predicate
     return [parse_predicate(each) if isinstance(each, str) else each for each in several]
-
-
-def _text(bound: BoundPredicate) -> str:
-    parts = conjuncts(bound)
-    return leaf_filter(bound).sql(dialect=DataFusion) if parts else ""
 
 
 def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

@@ -1,0 +1,107 @@
+"""What a predicate is once columns and types are known, and what it is not."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pennon.errors import UnknownColumn
+from pennon.planning.bind import bind
+from pennon.planning.pushdown import is_exact
+from pennon.planning.residual import leaf_filter
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.parse import parse_predicate
+
+_SCHEMA = pa.schema(
+    [
+        ("i", pa.int32()),
+        ("l", pa.int64()),
+        ("s", pa.string()),
+        ("d", pa.date32()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("n", pa.timestamp("us")),
+        ("f", pa.float64()),
+        ("g", pa.float32()),
+        ("m", pa.decimal128(4, 1)),
+        ("o", pa.bool_()),
+        ("Top", pa.struct([("Inner", pa.int32())])),
+    ]
+)
+
+
+def _bound(sql: str, time_zone: str = "UTC") -> str:
+    bound = bind(parse_predicate(sql), _SCHEMA, time_zone)
+    return str(leaf_filter(bound).sql(dialect=DataFusion))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "filter_sql"),
+    [
+        ("i = 5.5", "FALSE"),
+        ("i <> 5.5", "NOT `i` IS NULL"),
+        ("i < 5.5 AND I > -5.5", "`i` <= 5 AND `i` > -6"),
+        ("i > 3000000000", "FALSE"),
+        ("i IN (1, 2.5, 3000000000, NULL)", "`i` = 1"),
+        ("i NOT IN (1, 2.5)", "NOT `i` IS NULL AND `i` <> 1"),
+        ("CAST(i AS DOUBLE) = CAST('7' AS DOUBLE)", "`i` = 7"),
+        ("CAST(i AS DECIMAL(12,1)) < 0.5", "`i` <= 0"),
+        ("l = CAST('NaN' AS DOUBLE) OR l < CAST('Infinity' AS DOUBLE)", "NOT `l` IS NULL"),
+        ("m >= 99.95", "`m` > CAST('99.9' AS DECIMAL(4, 1))"),
+        ("m < 1000", "NOT `m` IS NULL"),
+        ("d = '2025-12-10'", "`d` = DATE '2025-12-10'"),
+        ("NOT o", "`o` = FALSE"),
+        ("top.inner <=> 3", "`Top`.`Inner` = 3"),
+        ("year(d) = 2012", "`d` >= DATE '2012-01-01' AND `d` < DATE '2013-01-01'"),
+        ("CAST(ts AS DATE) <= DATE '1969-12-31'", _bound("ts < TIMESTAMP '1970-01-01 00:00:00'")),
+        ("date_trunc('QUARTER', n) > TIMESTAMP_NTZ '2012-02-01 00:00:00'",
+         _bound("n >= TIMESTAMP_NTZ '2012-04-01 00:00:00'")),
+        ("trunc(d, 'week') = DATE '2025-12-08'",
+         "`d` >= DATE '2025-12-08' AND `d` < DATE '2025-12-15'"),
+        ("trunc(d, 'week') = DATE '2025-12-09'", "FALSE"),
+        ("s LIKE 'a\\\\_b_%'", "starts_with(`s`, 'a_b') AND `s` LIKE 'a\\_b_%'"),
+    ],
+)  # fmt: skip
+def test_a_predicate_is_bound_to_the_types_of_its_columns(predicate: str, filter_sql: str) -> None:
+    assert _bound(predicate) == filter_sql
+
+
+def test_float_literals_that_spark_compares_inexactly_stay_as_they_are() -> None:
+    huge = "CAST('9007199254740993' AS DOUBLE)"
+    assert "`l` =" not in _bound(f"CAST(l AS DOUBLE) = {huge}")
+    assert _bound("g = CAST('0.1' AS DOUBLE)") == "FALSE"
+
+
+def test_zoned_times_turn_into_dates_in_utc_only() -> None:
+    assert "date_part" in _bound("year(ts) = 2012", "Asia/Tokyo")
+    assert "date_part" not in _bound("year(n) = 2012", "Asia/Tokyo")
+
+
+def test_an_unknown_column_is_named_with_those_near_it() -> None:
+    with pytest.raises(UnknownColumn, match=r"column top.iner: the table has Top.Inner"):
+        bind(parse_predicate("top.iner = 5"), _SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "exact"),
+    [
+        ("i = 5 AND (s LIKE 'a%' OR d IN (DATE '2025-12-10'))", True),
+        ("NOT (endswith(s, 'x') OR m > 1.5)", True),
+        ("contains(s, 'x') AND ts <= TIMESTAMP '2025-12-10 00:00:00+00:00'", True),
+        ("l IS NULL AND o", True),
+        ("FALSE", True),
+        ("f = CAST('1.5' AS DOUBLE)", False),
+        ("f IS NOT NULL", True),
+        ("i + 1 = 5", False),
+        ("i = 5 OR i + 1 = 5", False),
+        ("CAST(i AS DOUBLE) = CAST('7' AS DOUBLE)", False),
+        ("year(d) = 2012", False),
+        ("CAST(ts AS DATE) = DATE '2025-12-10'", False),
+        ("ts > DATE '2025-12-10'", False),
+        ("s = 5", False),
+        ("s LIKE 'a_c%'", False),
+        ("unknown = 5", False),
+        ("i = = 5", False),
+    ],
+)
+def test_only_what_the_leaf_decides_as_spark_is_exact(predicate: str, exact: bool) -> None:  # noqa: FBT001
+    assert is_exact(predicate, _SCHEMA) is exact
