@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _NODE = re.compile(r"^(?P<indent>[\s:+\-]*)(?:\*\(\d+\) |\* )?(?P<name>[A-Za-z]+)")
 
+_COLUMN_NUMBER = re.compile(r"#\d+L?")
+
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
@@ -85,9 +87,14 @@ class ExecutedPlan:
                     under.add(place)
         return len(under)
 
-    def print_short(self, width: int = 100) -> str:
-        """Print the tree, each line cut to a width."""
-        return "\n".join(
-            line.text if len(line.text) <= width else line.text[: width - 1] + "…"
-            for line in self.lines
-        )
+    def print_join(self, width: int = 92) -> str:
+        """Print the topmost join and what is under it, without Spark's numbers of columns."""
+        start = next((n for n, line in enumerate(self.lines) if line.name.endswith("Join")), 0)
+        top = self.lines[start].depth
+        printed = []
+        for line in self.lines[start:]:
+            if printed and line.depth <= top:
+                break
+            text = _COLUMN_NUMBER.sub("", line.text[top:])
+            printed.append(text if len(text) <= width else text[: width - 1] + "…")
+        return "\n".join(printed)

@@ -11,7 +11,7 @@ import lance
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LEAVES_SHOWN, FILES_SHOWN, ROWS_SHOWN = 4, 2, 14
+LEAVES_SHOWN, FILES_SHOWN, PARTITION_NAME_LENGTH = 2, 2, 16
 
 
 def location_of(spark: SparkSession, table: str) -> str:
@@ -48,15 +48,20 @@ def _inside(directory: Path, indent: str) -> Iterator[str]:
     parts = sorted(path for path in directory.iterdir() if path.is_dir())
     for place, part in enumerate(parts):
         files = sorted(path.name for path in part.iterdir())
-        shown = ", ".join(files[:FILES_SHOWN]) + (", …" if len(files) > FILES_SHOWN else "")
-        yield f"{indent}{'└──' if place == len(parts) - 1 else '├──'} {part.name}/  {shown}"
+        yield f"{indent}{'└──' if place == len(parts) - 1 else '├──'} {part.name}/"
+        below = indent + ("    " if place == len(parts) - 1 else "│   ")
+        last = "└── " if len(files) <= FILES_SHOWN else "├── "
+        for file in files[:FILES_SHOWN]:
+            yield f"{below}{last}{file}"
+        if len(files) > FILES_SHOWN:
+            yield f"{below}└── … {len(files) - FILES_SHOWN} more"
 
 
 def manifest_rows(path: str) -> tuple[list[str], list[list[object]]]:
     """Read the manifest of a namespace with plain pylance, as any other client would.
 
     Returns:
-        Column names, and the first rows of each kind.
+        Column names, and for each spec version the rows that lead to its first leaf.
     """
     dataset = lance.dataset(f"{path}/__manifest")
     partition_columns = [
@@ -64,7 +69,28 @@ def manifest_rows(path: str) -> tuple[list[str], list[list[object]]]:
     ]
     names = ["object_id", "object_type", "read_version", *partition_columns]
     rows = dataset.to_table(columns=names).sort_by("object_id").to_pylist()
-    cells = [[row[name] for name in names] for row in rows[:ROWS_SHOWN]]
-    if len(rows) > ROWS_SHOWN:
-        cells.append([f"… {len(rows) - ROWS_SHOWN} more rows", *[""] * (len(names) - 1)])
-    return names, cells
+    leaves = [row["object_id"] for row in rows if row["object_type"] == "table"]
+    firsts = [
+        next(leaf for leaf in leaves if leaf.split("$")[0] == version)
+        for version in dict.fromkeys(leaf.split("$")[0] for leaf in leaves)
+    ]
+    shown = [row for row in rows if any(_leads_to(row["object_id"], first) for first in firsts)]
+    cells: list[list[object]] = [
+        [_shortened(row["object_id"]), *(row[name] for name in names[1:])] for row in shown
+    ]
+    if len(rows) > len(shown):
+        cells.append([f"… {len(rows) - len(shown):,} more rows", *[""] * (len(names) - 1)])
+    return [name.replace("partition_field_", "…_") for name in names], cells
+
+
+def _leads_to(object_id: str, leaf: str) -> bool:
+    """Tell whether a row is the leaf's, one of its namespaces', or one of its versions'."""
+    return leaf == object_id or leaf.startswith(f"{object_id}$") or object_id.startswith(f"{leaf}$")
+
+
+def _shortened(object_id: str) -> str:
+    """Cut the 16 characters of each partition namespace to four."""
+    parts = object_id.split("$")
+    return "$".join(
+        f"{part[:4]}…" if len(part) == PARTITION_NAME_LENGTH else part for part in parts
+    )

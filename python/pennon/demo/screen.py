@@ -107,8 +107,8 @@ def _folded(line: str, width: int = 96) -> Iterator[str]:
     """Break a long line between words."""
     indent = ""
     while len(line) > width:
-        cut = line.rfind(" ", 1, width)
-        if cut <= len(indent):
+        cut = line.rfind(" ", len(indent) + 1, width)
+        if cut < 0:
             break
         yield line[:cut]
         indent = "    "
