@@ -1,0 +1,134 @@
+"""Writing through Spark: appended rows, one commit, nothing left of a write that fails."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import lance
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import expr, partitioning
+
+import pennon
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def rows_of(frame: DataFrame) -> Counter[str]:
+    return Counter(repr(row) for row in frame.collect())
+
+
+def files_under(lake: Path) -> set[Path]:
+    return {path for path in lake.rglob("*.lance") if path.is_file()}
+
+
+def test_inserts_append(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t (id BIGINT, s STRING) PARTITIONED BY (bucket(4, id))")
+    assert spark.table(f"{namespace}.t").count() == 0
+    spark.sql(f"INSERT INTO {namespace}.t SELECT id, 'x' FROM RANGE(100)")
+    spark.sql(f"INSERT INTO {namespace}.t (s, id) VALUES ('y', 7), ('z', NULL)")
+    expected = spark.sql(
+        "SELECT id, 'x' AS s FROM RANGE(100) UNION ALL SELECT 7, 'y' UNION ALL SELECT NULL, 'z'"
+    )
+    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(expected)
+
+
+def test_dataframe_writer_creates_and_appends(spark: SparkSession, namespace: str) -> None:
+    frame = spark.range(50).withColumn("day", expr("DATE '2024-01-01' + CAST(id AS INT)"))
+    frame.writeTo(f"{namespace}.t").partitionedBy(partitioning.months("day")).create()
+    frame.writeTo(f"{namespace}.t").append()
+    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(frame.union(frame))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["k", "bucket(3, k)", "days(ts)", "truncate(1, s), years(ts)", "month(ts), bucket(2, s)"],
+)
+def test_one_insert_writes_each_partition_once(
+    spark: SparkSession, namespace: str, layout: str
+) -> None:
+    source = spark.sql(
+        "SELECT id % 5 AS k, CONCAT('ab', id % 3) AS s,"
+        " TIMESTAMP '2020-02-28 12:00:00' + MAKE_INTERVAL(0, 0, 0, CAST(id % 4 AS INT)) AS ts"
+        " FROM RANGE(0, 4000, 1, 4)"
+    )
+    source.createOrReplaceTempView("source")
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} PARTITIONED BY ({layout}) AS SELECT * FROM source")
+    assert rows_of(spark.table(name)) == rows_of(source)
+    # Spark groups by the transforms and sorts, so no partition is written by two tasks.
+    root = location_of(spark, name)
+    plan = pennon.open(root).plan_scan(None)
+    assert plan.partitions
+    for partition in plan.partitions:
+        leaf = lance.dataset(f"{root}/{partition.location}", version=partition.version)
+        assert len(leaf.get_fragments()) == 1
+
+
+def location_of(spark: SparkSession, table: str) -> str:
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    [location] = [row.data_type for row in described if row.col_name == "Location"]
+    return str(location)
+
+
+def test_a_failed_insert_leaves_the_table_as_it_was(
+    spark: SparkSession, namespace: str, lake: Path
+) -> None:
+    spark.sql(
+        f"CREATE TABLE {namespace}.t PARTITIONED BY (bucket(4, id)) AS SELECT id FROM RANGE(10)"
+    )
+    before = files_under(lake)
+    with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
+        spark.sql(
+            f"INSERT INTO {namespace}.t"
+            " SELECT IF(id = 99999, raise_error('no'), id) FROM RANGE(0, 100000, 1, 1)"
+        )
+    assert rows_of(spark.table(f"{namespace}.t")) == rows_of(spark.range(10))
+    assert files_under(lake) == before
+
+
+def test_a_value_that_cannot_be_cast_is_refused(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t (id INT)")
+    with pytest.raises(PySparkException, match="CAST_OVERFLOW|CAST_INVALID_INPUT"):
+        spark.sql(f"INSERT INTO {namespace}.t SELECT 3000000000")
+    assert spark.table(f"{namespace}.t").count() == 0
+
+
+def test_an_insert_of_no_rows_changes_nothing(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t (id BIGINT) PARTITIONED BY (id)")
+    spark.sql(f"INSERT INTO {namespace}.t SELECT id FROM RANGE(5) WHERE id < 0")
+    assert spark.table(f"{namespace}.t").count() == 0
+
+
+def test_wide_rows_go_in_small_batches(spark: SparkSession, namespace: str) -> None:
+    spark.sql(
+        f"CREATE TABLE {namespace}.t AS SELECT id, repeat(CAST(id AS STRING), 500000) AS wide"
+        " FROM RANGE(10, 100)"
+    )
+    found = spark.sql(f"SELECT sum(length(wide)), count(DISTINCT wide) FROM {namespace}.t").first()
+    assert tuple(found) == (90 * 1000000, 90)
+
+
+def test_concurrent_appends_all_arrive(spark: SparkSession, namespace: str) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t (id BIGINT, w INT) PARTITIONED BY (bucket(3, id))")
+    failures: list[PySparkException] = []
+
+    def append(writer: int) -> None:
+        try:
+            spark.sql(f"INSERT INTO {namespace}.t SELECT id, {writer} FROM RANGE(30)")
+        except PySparkException as failure:
+            failures.append(failure)
+
+    writers = [threading.Thread(target=append, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+    assert failures == []
+    counts = spark.sql(f"SELECT w, count(*), sum(id) FROM {namespace}.t GROUP BY w").collect()
+    assert sorted(tuple(row) for row in counts) == [(n, 30, 435) for n in range(4)]
