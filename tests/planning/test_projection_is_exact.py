@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001, RUF001 - zone-less times and letters outside the basic plane are cases
 """For every value of a small type: the partitions kept are exactly those that can match.
 
 A partition can match where *some* value that the transform puts there satisfies the comparison,
@@ -228,3 +229,25 @@ def test_bound_columns_are_evaluated_exactly(transform: Transform) -> None:
     check("c = 5 OR c IS NULL", {5, None})
     check("c > 5 AND c < 5", set())
     check("c IS NULL", {None})
+
+
+def test_a_column_promoted_since_is_compared_in_its_present_type() -> None:
+    field = PartitionField("f", (0,), Identity(), None, pa.int32())
+    schema = pa.schema([pa.field("c", pa.int64(), metadata={"lance:field_id": "0"})])
+    projection = spec_projection(
+        PartitionSpec(1, (field,)), source_columns(schema), {"f": pa.int32()}
+    )
+    bound = bind(parse_predicate("c <= 3000000000"), schema)
+    condition = projection.inclusive(bound).sql(dialect=DataFusion)
+    assert condition == "CAST(`partition_field_f` AS BIGINT) <= 3000000000"
+
+
+def test_a_field_whose_column_was_dropped_prunes_nothing() -> None:
+    fields = (
+        PartitionField("f", (0,), Identity(), None, pa.int64()),
+        PartitionField("g", (0, 7), MultiBucket(4), None, pa.int32()),
+    )
+    schema = pa.schema([pa.field("c", pa.int64(), metadata={"lance:field_id": "0"})])
+    projection = spec_projection(PartitionSpec(1, fields), source_columns(schema), {})
+    bound = bind(parse_predicate("c = 5"), schema)
+    assert projection.inclusive(bound).sql(dialect=DataFusion) == "`partition_field_f` = 5"

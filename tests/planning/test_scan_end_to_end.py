@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pennon import manifest
+from pennon.errors import PredicateNotEvaluable
 from pennon.manifest.commit import LeafChange, commit_leaves
 from pennon.manifest.names import leaf_name
 from pennon.manifest.snapshot import Snapshot
@@ -72,6 +73,9 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
         ("country = 'it\\'s' OR id IS NULL", [5, None], 2),
         ("country LIKE 'D%' AND year(day) = 2025", [3, None], 2),
         ("id + 1 = 2", [1], 6),
+        ("id / 2 = 2", [4], 6),
+        ("length(country) = 4 AND country LIKE '%\\'_'", [5], 6),
+        ("`id` % 2 = 1 AND upper(country) <> 'US'", [3, 5], 6),
         ("day < '2025-12-11' AND NOT country IN ('DE')", [1], 3),
         ("FALSE", [], 0),
         ("id = NULL", [], 0),
@@ -119,3 +123,13 @@ def test_weak_leaves_are_pinned_at_planning(tmp_path: Path) -> None:
         )
     assert plan.to_arrow().num_rows == 2
     assert plan_scan(weak, "country = 'US'").to_arrow().num_rows == 4
+
+
+@pytest.mark.parametrize("predicate", ["my_udf(id) = 3", "country = 5"])
+def test_a_conjunct_that_nobody_understands_is_an_error_of_the_reader(
+    namespace: Snapshot, predicate: str
+) -> None:
+    plan = plan_scan(namespace, predicate)
+    assert plan.residuals == ()
+    with pytest.raises(PredicateNotEvaluable, match="Cannot evaluate the predicate"):
+        plan.to_arrow()

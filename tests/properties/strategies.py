@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001, FBT001, RUF001, S311 - zone-less times, SQL's truth values, odd letters
 """Rows, specs and predicates for the property tests, and SQL's three-valued logic in Python.
 
 The oracle of a predicate is written here, next to its text, from SQL's rules alone: True, False

@@ -194,6 +194,9 @@ class _Binder:
 
     def _opaque(self, node: exp.Expression, *, negated: bool) -> Opaque:
         own = with_own_spelling(node.copy(), self.schema)
+        for division in own.find_all(exp.Div):  # Spark never divides integers as integers
+            dividend = exp.Cast(this=division.this.copy(), to=exp.DataType.build("DOUBLE"))
+            division.set("this", dividend)
         return Opaque(exp.Not(this=exp.Paren(this=own)) if negated else own)
 
 

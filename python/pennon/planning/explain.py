@@ -24,7 +24,8 @@ def explain(plan: ScanPlan) -> str:
     chosen = plan.table.num_rows
     lines = [f"partitions: {chosen} of {plan.partitions_total}", f"manifest: {plan.manifest_sql}"]
     if plan.predicate:
-        lines.append(f"pushed: {plan.predicate}")
+        lines.append(f"predicate: {plan.predicate}")
+        lines.append(f"pushed: {plan.pushed or 'none'}")
     counts = pc.value_counts(plan.table.column("residual")).to_pylist() if chosen else []
     by_index = {each["values"]: each["counts"] for each in counts}
     for index, text in list(enumerate(plan.residuals))[:_MOST_FILTERS]:

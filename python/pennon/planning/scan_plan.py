@@ -21,7 +21,7 @@ from pennon.leaf.scan import scan_leaf
 from pennon.planning.bind import bind_all
 from pennon.planning.bound_predicate import FALSE, TRUE, BoundPredicate, conjuncts
 from pennon.planning.manifest_query import manifest_query
-from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, leaf_filter
+from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
 from pennon.planning.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _OPENING_THREADS = 16
 _READING_THREADS = 4
 _PARTITION_FIELD = "partition_field_"
+_REFUSED = "Invalid user input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,11 @@ class ScanPlan:
     def predicate(self) -> str:
         """The whole predicate as a filter in the DataFusion dialect; empty for none."""
         return "" if self.bound == TRUE else leaf_filter(self.bound).sql(dialect=DataFusion)
+
+    @property
+    def pushed(self) -> str:
+        """The exact conjuncts alone, which Spark need not evaluate again; empty for none."""
+        return exact_filter(self.bound) or ""
 
     @property
     def partitions(self) -> PlannedPartitions:
@@ -143,12 +149,13 @@ class ScanPlan:
                 dataset, self.schema, partition.residual, namespace_schema=namespace_schema
             )
         except (ValueError, OSError) as error:
-            if partition.residual is None or "filter" not in str(error):
+            if partition.residual is None or _REFUSED not in str(error):
                 raise
+            reason = str(error).splitlines()[0].removeprefix(_REFUSED).partition(", /")[0]
             raise PredicateNotEvaluable(
                 predicate=partition.residual,
                 namespace=self.snapshot.location,
-                reason=str(error).splitlines()[0],
+                reason=reason.strip(": .") or str(error),
             ) from error
 
 
