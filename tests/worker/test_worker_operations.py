@@ -298,8 +298,9 @@ def test_time_travel_by_version_and_time(driver: Driver) -> None:
     driver.insert(loaded(driver, "shop", "orders"), orders(10))
     assert driver.select(loaded(driver, "shop", "orders", version=str(first))).num_rows == 10
     assert driver.select(loaded(driver, "shop", "orders", timestamp_micros=between)).num_rows == 10
-    with pytest.raises(WorkerFailed, match="whole numbers"):
+    with pytest.raises(WorkerFailed, match="whole numbers") as failed:
         loaded(driver, "shop", "orders", version="first")
+    assert failed.value.condition == "TABLE_VERSION_NOT_FOUND"
 
 
 def test_an_unknown_procedure_lists_the_known(driver: Driver) -> None:

@@ -30,6 +30,7 @@ from pennon.errors import (
 from pennon.leaf import forget_leaves, leaf_uri
 from pennon.manifest import Snapshot
 from pennon.manifest import create as create_manifest
+from pennon.manifest.storage import manifest_uri
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
 
@@ -43,7 +44,6 @@ RESERVED = frozenset(
     {"provider", "location", "comment", "owner", "external", "is_managed_location"}
 )
 _NOT_IN_FOLDERS = re.compile(r"[^\w$.-]", re.ASCII)
-_MANIFEST = "__manifest"
 
 
 def create(
@@ -228,7 +228,7 @@ def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
         if not isinstance(snapshot, PlainSnapshot):
             for leaf in snapshot.leaves().table["location"].to_pylist():
                 drop_dataset(leaf_uri(location, leaf), catalog.storage)
-            location = f"{location}/{_MANIFEST}"
+            location = manifest_uri(location)
         drop_dataset(location, catalog.storage)
         if is_local(snapshot.location):
             with contextlib.suppress(OSError):

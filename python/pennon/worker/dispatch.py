@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
 from pennon.worker import data_plane
+from pennon.worker.messages import Read, Write
 
 if TYPE_CHECKING:
     from pennon.worker.framing import FrameSocket
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
 """Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
 
-_DATA_PLANE: Mapping[str, Handler] = {"read": data_plane.read, "write": data_plane.write}
+_DATA_PLANE: Mapping[str, Handler] = {
+    Read.op: data_plane.read,
+    Write.op: data_plane.write,
+}
 
 
 def handler_of(operation: object) -> Handler:

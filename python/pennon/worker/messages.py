@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pennon.catalog.catalog import Catalog
 
@@ -19,6 +20,7 @@ JsonObject = Mapping[str, object]
 class ListNamespaces:
     """SHOW NAMESPACES."""
 
+    op: ClassVar[str] = "list_namespaces"
     catalog: Catalog
     namespace: tuple[str, ...] = ()
 
@@ -34,6 +36,7 @@ class ListNamespacesReply:
 class DescribeNamespace:
     """DESCRIBE NAMESPACE, and whether there is one."""
 
+    op: ClassVar[str] = "describe_namespace"
     catalog: Catalog
     namespace: tuple[str, ...]
 
@@ -49,6 +52,7 @@ class PropertiesReply:
 class CreateNamespace:
     """CREATE NAMESPACE."""
 
+    op: ClassVar[str] = "create_namespace"
     catalog: Catalog
     namespace: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class CreateNamespace:
 class DropNamespace:
     """DROP NAMESPACE."""
 
+    op: ClassVar[str] = "drop_namespace"
     catalog: Catalog
     namespace: tuple[str, ...]
     cascade: bool = False
@@ -75,6 +80,7 @@ class DroppedReply:
 class AlterNamespace:
     """ALTER NAMESPACE SET PROPERTIES."""
 
+    op: ClassVar[str] = "alter_namespace"
     catalog: Catalog
     namespace: tuple[str, ...]
     set_properties: Mapping[str, str] = field(default_factory=dict, metadata={"key": "set"})
@@ -90,6 +96,7 @@ class EmptyReply:
 class ListTables:
     """SHOW TABLES."""
 
+    op: ClassVar[str] = "list_tables"
     catalog: Catalog
     namespace: tuple[str, ...] = ()
 
@@ -105,6 +112,7 @@ class ListTablesReply:
 class LoadTable:
     """Any use of a table; a version or a time is time travel."""
 
+    op: ClassVar[str] = "load_table"
     catalog: Catalog
     identifier: tuple[str, ...]
     version: str | None = None
@@ -126,6 +134,7 @@ class TableReply:
 class CreateTable:
     """CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE (``mode``)."""
 
+    op: ClassVar[str] = "create_table"
     catalog: Catalog
     identifier: tuple[str, ...]
     schema: object
@@ -138,6 +147,7 @@ class CreateTable:
 class DropTable:
     """DROP TABLE."""
 
+    op: ClassVar[str] = "drop_table"
     catalog: Catalog
     identifier: tuple[str, ...]
     purge: bool = False
@@ -147,6 +157,7 @@ class DropTable:
 class RenameTable:
     """ALTER TABLE RENAME TO."""
 
+    op: ClassVar[str] = "rename_table"
     catalog: Catalog
     identifier: tuple[str, ...]
     to: tuple[str, ...]
@@ -156,6 +167,7 @@ class RenameTable:
 class AlterTable:
     """ALTER TABLE, all but partition fields."""
 
+    op: ClassVar[str] = "alter_table"
     catalog: Catalog
     identifier: tuple[str, ...]
     changes: tuple[JsonObject, ...]
@@ -165,6 +177,7 @@ class AlterTable:
 class AlterPartitioning:
     """ALTER TABLE ADD, DROP, REPLACE PARTITION FIELD (``action``)."""
 
+    op: ClassVar[str] = "alter_partitioning"
     catalog: Catalog
     identifier: tuple[str, ...]
     action: str
@@ -177,6 +190,7 @@ class AlterPartitioning:
 class PushPredicates:
     """Which predicates need not be evaluated again by Spark."""
 
+    op: ClassVar[str] = "push_predicates"
     catalog: Catalog
     table: str
     predicates: tuple[str, ...]
@@ -193,6 +207,7 @@ class PushPredicatesReply:
 class PlanScan:
     """A scan, with the columns that are left after pruning."""
 
+    op: ClassVar[str] = "plan_scan"
     catalog: Catalog
     table: str
     schema: object
@@ -217,6 +232,7 @@ class PlanScanReply:
 class PruneSplits:
     """Runtime filtering: the pushed predicates and those that the query found."""
 
+    op: ClassVar[str] = "prune_splits"
     catalog: Catalog
     table: str
     predicates: tuple[str, ...]
@@ -233,6 +249,7 @@ class PruneSplitsReply:
 class Read:
     """One task's rows; the Arrow stream that follows has the pruned schema."""
 
+    op: ClassVar[str] = "read"
     scan: str
     split: str
 
@@ -245,9 +262,18 @@ class ReadReply:
 
 
 @dataclass(frozen=True, slots=True)
+class DeriveKeys:
+    """The plan's skeleton from the derived-key rule; scans bring their catalog and plan."""
+
+    op: ClassVar[str] = "derive_keys"
+    nodes: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlanWrite:
     """A write before its tasks start."""
 
+    op: ClassVar[str] = "plan_write"
     catalog: Catalog
     table: str
     schema: object
@@ -269,6 +295,7 @@ class PlanWriteReply:
 class Write:
     """One task's rows, which follow upward as an Arrow stream."""
 
+    op: ClassVar[str] = "write"
     write: str
     partition_id: int = 0
     task_id: int = 0
@@ -287,6 +314,7 @@ class WriteReply:
 class CommitWrite:
     """All tasks ended: make their rows visible together."""
 
+    op: ClassVar[str] = "commit_write"
     catalog: Catalog
     write: str
     staged: tuple[str, ...]
@@ -303,6 +331,7 @@ class CommitWriteReply:
 class AbortWrite:
     """The write failed: remove what its tasks staged."""
 
+    op: ClassVar[str] = "abort_write"
     catalog: Catalog
     write: str
     staged: tuple[str, ...]
@@ -312,6 +341,7 @@ class AbortWrite:
 class Call:
     """CALL of a procedure."""
 
+    op: ClassVar[str] = "call"
     catalog: Catalog
     procedure: str
     arguments: JsonObject = field(default_factory=dict)

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from pennon.worker.dispatch import Handler
     from pennon.worker.framing import FrameSocket
 
-_DRIVER: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
-    "list_namespaces": (m.ListNamespaces, driver.list_namespaces),
-    "describe_namespace": (m.DescribeNamespace, driver.describe_namespace),
-    "create_namespace": (m.CreateNamespace, driver.create_namespace),
-    "drop_namespace": (m.DropNamespace, driver.drop_namespace),
-    "alter_namespace": (m.AlterNamespace, driver.alter_namespace),
-    "list_tables": (m.ListTables, driver.list_tables),
-    "load_table": (m.LoadTable, driver.load_table),
-    "create_table": (m.CreateTable, driver.create_table),
-    "drop_table": (m.DropTable, driver.drop_table),
-    "rename_table": (m.RenameTable, driver.rename_table),
-    "alter_table": (m.AlterTable, driver.alter_table),
-    "alter_partitioning": (m.AlterPartitioning, driver.alter_partitioning),
-    "push_predicates": (m.PushPredicates, driver.push_predicates),
-    "plan_scan": (m.PlanScan, driver.plan_scan),
-    "prune_splits": (m.PruneSplits, driver.prune_splits),
-    "plan_write": (m.PlanWrite, driver.plan_write),
-    "commit_write": (m.CommitWrite, driver.commit_write),
-    "abort_write": (m.AbortWrite, driver.abort_write),
-    "call": (m.Call, driver.call),
-}
+_DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (m.ListNamespaces, driver.list_namespaces),
+    (m.DescribeNamespace, driver.describe_namespace),
+    (m.CreateNamespace, driver.create_namespace),
+    (m.DropNamespace, driver.drop_namespace),
+    (m.AlterNamespace, driver.alter_namespace),
+    (m.ListTables, driver.list_tables),
+    (m.LoadTable, driver.load_table),
+    (m.CreateTable, driver.create_table),
+    (m.DropTable, driver.drop_table),
+    (m.RenameTable, driver.rename_table),
+    (m.AlterTable, driver.alter_table),
+    (m.AlterPartitioning, driver.alter_partitioning),
+    (m.PushPredicates, driver.push_predicates),
+    (m.PlanScan, driver.plan_scan),
+    (m.PruneSplits, driver.prune_splits),
+    (m.PlanWrite, driver.plan_write),
+    (m.CommitWrite, driver.commit_write),
+    (m.AbortWrite, driver.abort_write),
+    (m.Call, driver.call),
+)
 
 
 def _answer(
@@ -67,7 +67,7 @@ def send_table(rows: pa.Table, frames: FrameSocket) -> None:
 
 HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
-        **{name: partial(_answer, *operation) for name, operation in _DRIVER.items()},
-        "derive_keys": derived_keys.derive,
+        **{message.op: partial(_answer, message, answer) for message, answer in _DRIVER},
+        m.DeriveKeys.op: derived_keys.derive,
     }
 )
