@@ -38,6 +38,10 @@ class Catalog:
         """Spell a name as the user types it."""
         return ".".join(quoted(part) for part in (self.name, *identifier))
 
+    def is_below_root(self, location: str) -> bool:
+        """Whether a location is inside the root."""
+        return location.startswith(plain_path(self.root).rstrip("/") + "/")
+
     def address(self, location: str) -> str:
         """Give the path or URL of a location, which may be relative to the root."""
         if is_path(location):

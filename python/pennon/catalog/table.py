@@ -40,11 +40,13 @@ class Table:
         name: Its full name, or its path.
         identifier: The parts below the catalog.
         snapshot: What is read.
+        is_managed: Whether the catalog chose its location, so that no DDL need state it.
     """
 
     name: str
     identifier: Name
     snapshot: Snapshot
+    is_managed: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -77,6 +79,8 @@ class Table:
             "provider": "lance",
             "location": self.snapshot.location,
         }
+        if self.is_managed:
+            shown["is_managed_location"] = "true"
         comment = None if self.is_plain else self.snapshot.comment
         return shown if comment is None else {**shown, "comment": comment}
 
@@ -120,7 +124,7 @@ def load(
     if found is None:
         why = f"the catalog names {registration.location}, and no dataset is there"
         raise TableNotFound(table=name, near=why)
-    return Table(name, identifier, found)
+    return Table(name, identifier, found, catalog.is_below_root(found.location))
 
 
 def reopen(location: str, version: int, storage: Mapping[str, str], *, is_plain: bool) -> Snapshot:

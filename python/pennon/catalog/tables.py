@@ -118,7 +118,9 @@ def create(
         raise
     if existing is not None and not existing.is_plain:
         _delete_files(catalog, existing.snapshot)
-    return Table(catalog.full_name(identifier), identifier, snapshot)
+    return Table(
+        catalog.full_name(identifier), identifier, snapshot, catalog.is_below_root(location)
+    )
 
 
 def drop(catalog: Catalog, identifier: Name) -> bool:
@@ -222,7 +224,7 @@ def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
     location = snapshot.location
     forget_leaves()
     try:
-        if is_local(location) and location.startswith(f"{plain_path(catalog.root).rstrip('/')}/"):
+        if is_local(location) and catalog.is_below_root(location):
             shutil.rmtree(location)
             return
         if not isinstance(snapshot, PlainSnapshot):
