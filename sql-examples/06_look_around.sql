@@ -27,7 +27,7 @@ WHERE v.day < DATE '2026-01-01';
 
 -- A name that is not there.
 SELECT * FROM lance.example6.visit;
---! TABLE_OR_VIEW_NOT_FOUND
+--! TABLE_NOT_FOUND
 
 DROP TABLE lance.example6.pages;
 SHOW TABLES IN lance.example6;
