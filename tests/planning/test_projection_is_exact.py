@@ -226,6 +226,7 @@ def test_bound_columns_are_evaluated_exactly(transform: Transform) -> None:
     check("c IN (5, -7, 100)", {5, -7, 100})
     check("c BETWEEN 5 AND 9", set(range(5, 10)))
     check("c > 5 AND c < 8", {6, 7})
+    check("c IN (1, 2) AND c IN (2, 3)", {2})
     check("c = 5 OR c IS NULL", {5, None})
     check("c > 5 AND c < 5", set())
     check("c IS NULL", {None})

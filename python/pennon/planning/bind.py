@@ -135,13 +135,8 @@ class _Binder:
             return None
         if not literal.is_valid:
             return self._is_null(left, negated=negated)
-        if not negated:
-            return self.terms.compare(Operator.EQUAL, left, literal)
-        unequal = self.terms.compare(Operator.NOT_EQUAL, left, literal)
-        path = column_path(left)
-        if path is None or unequal is None:
-            return None
-        return any_of([unequal, is_null(resolve_column(path, self.schema))])
+        # parse_predicate has written the NOT of it as an OR already
+        return None if negated else self.terms.compare(Operator.EQUAL, left, literal)
 
     def _is_null(self, operand: exp.Expression, *, negated: bool) -> BoundPredicate | None:
         literal = literal_value(operand)
