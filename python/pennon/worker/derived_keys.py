@@ -60,7 +60,10 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
         {
             "arrow": True,
             "served": sorted(answer.served),
-            "scans": sorted(answer.scans),
+            "scans": {
+                str(position): _spelled(functions, plans[position])
+                for position, functions in answer.scans.items()
+            },
             "computed": {
                 str(position): [_computed(function) for function in functions]
                 for position, functions in answer.computed.items()
@@ -107,6 +110,16 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
 
 def _pairs(pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
     return tuple((first, second) for first, second in pairs)
+
+
+def _spelled(functions: Sequence[LayoutFunction], plan: ScanPlan) -> str:
+    """Spell the functions of a key over the columns of one scan."""
+    schema = plan.snapshot.schema
+    texts: list[str] = []
+    for function in functions:
+        sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
+        texts.append(function.grouping.transform.sql([str(source) for source in sources]))
+    return ", ".join(texts)
 
 
 def _computed(function: LayoutFunction) -> dict[str, object]:

@@ -22,12 +22,16 @@ import org.apache.spark.sql.util.ArrowUtils;
  * The worker's answer about derived keys.
  *
  * @param keysOfScans the key of each split, in the plan's order, by the scan's position
+ * @param derivations the functions that the key of a scan stands for, by the scan's position
  * @param served positions of the joins, groupings and windows that use the keys
  * @param computed what Spark computes the key from on a side without partitioning, by the position
  *     of the join
  */
 public record DerivedKeyReply(
-    Map<Integer, long[]> keysOfScans, Set<Integer> served, Map<Integer, List<Computed>> computed) {
+    Map<Integer, long[]> keysOfScans,
+    Map<Integer, String> derivations,
+    Set<Integer> served,
+    Map<Integer, List<Computed>> computed) {
   /** A function of attributes, which are named by their expression ids. */
   public record Computed(String function, int numBuckets, List<Long> attributes) {}
 
@@ -39,7 +43,13 @@ public record DerivedKeyReply(
       Set<Integer> served = new HashSet<>();
       reply.path("served").forEach(position -> served.add(position.asInt()));
       Map<Integer, long[]> keys = new HashMap<>();
-      reply.path("scans").forEach(position -> keys.put(position.asInt(), new long[0]));
+      Map<Integer, String> derivations = new HashMap<>();
+      reply.path("scans").properties().forEach(
+          scan -> {
+            Integer position = Integer.valueOf(scan.getKey());
+            keys.put(position, new long[0]);
+            derivations.put(position, scan.getValue().asText());
+          });
       try (BufferAllocator allocator = ArrowUtils.rootAllocator().newChildAllocator("derived keys", 0, Long.MAX_VALUE);
           ArrowStreamReader reader = new ArrowStreamReader(connection.arrowChannel(), allocator)) {
         while (reader.loadNextBatch()) {
@@ -49,7 +59,7 @@ public record DerivedKeyReply(
         }
       }
       connection.release();
-      return new DerivedKeyReply(keys, served, computed(reply.path("computed")));
+      return new DerivedKeyReply(keys, derivations, served, computed(reply.path("computed")));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } catch (IOException e) {

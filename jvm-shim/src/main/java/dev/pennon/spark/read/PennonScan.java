@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -38,16 +39,16 @@ public final class PennonScan
   public static final String DERIVED_KEY = "_derived_key";
 
   private final ScanPlan plan;
-  private final boolean isDerived;
+  private final String derivation;
   private volatile List<PennonSplit> splits;
 
   PennonScan(ScanPlan plan) {
-    this(plan, false);
+    this(plan, null);
   }
 
-  private PennonScan(ScanPlan plan, boolean isDerived) {
+  private PennonScan(ScanPlan plan, String derivation) {
     this.plan = plan;
-    this.isDerived = isDerived;
+    this.derivation = derivation;
     this.splits = plan.splits();
   }
 
@@ -55,13 +56,14 @@ public final class PennonScan
    * This scan with a key as its last column, never NULL and constant over each split.
    *
    * @param values one per split, in the order of the plan
+   * @param derivation the functions that the key stands for, as EXPLAIN shows them
    */
-  public PennonScan withDerivedKeys(long[] values) {
-    return new PennonScan(plan.withDerivedKeys(values), true);
+  public PennonScan withDerivedKeys(long[] values, String derivation) {
+    return new PennonScan(plan.withDerivedKeys(values), derivation);
   }
 
   public boolean isDerived() {
-    return isDerived;
+    return derivation != null;
   }
 
   /** What the worker knows this scan's partitions by: its catalog and the token of its plan. */
@@ -73,12 +75,12 @@ public final class PennonScan
 
   @Override
   public StructType readSchema() {
-    return isDerived ? plan.schema().add(DERIVED_KEY, DataTypes.LongType, false) : plan.schema();
+    return isDerived() ? plan.schema().add(DERIVED_KEY, DataTypes.LongType, false) : plan.schema();
   }
 
   @Override
   public Batch toBatch() {
-    return new PennonBatch(plan, splits, isDerived);
+    return new PennonBatch(plan, splits, isDerived());
   }
 
   @Override
@@ -88,7 +90,7 @@ public final class PennonScan
 
   @Override
   public Partitioning outputPartitioning() {
-    if (isDerived) {
+    if (isDerived()) {
       Expression[] key = {Expressions.identity(DERIVED_KEY)};
       return new KeyGroupedPartitioning(key, plan.splits().size());
     }
@@ -150,12 +152,18 @@ public final class PennonScan
   }
 
   private String grouping() {
-    if (isDerived) {
-      return DERIVED_KEY;
+    if (isDerived()) {
+      return derivation + " as one key" + inGroups();
     }
     return plan.keys().isEmpty()
         ? "none"
-        : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "));
+        : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
+            + inGroups();
+  }
+
+  private String inGroups() {
+    long groups = plan.splits().stream().map(PennonSplit::partitionKey).distinct().count();
+    return " (" + groups + " groups)";
   }
 
   @Override
@@ -166,7 +174,7 @@ public final class PennonScan
   @Override
   public boolean equals(Object other) {
     return other instanceof PennonScan that
-        && isDerived == that.isDerived
+        && Objects.equals(derivation, that.derivation)
         && plan.identity().equals(that.plan.identity());
   }
 

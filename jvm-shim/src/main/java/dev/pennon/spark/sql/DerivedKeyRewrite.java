@@ -77,7 +77,7 @@ final class DerivedKeyRewrite {
     DataSourceV2ScanRelation keyed =
         relation.copy(
             relation.relation(),
-            ((PennonScan) relation.scan()).withDerivedKeys(keys),
+            ((PennonScan) relation.scan()).withDerivedKeys(keys, reply.derivations().get(node.position())),
             appended(relation.output(), key),
             Option.apply(seq(List.of(key))),
             relation.ordering(),
