@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from pyhive import hive
+from pyhive import exc, hive
 
 from separate_process import ENVIRONMENT, serving
 
@@ -65,6 +65,6 @@ def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port:
             ("2025-12-10", "1.50"),
             ("None", "None"),
         ]
-        with pytest.raises(hive.exc.OperationalError) as caught:
+        with pytest.raises(exc.OperationalError) as caught:
             cursor.execute("ALTER TABLE lance.py.t DROP PARTITION FIELD nothing")
         assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
