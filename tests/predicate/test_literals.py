@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlglot import column
+from sqlglot import column, parse_one
 
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
@@ -79,6 +79,14 @@ def test_literals_and_texts_give_the_scalar_back(kind: pa.DataType, value: objec
         assert found is not None
         assert found.type == kind
         assert _same(found.as_py(), scalar.as_py())
+
+
+@pytest.mark.parametrize(("kind", "value"), _CASES, ids=str)
+def test_a_literal_read_back_and_written_again_is_the_same_text(
+    kind: pa.DataType, value: object
+) -> None:
+    text = to_expression(pa.scalar(value, kind)).sql(dialect=DataFusion)
+    assert parse_one(text, dialect=DataFusion).sql(dialect=DataFusion) == text
 
 
 def test_moments_beyond_python_years_survive(tmp_path: Path) -> None:

@@ -46,8 +46,13 @@ class DataFusion(Dialect):
             exp.DType.USMALLINT: "SMALLINT UNSIGNED",
             exp.DType.UINT: "INT UNSIGNED",
             exp.DType.UBIGINT: "BIGINT UNSIGNED",
-            **dict.fromkeys(_ZONELESS, "TIMESTAMP(6)"),
         }
+
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            """Write zoneless timestamps as microseconds, whatever precision was read."""
+            if expression.this in _ZONELESS:
+                return "TIMESTAMP(6)"
+            return super().datatype_sql(expression)
 
         def identifier_sql(self, expression: exp.Identifier) -> str:
             """Quote every name."""
