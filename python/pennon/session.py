@@ -59,8 +59,10 @@ def spark(
         >>> session = spark(root="lake").getOrCreate()  # doctest: +SKIP
         >>> session.sql("SHOW NAMESPACES IN lance").show()  # doctest: +SKIP
     """
-    builder = _pyspark_session().builder
-    return configure(builder, root, name, storage_options=storage_options, **options)
+    _check_spark()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - optional, and 0.3 s
+
+    return configure(SparkSession.builder, root, name, storage_options=storage_options, **options)
 
 
 def configure(
@@ -213,13 +215,6 @@ def _check_spark() -> None:
             newest=".".join(map(str, NEWEST_SPARK)),
         )
     check_java()
-
-
-def _pyspark_session() -> type[SparkSession]:
-    _check_spark()
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - optional, and 0.3 s
-
-    return SparkSession
 
 
 def _check_running_jvm() -> None:

@@ -91,7 +91,7 @@ class ExecutedPlan:
         """Print the topmost join and what is under it, without Spark's numbers of columns."""
         start = next((n for n, line in enumerate(self.lines) if line.name.endswith("Join")), 0)
         top = self.lines[start].depth
-        printed = []
+        printed: list[str] = []
         for line in self.lines[start:]:
             if printed and line.depth <= top:
                 break

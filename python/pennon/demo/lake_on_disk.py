@@ -25,7 +25,7 @@ def location_of(spark: SparkSession, table: str) -> str:
         The path of the namespace.
     """
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    return next(row.data_type for row in rows if row.col_name == "Location")
+    return str(next(row.data_type for row in rows if row.col_name == "Location"))
 
 
 def tree(root: Path) -> Iterator[str]:

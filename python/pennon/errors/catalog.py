@@ -1,0 +1,152 @@
+"""Errors of the catalog: what SQL names mean, and DDL."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class NamespaceNotFound(PennonError):
+    """A namespace of the catalog does not exist."""
+
+    condition = "NAMESPACE_NOT_FOUND"
+    template = "Cannot find namespace {namespace}: {near}. Check the name, or create it first."
+    sql_state = "42704"
+
+
+class NamespaceAlreadyExists(PennonError):
+    """A namespace to create is there already."""
+
+    condition = "NAMESPACE_ALREADY_EXISTS"
+    template = (
+        "Cannot create namespace {namespace}: there is {there} of that name."
+        " Choose another name, or add IF NOT EXISTS."
+    )
+    sql_state = "42P06"
+
+
+class NamespaceNotEmpty(PennonError):
+    """A namespace to drop still has tables or namespaces."""
+
+    condition = "NAMESPACE_NOT_EMPTY"
+    template = (
+        "Cannot drop namespace {namespace}: it contains {contents}."
+        " Drop these first, or add CASCADE."
+    )
+    sql_state = "2BP01"
+
+
+class TableNotFound(PennonError):
+    """A table of the catalog does not exist."""
+
+    condition = "TABLE_NOT_FOUND"
+    template = "Cannot find table {table}: {near}. Check the name, or create it first."
+    sql_state = "42P01"
+
+
+class TableAlreadyExists(PennonError):
+    """A table to create is there already."""
+
+    condition = "TABLE_ALREADY_EXISTS"
+    template = (
+        "Cannot create table {table}: there is {there} of that name."
+        " Choose another name, or drop it first."
+    )
+    sql_state = "42P07"
+
+
+class PathNotTable(PennonError):
+    """A path holds neither a partitioned namespace nor a Lance dataset."""
+
+    condition = "PATH_NOT_TABLE"
+    template = (
+        "Cannot read {path} as a table: {why}."
+        " Name the folder of a partitioned namespace or of a Lance dataset."
+    )
+    sql_state = "42P01"
+
+
+class TableVersionNotFound(PennonError):
+    """A version or a time to travel to does not exist."""
+
+    condition = "TABLE_VERSION_NOT_FOUND"
+    template = "Cannot read {table} {wanted}: {why}. Choose one of the versions that exist."
+    sql_state = "42K0E"
+
+
+class RootNotUsable(PennonError):
+    """The catalog's root is missing or cannot be read or written."""
+
+    condition = "ROOT_NOT_USABLE"
+    template = (
+        "Cannot use the root {root} of catalog {catalog}: {why}."
+        " Set spark.sql.catalog.{catalog}.root to a folder or URL that can be read and written."
+    )
+    sql_state = "58030"
+
+
+class UnknownImplementation(PennonError):
+    """The catalog's lance_namespace implementation is not there."""
+
+    condition = "UNKNOWN_IMPLEMENTATION"
+    template = (
+        "Cannot start catalog {catalog}: {implementation} is no lance_namespace implementation that"
+        " can be loaded ({why}). Leave the option implementation out for the directory namespace."
+    )
+    sql_state = "42704"
+
+
+class CatalogRefused(PennonError):
+    """The lance_namespace implementation refused."""
+
+    condition = "CATALOG_REFUSED"
+    template = (
+        "Cannot {action} {object}: the namespace implementation refused with {reason}."
+        " Check the root and its access rights."
+    )
+    sql_state = "58030"
+
+
+class UnsupportedColumnType(PennonError):
+    """A column has a type that Lance or Spark does not store."""
+
+    condition = "UNSUPPORTED_COLUMN_TYPE"
+    template = (
+        "Cannot store or read column {column}: type {type} has no counterpart in {target}."
+        " Cast it to a type of both, or leave it out."
+    )
+    sql_state = "0A000"
+
+
+class UnsupportedTableChange(PennonError):
+    """An ALTER TABLE that cannot be done safely."""
+
+    condition = "UNSUPPORTED_TABLE_CHANGE"
+    template = "Cannot {change} of table {table}: {why}. {advice}."
+    sql_state = "0A000"
+
+
+class UnsupportedTransform(PennonError):
+    """A partition transform with arguments that do not fit."""
+
+    condition = "UNSUPPORTED_TRANSFORM"
+    template = "Cannot partition by {transform}: {why}. Correct its arguments."
+    sql_state = "42601"
+
+
+class WriteConflict(PennonError):
+    """Another commit changed what a write depends on."""
+
+    condition = "WRITE_CONFLICT"
+    template = (
+        "Cannot commit the write to {table}: {why}."
+        " Nothing of it is visible. Run the statement again."
+    )
+    sql_state = "40001"
+
+
+class UnknownProcedure(PennonError):
+    """A procedure that is called does not exist."""
+
+    condition = "UNKNOWN_PROCEDURE"
+    template = "Cannot call procedure {procedure}: there is none. Procedures are: {known}."
+    sql_state = "42883"

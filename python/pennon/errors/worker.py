@@ -1,0 +1,84 @@
+"""Errors of the worker: messages, storage, files."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class MalformedMessage(PennonError):
+    """Bytes on the worker's socket are no message of the protocol."""
+
+    condition = "MALFORMED_MESSAGE"
+    template = (
+        "Cannot understand a message to the worker: {why}."
+        " The jar and the Python package have to be of one version."
+    )
+    sql_state = "08P01"
+
+
+class UnknownOperation(PennonError):
+    """A request names an operation that the worker does not have."""
+
+    condition = "UNKNOWN_OPERATION"
+    template = (
+        "Cannot do operation {operation}: the worker knows {known}."
+        " The jar and the Python package have to be of one version."
+    )
+    sql_state = "0A000"
+
+
+class PackageVersion(PennonError):
+    """A package that the worker needs is missing or of a wrong version."""
+
+    condition = "PACKAGE_VERSION"
+    template = (
+        "Cannot start the worker with {interpreter}: it has {found}, and Pennon {pennon} needs"
+        " {needed}. Install it there with: pip install {install}."
+    )
+    sql_state = "58000"
+
+
+class StorageDenied(PennonError):
+    """The storage refused access."""
+
+    condition = "STORAGE_DENIED"
+    template = (
+        "Cannot access {place}: the storage refused."
+        " Check its access rights and the storage options of the catalog."
+    )
+    sql_state = "42501"
+
+
+class StorageFull(PennonError):
+    """There is no room left."""
+
+    condition = "STORAGE_FULL"
+    template = "Cannot write to {place}: no space is left there. Make room and run it again."
+    sql_state = "53100"
+
+
+class FileGone(PennonError):
+    """A file that a table needs is not there."""
+
+    condition = "FILE_GONE"
+    template = (
+        "Cannot read {place}: it is gone."
+        " Restore it, or read a version of the table that does not need it."
+    )
+    sql_state = "58030"
+
+
+class ArrowFailure(PennonError):
+    """Values cannot be turned into what is wanted."""
+
+    condition = "VALUES_NOT_CONVERTIBLE"
+    template = "Cannot convert values: {why}. Cast the column in the query."
+    sql_state = "22000"
+
+
+class ReadFailure(PennonError):
+    """Lance could not read a dataset."""
+
+    condition = "READ_FAILURE"
+    template = "Cannot read or write a Lance dataset: {why}. The worker's log has the details."
+    sql_state = "58030"
