@@ -5,6 +5,9 @@ id again; every other field gets an id that no version has used. A composed tran
 stands for levels: adding it adds the levels that are missing, beside those of the same column;
 dropping it drops its levels; replacing it keeps the levels that the new transform needs as well.
 
+An expression is checked against the format's requirements when its field is made. Specs of others
+are read without that check.
+
 A promoted source column widens the ``result_type`` of the fields over it in the next version.
 """
 
@@ -25,6 +28,7 @@ from pennon.spec.field_names import LEVELS, checked_name, default_name, level_na
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
 from pennon.spec.schema import NamespaceSchema, SchemaField
 from pennon.transforms.expression import Expression
+from pennon.transforms.expression_checks import check_expression
 from pennon.transforms.registry import TransformCall
 from pennon.transforms.transform import Transform
 
@@ -48,6 +52,7 @@ def spec_of(
 
     Raises:
         PartitionFieldExists: Two transforms of the clause mean the same field.
+        PartitionExpressionRejected: An expression breaks one of the format's requirements.
         PartitionSourceNotFound: A transform names a column that is not in the schema.
 
     Spec: "Partition Spec", "Field ID Reuse".
@@ -76,6 +81,7 @@ def add_field(
 
     Raises:
         PartitionFieldExists: The current spec has all of it.
+        PartitionExpressionRejected: An expression breaks one of the format's requirements.
         InvalidPartitionFieldName: The name is taken, illegal, or not the id to use again.
         PartitionSourceNotFound: The transform names a column that is not in the schema.
 
@@ -131,6 +137,7 @@ def replace_field(
     Raises:
         PartitionFieldNotFound: There is nothing to drop.
         PartitionFieldExists: What is to be added is there, or nothing would change.
+        PartitionExpressionRejected: An expression breaks one of the format's requirements.
 
     Spec: "Evolution Scenarios" (changing partition expressions).
     """
@@ -195,6 +202,8 @@ def _added(
     known = [each for version in specs.values() for each in version.fields]
     added = 0
     for transform in call.transforms:
+        if isinstance(transform, Expression):
+            check_expression(transform, [each.field.type for each in sources])
         wanted = _field(transform, sources)
         there = next((each for each in fields if each.derives_as(wanted)), None)
         if there is not None:

@@ -9,6 +9,7 @@ Spec: "Partition Expression".
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -71,7 +72,7 @@ class Expression(Transform):
     def natural_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give the type that DataFusion finds, string views as strings."""
         empty = [pa.array([], type=plain_type(kind)) for kind in source_types]
-        kind = plain_type(self._evaluate(empty).type)
+        kind = plain_type(self.natural_values(empty).type)
         if pa.types.is_string_view(kind):
             return pa.string()
         return pa.binary() if pa.types.is_binary_view(kind) else kind
@@ -84,20 +85,28 @@ class Expression(Transform):
         """
         arrays = [plain_array(source) for source in sources]
         kind = self.result_type([array.type for array in arrays])
-        values = plain_array(self._evaluate(arrays))
+        values = plain_array(self.natural_values(arrays))
         try:
             return values if values.type.equals(kind) else values.cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.failure(arrays, error) from error
 
-    def _evaluate(self, arrays: Sequence[pa.Array]) -> pa.ChunkedArray:
-        context = _session(arrays)
-        with _Refusals(self, tuple(arrays)):
-            sql = _with_hash_functions(context, self.expression_sql)
-            frame = context.sql(f"SELECT {sql} AS partition_value FROM {_ROWS}")  # noqa: S608
+    def natural_values(self, arrays: Sequence[pa.Array]) -> pa.ChunkedArray:
+        """Evaluate the expression for every row, in the type that DataFusion finds.
+
+        Raises:
+            PartitionExpressionFailed: DataFusion refused.
+        """
+        context = session_over(arrays)
+        with self.refusals(arrays):
+            frame = select(context, self.expression_sql)
             kind = frame.schema().field(0).type
             batches = frame.collect()
         return pa.chunked_array([batch.column(0) for batch in batches], type=kind)
+
+    def refusals(self, arrays: Sequence[pa.Array]) -> AbstractContextManager[None]:
+        """Turn what DataFusion raises over ``arrays`` into PartitionExpressionFailed."""
+        return _Refusals(self, tuple(arrays))
 
     def failure(
         self, arrays: Sequence[pa.Array], reason: BaseException
@@ -135,7 +144,7 @@ class Expression(Transform):
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusals:
+class _Refusals(AbstractContextManager[None]):
     """What DataFusion refuses: ValueError when it plans, a bare Exception when it runs."""
 
     expression: Expression
@@ -154,9 +163,26 @@ class _Refusals:
             raise self.expression.failure(self.arrays, error) from error
 
 
-def _session(arrays: Sequence[pa.Array]) -> datafusion.SessionContext:
+def select(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
+    """Plan an expression over the rows of a session, the hash functions included."""
+    known = _with_hash_functions(context, sql)
+    # brackets and a line of its own: neither a comma nor a comment reaches the query around it
+    return context.sql(f"SELECT ({known}\n) AS partition_value FROM {_ROWS}")  # noqa: S608
+
+
+def qualifies_rows(sql: str) -> bool:
+    """Whether a column is named with the table that holds the rows here, and nowhere else."""
+    try:
+        tree = parse_one(sql, dialect=DataFusion)
+    except _PARSE_ERRORS:
+        return False
+    return any(column.table.lower() == _ROWS for column in tree.find_all(exp.Column))
+
+
+def session_over(arrays: Sequence[pa.Array]) -> datafusion.SessionContext:
     """Open a session in UTC that keeps the order of the rows."""
     settings = datafusion.SessionConfig().set("datafusion.execution.target_partitions", "1")
+    settings = settings.with_information_schema(enabled=True)
     context = datafusion.SessionContext(settings.set("datafusion.execution.time_zone", "+00:00"))
     names = [f"col{position}" for position in range(len(arrays))]
     batch = pa.RecordBatch.from_arrays(list(arrays), names=names)

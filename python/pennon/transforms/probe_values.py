@@ -1,0 +1,105 @@
+"""Values that show where an expression depends on more than its sources' values.
+
+Boundaries of every width, both signs, zero, and what text and time have of edges. Used when an
+expression is checked; no data is read.
+
+Spec: "Partition Expression".
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+
+__all__ = ["probes", "versions"]
+
+# The first five stand for the other columns while one column is probed: edges among them.
+_WHOLE = (
+    7, 2**31 - 1, -(2**31), 0, -1, 1, 5, 10, -7, 25, 100, -100, 127, -128, 128, 255, 256,
+    1_000, 32_767, -32_768, 32_768, 46_340, 46_341, -46_341, 65_535, 65_536, 1_000_003,
+    -(2**31) + 1, 2**31, -(2**31) - 1, 2**32 - 1, 2**32, 2**53, 2**63 - 1, -(2**63), 2**64 - 1,
+)  # fmt: skip
+_REAL = (
+    2.5, 2.0**127, -0.5, 0.0, -7.0, 1.0, 5.0, 0.125, -1.5, 100.0, 16_777_216.0, -0.0,
+    2.0**31, -(2.0**31), 2.0**-126, float("inf"), float("-inf"), float("nan"),
+)  # fmt: skip
+_TEXT = ("AbC", "", "z", "2025-12-10", "5", "\u00e9", "e\u0301", "\u1e9e", " a ", "US" * 40)
+_DAYS = (
+    dt.date(2025, 12, 10), dt.date(1970, 1, 1), dt.date(1969, 12, 31), dt.date(2000, 2, 29),
+    dt.date(1, 1, 1), dt.date(9999, 12, 31),
+)  # fmt: skip
+_INSTANTS = tuple(
+    dt.datetime(year, month, day, hour, 59, 59, tzinfo=dt.UTC)
+    for year, month, day, hour in (
+        (2025, 12, 10, 23), (1970, 1, 1, 0), (1969, 12, 31, 23), (2000, 2, 29, 12), (1700, 1, 1, 0),
+    )
+)  # fmt: skip
+_TIMES = (dt.time(12, 30, 5), dt.time(0), dt.time(23, 59, 59))
+
+
+def probes(kind: pa.DataType) -> list[object]:
+    """Give the probe values of a type, none of them NULL; a nested type has none.
+
+    Example:
+        >>> probes(pa.int8())[:3]
+        [7, 0, -1]
+    """
+    types = pa.types
+    if types.is_integer(kind):
+        return [value for value in _WHOLE if _fits(value, kind)]
+    if types.is_floating(kind):
+        return [value for value in _REAL if _fits(value, kind)]
+    if types.is_decimal(kind):
+        return _decimals(kind)
+    if types.is_boolean(kind):
+        return [True, False]
+    if types.is_date(kind):
+        return list(_DAYS)
+    if types.is_timestamp(kind):
+        naive = [value.replace(tzinfo=None) for value in _INSTANTS]
+        return list(_INSTANTS if kind.tz is not None else naive)
+    if types.is_time(kind):
+        return list(_TIMES)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return list(_TEXT)
+    if types.is_fixed_size_binary(kind):
+        return [bytes(kind.byte_width), b"\xff" * kind.byte_width]
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+        return [b"\x00\x01\x02\x03", b"", b"\xff"]
+    return []
+
+
+def versions(kind: pa.DataType) -> list[pa.DataType]:
+    """Give the types whose equal values have to give equal partition values, the type first.
+
+    Example:
+        >>> versions(pa.int16())
+        [DataType(int16), DataType(int32), DataType(int64)]
+    """
+    types = pa.types
+    wider: list[pa.DataType] = []
+    if types.is_integer(kind):
+        wider = [pa.int32(), pa.int64()]
+    elif types.is_floating(kind):
+        wider = [pa.float32(), pa.float64()]
+    elif types.is_decimal(kind):
+        make = pa.decimal256 if types.is_decimal256(kind) else pa.decimal128
+        most = 76 if types.is_decimal256(kind) else 38
+        wider = [make(min(kind.precision + 4, most), kind.scale)]
+    return [kind, *(other for other in wider if other != kind)]
+
+
+def _fits(value: object, kind: pa.DataType) -> bool:
+    try:
+        stored = pa.scalar(value, kind).as_py()
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return bool(stored == value) or value != value  # noqa: PLR0124 - NaN is kept
+
+
+def _decimals(kind: pa.DataType) -> list[object]:
+    largest = 10**kind.precision - 1
+    unscaled = (1234, largest, -largest, 0, -1, 1, 5, -1234)
+    return [Decimal(value).scaleb(-kind.scale) for value in unscaled if abs(value) <= largest]
