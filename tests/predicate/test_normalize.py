@@ -46,9 +46,8 @@ _leaf = st.one_of(
     st.builds("(a IS {}DISTINCT FROM {})".format, st.sampled_from(["", "NOT "]), _number),
     st.builds("(a IS {}DISTINCT FROM b)".format, st.sampled_from(["", "NOT "])),
     st.builds("a {}BETWEEN {} AND {}".format, st.sampled_from(["", "NOT "]), _number, _number),
-    st.builds("a IN ({}, {}, {})".format, _number, _number, _number),
     # DataFusion 54 gives rows for `a IN (1, 2) AND a NOT IN (1, NULL)`: no NULL here.
-    st.builds("a NOT IN ({}, {}, {})".format, _known, _known, _known),
+    st.builds("a {}IN ({}, {}, {})".format, st.sampled_from(["", "NOT "]), _known, _known, _known),
     st.builds("a IS {}NULL".format, st.sampled_from(["", "NOT "])),
     st.builds(
         "s {}LIKE '{}'".format,
