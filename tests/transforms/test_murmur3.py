@@ -56,6 +56,12 @@ def test_bytes_hash_as_another_implementation_does(values: list[bytes | None], s
     assert murmur3(pa.array(values, pa.large_binary())[skip:]).to_pylist() == expected
 
 
+def test_many_rows_hash_as_one_by_one() -> None:
+    texts = [None if number % 7 == 0 else "x" * (number % 23) for number in range(40_000)]
+    expected = [None if text is None else mmh3.hash(text) for text in texts]
+    assert murmur3(pa.array(texts)).to_pylist() == expected
+
+
 def _shortest_bytes(value: int) -> bytes:
     for size in range(1, 17):
         try:

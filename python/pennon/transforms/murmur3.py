@@ -33,6 +33,7 @@ _ADD = np.uint32(0xE6546B64)
 _MIX1 = np.uint32(0x85EBCA6B)
 _MIX2 = np.uint32(0xC2B2AE35)
 _BLOCK = 4
+_ROWS_AT_A_TIME = 16_384
 _SIGN_BIT = np.uint8(0x80)
 
 
@@ -173,9 +174,23 @@ def _hash_bytes(
     lengths: NDArray[np.int64],
     seeds: NDArray[np.uint32],
 ) -> NDArray[np.uint32]:
-    """Hash rows of different lengths, the n-th block of all rows that have one at a time."""
+    """Hash rows of different lengths, as many at a time as the processor's cache holds."""
     if len(content) == 0:
         return _finish(seeds, np.uint32(0))
+    result = np.empty_like(seeds)
+    for first in range(0, len(starts), _ROWS_AT_A_TIME):
+        some = slice(first, first + _ROWS_AT_A_TIME)
+        result[some] = _hash_some(content, starts[some], lengths[some], seeds[some])
+    return result
+
+
+def _hash_some(
+    content: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    seeds: NDArray[np.uint32],
+) -> NDArray[np.uint32]:
+    """Hash the n-th block of all rows that have one at a time."""
     blocks = lengths // _BLOCK
     longest_first = np.argsort(-blocks, kind="stable")
     ordered_blocks, ordered_starts = blocks[longest_first], starts[longest_first]
@@ -183,9 +198,12 @@ def _hash_bytes(
     remaining = np.searchsorted(
         -ordered_blocks, -np.arange(1, ordered_blocks[:1].sum() + 1), "right"
     )
+    # the word that starts at each byte, wherever it lies: one look-up instead of four
+    every = max(len(content) - _BLOCK + 1, 0)
+    words_at = np.ndarray((every,), np.dtype("<u4"), content.data, strides=(1,))
     for block, rows in enumerate(remaining):
-        at = ordered_starts[:rows] + block * _BLOCK
-        hashes[:rows] = _mix(hashes[:rows], _gather(content, at, _BLOCK))
+        words = words_at[ordered_starts[:rows] + block * _BLOCK]
+        hashes[:rows] = _mix(hashes[:rows], words)
     result = np.empty_like(hashes)
     result[longest_first] = hashes
     tails = lengths % _BLOCK
