@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pennon
 from pennon.errors import PennonError
+from pennon.maintenance.commands import add_commands
 
 if TYPE_CHECKING:
     from pennon.namespace import PartitionedNamespace
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_plan(commands)
     _add_sql(commands)
     _add_serve(commands)
+    add_commands(commands)
     return parser
 
 

@@ -46,6 +46,13 @@ from pennon.errors.leaves import (
     WriteColumnUnknown,
     WriteTypeMismatch,
 )
+from pennon.errors.maintenance import (
+    AdoptionRefused,
+    DraftLayout,
+    ManifestNotRepairable,
+    MigrationRefused,
+    ProcedureArgument,
+)
 from pennon.errors.manifest import (
     ManifestColumnsLost,
     ManifestColumnType,
@@ -89,11 +96,13 @@ from pennon.errors.worker import (
 )
 
 __all__ = [
+    "AdoptionRefused",
     "ArrowFailure",
     "CatalogRefused",
     "CorruptJson",
     "DemoCheckFailed",
     "DemoDataNotFound",
+    "DraftLayout",
     "FileGone",
     "FileNotReadable",
     "InternalError",
@@ -112,6 +121,8 @@ __all__ = [
     "MalformedMessage",
     "ManifestColumnType",
     "ManifestColumnsLost",
+    "ManifestNotRepairable",
+    "MigrationRefused",
     "NamespaceAlreadyExists",
     "NamespaceExists",
     "NamespaceHasNoManifest",
@@ -131,6 +142,7 @@ __all__ = [
     "PennonError",
     "PredicateNotEvaluable",
     "PredicateSyntaxError",
+    "ProcedureArgument",
     "ReadFailure",
     "ReservedProperty",
     "RootNotUsable",

@@ -1,26 +1,136 @@
-"""The table of procedures that CALL runs: name → function."""
+"""The table of procedures that CALL runs: name, parameters, result columns, function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from pennon.errors import UnknownProcedure
+from pennon.catalog.catalog import is_path
+from pennon.catalog.catalog import plain_path as _plain
+from pennon.catalog.directory import Directory
+from pennon.errors import ProcedureArgument, UnknownProcedure
+from pennon.maintenance.check import check
 
 if TYPE_CHECKING:
     from pennon.catalog.catalog import Catalog
 
-__all__ = ["PROCEDURES", "call"]
+__all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
 
 Rows = tuple[tuple[object, ...], ...]
-Procedure = Callable[["Catalog", Mapping[str, object]], tuple[Mapping[str, object], Rows]]
-"""Takes the catalog and the arguments, gives the JSON of a Spark StructType and the rows."""
+Arguments = Mapping[str, object]
 
-PROCEDURES: Mapping[str, Procedure] = {}
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a procedure.
+
+    Args:
+        name: Its name.
+        type: Its type as Spark's JSON spells it: ``string``, ``long``, ``boolean``.
+        is_required: Whether it has to be given.
+    """
+
+    name: str
+    type: str = "string"
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure: ``CALL lance.system.<name>(…)``.
+
+    Args:
+        name: Its name.
+        parameters: In the order of positional arguments.
+        columns: Result columns, name → Spark's type.
+        run: Takes the catalog and the arguments by name, gives the rows.
+    """
+
+    name: str
+    parameters: Sequence[Parameter]
+    columns: Mapping[str, str]
+    run: Callable[[Catalog, Arguments], Rows]
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """The result as the JSON of a Spark StructType."""
+        fields = [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in self.columns.items()
+        ]
+        return {"type": "struct", "fields": fields}
+
+    def checked(self, arguments: Arguments) -> dict[str, object]:
+        """Bring arguments to the parameters' names.
+
+        Raises:
+            ProcedureArgument: One is unknown, missing or of another type.
+        """
+        by_name = {each.name.lower(): each for each in self.parameters}
+        known = ", ".join(each.name for each in self.parameters) or "none"
+        found: dict[str, object] = {}
+        for name, value in arguments.items():
+            parameter = by_name.get(name.lower())
+            if parameter is None:
+                raise ProcedureArgument(
+                    procedure=self.name, parameter=name, why="there is no such one", known=known
+                )
+            if value is not None and not isinstance(value, _PYTHON[parameter.type]):
+                why = f"it is {value!r}, not a {parameter.type}"
+                raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
+            found[parameter.name] = value
+        for each in self.parameters:
+            if each.is_required and found.get(each.name) is None:
+                raise ProcedureArgument(
+                    procedure=self.name, parameter=each.name, why="it is required", known=known
+                )
+        return found
+
+
+_PYTHON: Final[Mapping[str, type]] = {"string": str, "long": int, "boolean": bool}
+
+
+def located(catalog: Catalog, table: str) -> str:
+    """Give the location of a table by its name below the catalog, or by its path.
+
+    Example:
+        >>> from pennon.catalog.catalog import Catalog
+        >>> located(Catalog("lance", "/lake"), "/data/orders/")
+        '/data/orders'
+    """
+    if is_path(table):
+        return _plain(table).rstrip("/")
+    parts = tuple(table.split("."))
+    if len(parts) > 1 and parts[0] == catalog.name:
+        parts = parts[1:]
+    return Directory(catalog).found(parts).location
+
+
+def _check(catalog: Catalog, arguments: Arguments) -> Rows:
+    report = check(located(catalog, str(arguments["table"])), catalog.storage)
+    return tuple(
+        (str(each.severity), each.section, each.where, each.problem) for each in report.findings
+    )
+
+
+_TABLE: Final = Parameter("table", is_required=True)
+
+PROCEDURES: Mapping[str, Procedure] = {
+    each.name: each
+    for each in (
+        Procedure(
+            "check",
+            (_TABLE,),
+            dict.fromkeys(("severity", "section", "object", "problem"), "string"),
+            _check,
+        ),
+    )
+}
 
 
 def call(
-    catalog: Catalog, procedure: str, arguments: Mapping[str, object]
+    catalog: Catalog, procedure: str, arguments: Arguments
 ) -> tuple[Mapping[str, object], Rows]:
     """Call a procedure.
 
@@ -31,10 +141,11 @@ def call(
 
     Raises:
         UnknownProcedure: There is none of that name; the error lists those there are.
+        ProcedureArgument: An argument does not fit.
     """
     name = procedure.lower().removeprefix("system.")
     found = PROCEDURES.get(name)
     if found is None:
         known = ", ".join(sorted(PROCEDURES)) or "none in this version"
         raise UnknownProcedure(procedure=procedure, known=known)
-    return found(catalog, arguments)
+    return found.schema, found.run(catalog, found.checked(arguments))

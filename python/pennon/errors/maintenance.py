@@ -1,0 +1,51 @@
+"""Errors of procedures: CALL itself, repairing, adopting and migrating."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class ProcedureArgument(PennonError):
+    """An argument of a procedure does not fit."""
+
+    condition = "PROCEDURE_ARGUMENT"
+    template = (
+        "Cannot call procedure {procedure} with parameter {parameter}: {why}."
+        " Its parameters are: {known}."
+    )
+    sql_state = "42601"
+
+
+class ManifestNotRepairable(PennonError):
+    """Lost columns of a manifest cannot be restored."""
+
+    condition = "MANIFEST_NOT_REPAIRABLE"
+    template = "Cannot repair {location}: {why}. {advice}."
+    sql_state = "55000"
+
+
+class AdoptionRefused(PennonError):
+    """A dataset cannot become a partition as it is."""
+
+    condition = "ADOPTION_REFUSED"
+    template = "Cannot adopt {dataset} into {table}: {why}. {advice}."
+    sql_state = "22023"
+
+
+class DraftLayout(PennonError):
+    """The namespace has the layout of the older draft of the specification."""
+
+    condition = "DRAFT_LAYOUT"
+    template = (
+        "Cannot open {location} as a partitioned namespace: it has the layout of an older draft"
+        " (lance.partitioning.*). Run `pennon migrate {location}`, which rewrites no data file."
+    )
+    sql_state = "0A000"
+
+
+class MigrationRefused(PennonError):
+    """A namespace of the older draft cannot become one of the current format."""
+
+    condition = "MIGRATION_REFUSED"
+    template = "Cannot migrate {location}: {why}. {advice}."
+    sql_state = "22023"

@@ -1,0 +1,100 @@
+"""The commands of the command line that check and mend: they parse, call and print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pennon.catalog.catalog import plain_path
+from pennon.maintenance.check import check
+from pennon.maintenance.findings import Progress, Severity, no_progress
+
+__all__ = ["add_commands"]
+
+_MOST_FINDINGS: Final = 200
+_SECONDS_BETWEEN: Final = 1.0
+
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+
+
+def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+    """Add the commands to the parser of ``pennon``."""
+    checked = _command(commands, "check", "check every rule of the format against the files")
+    checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
+    checked.add_argument("--json", action="store_true", help="print JSON")
+    checked.set_defaults(run=_check)
+
+
+def _command(
+    commands: _Commands[argparse.ArgumentParser], name: str, purpose: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=purpose)
+    parser.add_argument("path", help="folder or URL of a partitioned namespace")
+    parser.add_argument(
+        "--storage",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="storage option for Lance; may be repeated",
+    )
+    return parser
+
+
+def _location(path: str) -> str:
+    plain = plain_path(path)
+    return plain if "://" in plain else os.path.abspath(plain)  # noqa: PTH100 - keeps `..` out
+
+
+def _pairs(texts: Sequence[str]) -> Mapping[str, str]:
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def progress_on_stderr() -> Progress:
+    """Give a progress that is rewritten on one line, once a second, where a person looks."""
+    if not sys.stderr.isatty():
+        return no_progress
+    told = time.monotonic()
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= _SECONDS_BETWEEN:
+            told = now
+            sys.stderr.write(f"\r{what}: {done:,} of {total:,}\033[K")
+            if done == total:
+                sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    return show
+
+
+def _check(options: argparse.Namespace) -> int:
+    report = check(
+        _location(options.path),
+        _pairs(options.storage),
+        version=options.at,
+        progress=progress_on_stderr(),
+    )
+    if options.json:
+        _say(json.dumps(report.to_object(), indent=2, ensure_ascii=False))
+        return 0 if report.is_valid else 1
+    order = {severity: at for at, severity in enumerate(Severity)}
+    found = sorted(report.findings, key=lambda each: order[each.severity])
+    for each in found[:_MOST_FINDINGS]:
+        _say(str(each))
+    if len(found) > _MOST_FINDINGS:
+        _say(f"… and {len(found) - _MOST_FINDINGS} more; --json prints all")
+    _say(
+        f"{report.location} at version {report.version}: {report.leaves} leaves,"
+        f" {report.rows} rows checked, {len(report.violations)} violations"
+    )
+    return 0 if report.is_valid else 1

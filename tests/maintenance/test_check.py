@@ -1,0 +1,184 @@
+"""``pennon check`` on sound namespaces, and on each damage that the specification forbids."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from manifest import handmade
+from transaction import lake
+
+from pennon.cli import main
+from pennon.maintenance.check import check
+from pennon.maintenance.findings import Severity
+from pennon.manifest import Snapshot
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Snapshot:
+    made = lake.append(lake.make(tmp_path), {1: "eu", 2: "us", 3: None})
+    return lake.append(made, {4: "eu"})
+
+
+def problems(location: str) -> list[str]:
+    return [str(each) for each in check(location).violations]
+
+
+def manifest(snapshot: Snapshot) -> lance.LanceDataset:
+    return lance.dataset(f"{snapshot.location}/__manifest")
+
+
+def leaf(snapshot: Snapshot, region: str) -> dict[str, object]:
+    rows = snapshot.leaves().table.to_pylist()
+    return next(row for row in rows if row["partition_field_region"] == region)
+
+
+def test_a_namespace_of_ours_has_no_finding(snapshot: Snapshot) -> None:
+    report = check(snapshot.location)
+    assert [*report.findings] == []
+    assert (report.leaves, report.rows) == (3, 4)
+
+
+def test_a_namespace_made_after_the_text_has_no_violation(tmp_path: Path) -> None:
+    report = check(handmade.appendix_c(tmp_path).location)
+    assert report.violations == ()
+    assert (report.leaves, report.rows) == (4, 8)
+    assert any("'view'" in each.where for each in report.findings)
+    assert check(handmade.appendix_c(tmp_path / "weak", with_read_version=False).location).is_valid
+
+
+def test_a_row_in_the_wrong_partition_is_found(snapshot: Snapshot) -> None:
+    sql = {"partition_field_region": "'de'"}
+    manifest(snapshot).update(sql, where="partition_field_region = 'us' AND object_type = 'table'")
+    found = problems(snapshot.location)
+    assert any("rows with region = us, the manifest records de" in each for each in found)
+    assert any("differs from its parent's value" in each for each in found)
+
+
+def renamed(snapshot: Snapshot) -> None:
+    path = leaf(snapshot, "us")["object_id"]
+    manifest(snapshot).update({"object_id": "'v1$UPPER$dataset'"}, where=f"object_id = '{path}'")
+
+
+def orphaned(snapshot: Snapshot) -> None:
+    path = str(leaf(snapshot, "us")["object_id"]).removesuffix("$dataset")
+    manifest(snapshot).delete(f"object_id = '{path}'")
+
+
+def doubled(snapshot: Snapshot) -> None:
+    rows = manifest(snapshot).to_table(filter="object_id = 'v1'")
+    manifest(snapshot).insert(rows)
+
+
+def without_leaf(snapshot: Snapshot) -> None:
+    shutil.rmtree(f"{snapshot.location}/{leaf(snapshot, 'us')['location']}")
+
+
+def at_another_version(snapshot: Snapshot) -> None:
+    path = leaf(snapshot, "us")["object_id"]
+    manifest(snapshot).update({"read_version": "999"}, where=f"object_id = '{path}'")
+
+
+def without_schema(snapshot: Snapshot) -> None:
+    manifest(snapshot).update_metadata({"schema": None})
+
+
+def with_cut_json(snapshot: Snapshot) -> None:
+    manifest(snapshot).update_metadata({"partition_spec_v1": '{"id":1,"fie'})
+
+
+def with_row_metadata(snapshot: Snapshot) -> None:
+    path = leaf(snapshot, "us")["object_id"]
+    manifest(snapshot).update({"metadata": "'{'"}, where=f"object_id = '{path}'")
+
+
+def with_reused_field(snapshot: Snapshot) -> None:
+    spec = json.loads(snapshot.metadata["partition_spec_v1"])
+    spec["id"] = 2
+    spec["fields"][0]["source_ids"] = [0]
+    spec["fields"][0]["result_type"] = {"type": "int64"}
+    manifest(snapshot).update_metadata({"partition_spec_v2": json.dumps(spec)})
+
+
+def with_another_id(snapshot: Snapshot) -> None:
+    spec = json.loads(snapshot.metadata["partition_spec_v1"])
+    spec["id"] = 2
+    spec["fields"][0]["field_id"] = "other"
+    manifest(snapshot).update_metadata({"partition_spec_v2": json.dumps(spec)})
+
+
+def with_random_expression(snapshot: Snapshot) -> None:
+    field = {
+        "field_id": "r",
+        "source_ids": [0],
+        "expression": "col0 + random()",
+        "result_type": {"type": "float64"},
+    }
+    text = json.dumps({"id": 2, "fields": [field]})
+    manifest(snapshot).update_metadata({"partition_spec_v2": text})
+
+
+def with_swapped_ids(snapshot: Snapshot) -> None:
+    path = f"{snapshot.location}/{leaf(snapshot, 'us')['location']}"
+    lance.write_dataset(pa.table({"id": ["us"], "region": [2]}), path, mode="overwrite")
+    name = leaf(snapshot, "us")["object_id"]
+    manifest(snapshot).update({"read_version": "NULL"}, where=f"object_id LIKE '{name}%'")
+
+
+DAMAGES: list[tuple[Callable[[Snapshot], None], str, str]] = [
+    (renamed, "not 16 characters", "Partition Namespace Naming"),
+    (orphaned, "parent namespace", "Physical Layout and Naming"),
+    (doubled, "2 rows have this object_id", "Manifest Table Schema"),
+    (without_leaf, "files are not there", "Transaction"),
+    (at_another_version, "version 999", "Transaction"),
+    (without_schema, "the key is missing", "Metadata Definition"),
+    (with_cut_json, "line 1, column", "Metadata Definition"),
+    (with_row_metadata, "metadata is no JSON", "Manifest Table Schema"),
+    (with_reused_field, "uses this field id for another", "Partition Spec, Partition Field ID"),
+    (with_another_id, "derives the same under field id 'region'", "Partition Spec, Field ID Reuse"),
+    (with_random_expression, "random", "Partition Expression"),
+    (with_swapped_ids, "is stored as", "Schema"),
+]
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem", "section"), DAMAGES, ids=[each[0].__name__ for each in DAMAGES]
+)
+def test_every_damage_is_told_with_its_section(
+    snapshot: Snapshot,
+    damage: Callable[[Snapshot], None],
+    problem: str,
+    section: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    damage(snapshot)
+    assert main(["check", snapshot.location, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    found = [each for each in told["findings"] if each["severity"] == Severity.VIOLATION]
+    assert any(problem in each["problem"] and each["section"] == section for each in found), found
+
+
+def test_two_leaves_of_one_tuple_are_a_warning(tmp_path: Path) -> None:
+    made = handmade.appendix_c(tmp_path)
+    dataset = lance.dataset(f"{made.location}/__manifest")
+    date = {"partition_field_event_date": "DATE '2025-12-10'"}
+    dataset.update(date, where=f"object_id LIKE '{handmade.SALES_LATE.removesuffix('$dataset')}%'")
+    rows = [str(each) for each in check(made.location).findings]
+    assert any(
+        each.startswith("warning") and "has the partition values of" in each for each in rows
+    )
+
+
+def test_strays_are_notes_and_the_command_says_what_it_did(
+    snapshot: Snapshot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), f"{snapshot.location}/stray.lance")
+    assert main(["check", snapshot.location]) == 0
+    told = capsys.readouterr().out
+    assert "note: directory stray.lance" in told
+    assert "3 leaves, 4 rows checked, 0 violations" in told
