@@ -26,7 +26,7 @@ from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import FIELD_ID, NamespaceSchema, children_of, with_children
 
-__all__ = ["PlainSnapshot", "append_plain", "open_plain", "stage_plain"]
+__all__ = ["PlainSnapshot", "append_plain", "open_plain", "replace_plain", "stage_plain"]
 
 _OBJECT_ID: Final = "v1$dataset"
 _NO_PARTITIONS = PartitionSpec(1, ())
@@ -164,10 +164,39 @@ def append_plain(snapshot: PlainSnapshot, fragments: Sequence[str]) -> int:
     if not fragments:
         return snapshot.version
     parsed = [lance.FragmentMetadata.from_json(text) for text in fragments]
+    return _committed(snapshot, lance.LanceOperation.Append(parsed))
+
+
+def replace_plain(snapshot: PlainSnapshot, fragments: Sequence[str]) -> int:
+    """Make the content of the main branch exactly the staged fragments; gives the new version.
+
+    Args:
+        snapshot: The version whose rows go.
+        fragments: What was staged; none empties the dataset.
+
+    Raises:
+        WriteConflict: Another commit changed rows that go.
+    """
+    removed = [fragment.fragment_id for fragment in snapshot.manifest.get_fragments()]
+    if not removed:
+        return append_plain(snapshot, fragments)
+    if not fragments:
+        operation = lance.LanceOperation.Delete(
+            updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
+        )
+        return _committed(snapshot, operation)
+    new = [lance.FragmentMetadata.from_json(text) for text in fragments]
+    update = lance.LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=[], new_fragments=new
+    )
+    return _committed(snapshot, update)
+
+
+def _committed(snapshot: PlainSnapshot, operation: lance.LanceOperation.BaseOperation) -> int:
     try:
         committed = lance.LanceDataset.commit(
             snapshot.location,
-            lance.LanceOperation.Append(parsed),
+            operation,
             read_version=snapshot.version,
             storage_options=dict(snapshot.storage_options) or None,
         )

@@ -144,6 +144,30 @@ class WriteConflict(PennonError):
     sql_state = "40001"
 
 
+class NotWholePartitions(PennonError):
+    """A condition to delete or overwrite by divides a partition."""
+
+    condition = "NOT_WHOLE_PARTITIONS"
+    template = (
+        "Cannot {action} the rows of {table} where {predicate}: partition {partition} may hold both"
+        " rows that satisfy it and rows that do not, as {undecided} of {total} partitions may."
+        " Write a condition that decides whole partitions, by {keys}."
+    )
+    sql_state = "0A000"
+
+
+class OverlapsOlderPartition(PennonError):
+    """A dynamic overwrite replaces a part of a partition of an older spec version."""
+
+    condition = "OVERLAPS_OLDER_PARTITION"
+    template = (
+        "Cannot overwrite the partitions of {table} that the rows fall into: partition {partition}"
+        " of spec version {spec_version} is coarser and may hold rows of others as well."
+        " Overwrite by a condition, or the whole table."
+    )
+    sql_state = "0A000"
+
+
 class UnknownProcedure(PennonError):
     """A procedure that is called does not exist."""
 

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from pennon.catalog import alter, tables
 from pennon.catalog.directory import Directory
-from pennon.catalog.partitioning import clustering
-from pennon.catalog.plain_dataset import PlainSnapshot, append_plain
 from pennon.catalog.projection import column_paths, with_field_ids
 from pennon.catalog.spark_types import arrow_schema
-from pennon.catalog.table import Table, load, reopen
-from pennon.errors import UnsupportedTableChange, WriteConflict
+from pennon.catalog.table import Table, load
 from pennon.grouping.key_grouping import report
-from pennon.leaf import StagedPartition, WriteTarget
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.planning import explain, is_exact
-from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.worker import messages as m
-from pennon.worker.plans import plan_of
-from pennon.worker.tokens import ScanToken, TableToken, WriteToken, split_column
-
-if TYPE_CHECKING:
-    from pennon.catalog.catalog import Catalog
-    from pennon.manifest import Snapshot
-
-_COMMIT_ATTEMPTS = 5
+from pennon.worker.plans import plan_of, snapshot_of
+from pennon.worker.tokens import ScanToken, TableToken, split_column
 
 
 def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
@@ -122,7 +109,7 @@ def alter_partitioning(request: m.AlterPartitioning) -> m.TableReply:
 
 def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
     """Answer ``push_predicates``."""
-    schema = _snapshot(request.catalog, request.table).schema.arrow
+    schema = snapshot_of(request.catalog, request.table).schema.arrow
     return m.PushPredicatesReply(
         tuple(is_exact(predicate, schema) for predicate in request.predicates)
     )
@@ -165,62 +152,6 @@ def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
     return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
 
 
-def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
-    """Answer ``plan_write``."""
-    table = TableToken.from_json(request.table)
-    if request.mode != "append":
-        raise UnsupportedTableChange(
-            change=f"{request.mode} rows",
-            table=table.name,
-            why="only appends are written so far",
-            advice="Use INSERT INTO",
-        )
-    snapshot = _snapshot(request.catalog, request.table)
-    if isinstance(snapshot, PlainSnapshot):
-        schema = snapshot.stored_schema
-    else:
-        schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
-    storage = request.catalog.storage
-    spec = snapshot.current_spec
-    target = ""
-    if not table.is_plain:
-        target = WriteTarget(
-            snapshot.location, snapshot.version, spec.spec_version, storage
-        ).to_json()
-    clustered = clustering(spec, snapshot.schema)
-    token = WriteToken(table, target, schema, request.mode, storage)
-    return m.PlanWriteReply(token.to_json(), clustered, clustered)
-
-
-def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
-    """Answer ``commit_write``."""
-    token = WriteToken.from_json(request.write)
-    table = token.table
-    snapshot = _snapshot(request.catalog, table.to_json())
-    if isinstance(snapshot, PlainSnapshot):
-        return m.CommitWriteReply(append_plain(snapshot, request.staged))
-    transaction = Transaction(snapshot)
-    transaction.append([StagedPartition.from_json(text) for text in request.staged])
-    for _ in range(_COMMIT_ATTEMPTS):
-        match transaction.commit():
-            case Committed(committed):
-                return m.CommitWriteReply(committed.version)
-            case Conflicted(partition, reason):
-                raise WriteConflict(table=table.name, why=f"partition {partition}: {reason}")
-            case Retryable():
-                continue
-    raise WriteConflict(table=table.name, why="other commits came first each time")
-
-
-def abort_write(request: m.AbortWrite) -> m.EmptyReply:
-    """Answer ``abort_write``."""
-    token = WriteToken.from_json(request.write)
-    snapshot = _snapshot(request.catalog, token.table.to_json())
-    if not isinstance(snapshot, PlainSnapshot):
-        Transaction(snapshot).abort([StagedPartition.from_json(text) for text in request.staged])
-    return m.EmptyReply()
-
-
 def call(request: m.Call) -> m.CallReply:
     """Answer ``call``."""
     schema, rows = call_procedure(request.catalog, request.procedure, request.arguments)
@@ -233,10 +164,10 @@ def _described(table: Table) -> m.TableReply:
         table.name, snapshot.location, snapshot.version, table.is_plain, table.identity
     )
     return m.TableReply(
-        token.to_json(), table.name, table.schema, table.partitioning, table.properties
+        token.to_json(),
+        table.name,
+        table.schema,
+        table.partitioning,
+        table.properties,
+        str(snapshot.version),
     )
-
-
-def _snapshot(catalog: Catalog, table: str) -> Snapshot:
-    token = TableToken.from_json(table)
-    return reopen(token.location, token.version, catalog.storage, is_plain=token.is_plain)

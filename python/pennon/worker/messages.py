@@ -128,6 +128,7 @@ class TableReply:
     schema: JsonObject
     partitioning: tuple[JsonObject, ...]
     properties: Mapping[str, str]
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +272,18 @@ class DeriveKeys:
 
 @dataclass(frozen=True, slots=True)
 class PlanWrite:
-    """A write before its tasks start."""
+    """A write before its tasks start.
+
+    ``mode`` is ``append``, ``overwrite`` (the rows that satisfy the predicates, all without any) or
+    ``overwrite_partitions`` (those that the new rows fall into).
+    """
 
     op: ClassVar[str] = "plan_write"
     catalog: Catalog
     table: str
     schema: object
     mode: str = "append"
+    predicates: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     query_id: str = ""
 
@@ -335,6 +341,26 @@ class AbortWrite:
     catalog: Catalog
     write: str
     staged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDelete:
+    """Whether DELETE can be done with whole partitions; the error says why not."""
+
+    op: ClassVar[str] = "check_delete"
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """DELETE of whole partitions, and TRUNCATE TABLE (no predicates)."""
+
+    op: ClassVar[str] = "delete_rows"
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pennon.execution import BatchStream
 from pennon.worker import data_plane, derived_keys
 from pennon.worker import driver_requests as driver
 from pennon.worker import messages as m
+from pennon.worker import write_requests as writes
 from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.json_fields import decode, encode
 
@@ -36,9 +37,11 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.PushPredicates, driver.push_predicates),
     (m.PlanScan, driver.plan_scan),
     (m.PruneSplits, driver.prune_splits),
-    (m.PlanWrite, driver.plan_write),
-    (m.CommitWrite, driver.commit_write),
-    (m.AbortWrite, driver.abort_write),
+    (m.PlanWrite, writes.plan_write),
+    (m.CommitWrite, writes.commit_write),
+    (m.AbortWrite, writes.abort_write),
+    (m.CheckDelete, writes.check_delete),
+    (m.DeleteRows, writes.delete_rows),
     (m.Call, driver.call),
 )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pennon.catalog.catalog import Catalog
+    from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
 
 _KEPT = 64
@@ -54,10 +55,23 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
         table, predicates = TableToken.from_json(stored["table"]), list(stored["predicates"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedMessage(why="the text plan is not one of the worker's") from error
-    snapshot = reopen(table.location, table.version, catalog.storage, is_plain=table.is_plain)
-    plan = plan_scan(snapshot, predicates)
+    plan = plan_scan(_reopened(catalog, table), predicates)
     with _lock:
         _plans[key] = plan
         while len(_plans) > _KEPT:
             _plans.popitem(last=False)
     return plan
+
+
+def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
+    """Open the snapshot that a table's token pins.
+
+    Args:
+        catalog: Brings the storage options.
+        table: The token of ``load_table``.
+    """
+    return _reopened(catalog, TableToken.from_json(table))
+
+
+def _reopened(catalog: Catalog, table: TableToken) -> Snapshot:
+    return reopen(table.location, table.version, catalog.storage, is_plain=table.is_plain)

@@ -167,8 +167,9 @@ class WriteToken:
         table: The table at the version that the write is based on.
         target: The partitioned namespace's ``WriteTarget`` as text; empty for a plain dataset.
         schema: The columns of the rows.
-        mode: ``append`` …
+        mode: ``append``, ``overwrite`` (where the predicates hold) or ``overwrite_partitions``.
         storage_options: Given to Lance.
+        predicates: What rows are overwritten, Spark SQL texts; none means all.
     """
 
     table: TableToken
@@ -176,6 +177,7 @@ class WriteToken:
     schema: pa.Schema
     mode: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    predicates: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Write the token."""
@@ -186,6 +188,7 @@ class WriteToken:
                 "schema": _schema_text(self.schema),
                 "mode": self.mode,
                 "storage": dict(self.storage_options),
+                "predicates": list(self.predicates),
             }
         )
 
@@ -199,6 +202,7 @@ class WriteToken:
             _schema_of(stored["schema"]),
             str(stored["mode"]),
             stored["storage"],
+            tuple(stored["predicates"]),
         )
 
 

@@ -1,0 +1,163 @@
+"""Which partitions a statement overwrites or deletes: whole ones, or it is refused.
+
+A condition decides a partition where its values alone tell that every row satisfies it, or that
+none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.
+
+Rows that another writer appends meanwhile to a new partition are no conflict: the overwrite came
+first. Rows appended to a partition that goes are one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from pennon.errors import NotWholePartitions, OverlapsOlderPartition
+from pennon.manifest import ObjectId
+from pennon.planning import plan_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pennon.leaf import StagedPartition
+    from pennon.manifest import Snapshot
+    from pennon.planning import ScanPlan
+    from pennon.spec import PartitionField
+    from pennon.transaction import Transaction
+
+__all__ = ["overlapped_partitions", "replace_rows", "whole_partitions"]
+
+
+def whole_partitions(
+    snapshot: Snapshot, table: str, predicates: Sequence[str], *, action: str
+) -> tuple[str, ...]:
+    """Give the partitions whose rows all satisfy a condition.
+
+    Args:
+        snapshot: The namespace, or the plain dataset.
+        table: Its name, for the error.
+        predicates: Spark SQL texts that all have to hold; none means every row.
+        action: ``overwrite`` or ``delete``, for the error.
+
+    Raises:
+        NotWholePartitions: Another partition may have such rows too.
+    """
+    plan = plan_scan(snapshot, predicates)
+    divided = plan.table.filter(
+        pc.and_(
+            pc.greater_equal(plan.table["row_filter"], 0),
+            pc.fill_null(pc.not_equal(plan.table["num_rows"], 0), fill_value=True),
+        )
+    )
+    if divided.num_rows:
+        raise NotWholePartitions(
+            action=action,
+            table=table,
+            predicate=" AND ".join(predicates),
+            partition=_spelled(snapshot, divided.slice(0, 1).to_pylist()[0]),
+            undecided=divided.num_rows,
+            total=plan.partitions_total,
+            keys=_keys(snapshot),
+        )
+    return _decided(plan)
+
+
+def _decided(plan: ScanPlan) -> tuple[str, ...]:
+    whole = plan.table.filter(pc.less(plan.table["row_filter"], 0))
+    return tuple(whole["object_id"].to_pylist())
+
+
+def overlapped_partitions(
+    snapshot: Snapshot, table: str, staged: Iterable[StagedPartition]
+) -> tuple[str, ...]:
+    """Give the partitions of older spec versions whose rows all belong to the staged partitions.
+
+    A dynamic overwrite replaces them with those of the current spec. Field ids keep their meaning
+    over spec versions, so an older partition is compared by the fields that both have.
+
+    Args:
+        snapshot: The namespace.
+        table: Its name, for the error.
+        staged: What the tasks wrote, by the current spec.
+
+    Raises:
+        OverlapsOlderPartition: An older partition is coarser and may hold other rows too.
+    """
+    current = snapshot.current_spec
+    tuples = {part.object_id: part.values for part in staged}
+    leaves = snapshot.leaves().table
+    older = leaves.filter(
+        pc.invert(pc.starts_with(leaves["object_id"], f"v{current.spec_version}$"))
+    )
+    if not tuples or older.num_rows == 0:
+        return ()
+    replaced: list[str] = []
+    seen: dict[int, set[str]] = {}
+    for leaf in older.to_pylist():
+        version = _spec_version(leaf["object_id"])
+        shared = _shared(snapshot, version)
+        if version not in seen:
+            seen[version] = {_key(shared, values) for values in tuples.values()}
+        if (
+            leaf["num_rows"] == 0
+            or repr([leaf[each.column] for each in shared]) not in seen[version]
+        ):
+            continue
+        if len(shared) < len(current.fields):
+            raise OverlapsOlderPartition(
+                table=table, partition=_spelled(snapshot, leaf), spec_version=version
+            )
+        replaced.append(leaf["object_id"])
+    return tuple(replaced)
+
+
+def replace_rows(
+    transaction: Transaction, staged: Iterable[StagedPartition], object_ids: Iterable[str]
+) -> None:
+    """Put the staged rows in the place of whole partitions.
+
+    Args:
+        transaction: Gets the changes.
+        staged: What the tasks wrote; rows of other partitions are appended.
+        object_ids: The partitions that go.
+    """
+    gone = set(object_ids)
+    parts = list(staged)
+    transaction.replace(part for part in parts if part.object_id in gone)
+    transaction.append(part for part in parts if part.object_id not in gone)
+    transaction.drop(gone.difference(part.object_id for part in parts))
+
+
+def _spec_version(object_id: str) -> int:
+    parsed = ObjectId.parse(object_id)
+    return 1 if parsed is None else parsed.spec_version
+
+
+def _shared(snapshot: Snapshot, spec_version: int) -> list[PartitionField]:
+    there = {field.field_id for field in snapshot.specs[spec_version].fields}
+    return [field for field in snapshot.current_spec.fields if field.field_id in there]
+
+
+def _key(shared: Sequence[PartitionField], values: pa.RecordBatch) -> str:
+    return repr([values.column(each.column)[0].as_py() for each in shared])
+
+
+def _spelled(snapshot: Snapshot, leaf: Mapping[str, object]) -> str:
+    """Spell a partition as users know it: ``region=eu, day=3``."""
+    fields = snapshot.specs[_spec_version(str(leaf["object_id"]))].fields
+    texts = [
+        f"{field.field_id}={'NULL' if leaf[field.column] is None else leaf[field.column]}"
+        for field in fields
+    ]
+    return ", ".join(texts) or "the only one"
+
+
+def _keys(snapshot: Snapshot) -> str:
+    """Name the columns that partitions are made by."""
+    fields = snapshot.current_spec.fields
+    named = [snapshot.schema.field_by_id(each) for field in fields for each in field.source_ids]
+    columns = dict.fromkeys(str(each) for each in named if each is not None)
+    return ", ".join(columns) or "TRUE: the table has one partition"

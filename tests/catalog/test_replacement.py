@@ -1,0 +1,106 @@
+"""Whole partitions are overwritten and deleted; what would divide one is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
+from pennon.errors import NotWholePartitions, OverlapsOlderPartition
+from pennon.manifest import Snapshot, change_root, create
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.transaction import Committed, Transaction
+from pennon.transforms.identity import Identity
+from transaction.lake import SCHEMA, append, latest, make, read, regions, stage
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Snapshot:
+    return append(make(tmp_path), {1: "eu", 2: "us", 3: None, 4: "eu"})
+
+
+def overwritten(snapshot: Snapshot, rows: dict[int, str | None], *predicates: str) -> Snapshot:
+    transaction = Transaction(snapshot)
+    whole = whole_partitions(snapshot, "t", predicates, action="overwrite")
+    replace_rows(transaction, stage(snapshot, rows), whole)
+    outcome = transaction.commit()
+    assert isinstance(outcome, Committed)
+    return outcome.snapshot
+
+
+@pytest.mark.parametrize(
+    ("predicates", "expected"),
+    [
+        ((), {"eu": [9], "asia": [8]}),
+        (("`region` <=> 'eu'",), {"eu": [9], "us": [2], None: [3], "asia": [8]}),
+        (("`region` IS NULL",), {"eu": [1, 4, 9], "us": [2], "asia": [8]}),
+        (("`region` > 'f'",), {"eu": [1, 4, 9], None: [3], "asia": [8]}),
+        (("`region` = 'eu'", "FALSE"), {"eu": [1, 4, 9], "us": [2], None: [3], "asia": [8]}),
+        (("NOT (`region` <=> 'us')",), {"us": [2], "eu": [9], "asia": [8]}),
+    ],
+)
+def test_an_overwrite_takes_the_partitions_of_its_condition(
+    base: Snapshot, predicates: tuple[str, ...], expected: dict[str | None, list[int]]
+) -> None:
+    assert regions(overwritten(base, {9: "eu", 8: "asia"}, *predicates)) == expected
+    assert regions(base) == {"eu": [1, 4], "us": [2], None: [3]}
+
+
+@pytest.mark.parametrize("predicate", ["`id` = 1", "`region` = 'eu' AND `id` > 0", "rand() < 1"])
+def test_a_condition_that_divides_a_partition_is_refused(base: Snapshot, predicate: str) -> None:
+    with pytest.raises(NotWholePartitions, match=r"by region\.") as caught:
+        whole_partitions(base, "lance.t", [predicate], action="delete")
+    assert "region=" in caught.value.parameters["partition"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        # the older spec is finer: its partitions go as wholes
+        (("region", "id"), ("region",), {2, 9}),
+        (("id", "region"), ("region",), {2, 9}),
+        # fields that come back under their ids mean the same
+        (("region",), ("region",), {2, 9}),
+    ],
+)
+def test_a_dynamic_overwrite_replaces_the_rows_of_older_specs(
+    tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...], expected: set[int]
+) -> None:
+    snapshot = two_specs(tmp_path, first, second, {1: "eu", 2: "us", 4: "eu"})
+    staged = stage(snapshot, {9: "eu"})
+    transaction = Transaction(snapshot)
+    gone = [*(part.object_id for part in staged), *overlapped_partitions(snapshot, "t", staged)]
+    replace_rows(transaction, staged, gone)
+    assert isinstance(transaction.commit(), Committed)
+    assert {row["id"] for row in read(latest(snapshot))} == expected
+
+
+@pytest.mark.parametrize(("first", "second"), [(("region",), ("region", "id")), ((), ("region",))])
+def test_a_dynamic_overwrite_of_a_part_of_an_older_partition_is_refused(
+    tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    snapshot = two_specs(tmp_path, first, second, {1: "eu"})
+    with pytest.raises(OverlapsOlderPartition, match="of spec version 1"):
+        overlapped_partitions(snapshot, "t", stage(snapshot, {1: "eu"}))
+    if first:
+        assert overlapped_partitions(snapshot, "t", stage(snapshot, {1: "us"})) == ()
+
+
+def two_specs(
+    folder: Path, first: tuple[str, ...], second: tuple[str, ...], rows: dict[int, str]
+) -> Snapshot:
+    """A namespace whose rows are under the first spec and whose current spec is the second."""
+    schema = NamespaceSchema.with_fresh_ids(SCHEMA)
+    made = create(str(folder / "ns"), schema, PartitionSpec(1, fields_of(schema, first)))
+    append(made, rows)
+    change_root(latest(made), spec=PartitionSpec(2, fields_of(schema, second)))
+    return latest(made)
+
+
+def fields_of(schema: NamespaceSchema, names: tuple[str, ...]) -> tuple[PartitionField, ...]:
+    columns = [schema.field_by_path([name]) for name in names]
+    return tuple(
+        PartitionField(each.field.name, (each.id,), Identity(), None, each.field.type)
+        for each in columns
+    )
