@@ -37,7 +37,7 @@ from pennon.spec.schema import NamespaceSchema
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
 
-__all__ = ["create", "drop", "rename"]
+__all__ = ["create", "discard", "drop", "publish", "rename", "stage"]
 
 _LOG = logging.getLogger(__name__)
 RESERVED = frozenset(
@@ -55,7 +55,33 @@ def create(
     properties: Mapping[str, str],
     mode: str,
 ) -> Table:
-    """Create a table as a partitioned namespace.
+    """Create a table as a partitioned namespace: stage it and publish it; as ``stage``."""
+    table = stage(
+        catalog,
+        identifier,
+        schema=schema,
+        transforms=transforms,
+        properties=properties,
+        mode=mode,
+    )
+    try:
+        publish(catalog, identifier, table.snapshot.location, mode)
+    except PennonError:
+        discard(catalog, table.snapshot)
+        raise
+    return table
+
+
+def stage(
+    catalog: Catalog,
+    identifier: Name,
+    *,
+    schema: object,
+    transforms: Sequence[Mapping[str, object]],
+    properties: Mapping[str, str],
+    mode: str,
+) -> Table:
+    """Make the files of a table that nobody knows yet: rows can be written to it.
 
     Args:
         catalog: The catalog.
@@ -77,50 +103,81 @@ def create(
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     location = _location(catalog, identifier, properties)
-
-    def make() -> Snapshot:
-        return create_manifest(
-            location,
-            columns,
-            spec,
-            kept,
-            strong=is_strong,
-            comment=properties.get("comment"),
-            storage_options=catalog.storage,
-        )
-
+    _check_name(catalog, identifier, mode)
+    snapshot = create_manifest(
+        location,
+        columns,
+        spec,
+        kept,
+        strong=is_strong,
+        comment=properties.get("comment"),
+        storage_options=catalog.storage,
+    )
     if _is_path(identifier):
-        if mode != "create":
-            raise UnsupportedTableChange(
-                change="replace the files",
-                table=identifier[0],
-                why="a table that is named by its path has no name to switch",
-                advice="Drop it and create it again",
-            )
-        if _loaded(catalog, identifier) is not None:
-            raise TableAlreadyExists(table=identifier[0], there="a table")
-        return Table(location, identifier, make())
+        return Table(location, identifier, snapshot)
+    return Table(
+        catalog.full_name(identifier), identifier, snapshot, catalog.is_below_root(location)
+    )
+
+
+def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> None:
+    """Make a staged table known under its name, in the place of one that is replaced.
+
+    Args:
+        catalog: The catalog.
+        identifier: As given to ``stage``.
+        location: Where the staged table is.
+        mode: As given to ``stage``.
+
+    Raises:
+        TableAlreadyExists: ``create`` meets a table of that name.
+        TableNotFound: ``replace`` meets none.
+    """
+    if _is_path(identifier):
+        return
+    directory = Directory(catalog)
+    existing = _checked_name(catalog, identifier, mode)
+    try:
+        if existing is not None:
+            _forget(directory, existing)
+        directory.register(identifier, location)
+    except PennonError:
+        if existing is not None and not existing.is_plain:
+            directory.register(identifier, existing.snapshot.location)
+        raise
+    if existing is not None and not existing.is_plain:
+        _delete_files(catalog, existing.snapshot)
+
+
+def discard(catalog: Catalog, snapshot: Snapshot) -> None:
+    """Delete the files of a staged table that is not published."""
+    _delete_files(catalog, snapshot)
+
+
+def _check_name(catalog: Catalog, identifier: Name, mode: str) -> None:
+    if not _is_path(identifier):
+        _checked_name(catalog, identifier, mode)
+        return
+    if mode != "create":
+        raise UnsupportedTableChange(
+            change="replace the files",
+            table=identifier[0],
+            why="a table that is named by its path has no name to switch",
+            advice="Drop it and create it again",
+        )
+    if _loaded(catalog, identifier) is not None:
+        raise TableAlreadyExists(table=identifier[0], there="a table")
+
+
+def _checked_name(catalog: Catalog, identifier: Name, mode: str) -> Table | None:
+    """Check that a name fits the mode; gives the table that would be replaced."""
     directory = Directory(catalog)
     existing = None if mode == "create" else _loaded(catalog, identifier)
     if mode == "replace" and existing is None:
         directory.found(identifier)
     if existing is None:
         directory.check_absent(identifier)
-    snapshot = make()
-    try:
-        if existing is not None:
-            _forget(directory, existing)
-        directory.register(identifier, location)
-    except PennonError:
-        _delete_files(catalog, snapshot)
-        if existing is not None and not existing.is_plain:
-            directory.register(identifier, existing.snapshot.location)
-        raise
-    if existing is not None and not existing.is_plain:
-        _delete_files(catalog, existing.snapshot)
-    return Table(
-        catalog.full_name(identifier), identifier, snapshot, catalog.is_below_root(location)
-    )
+    return existing
 
 
 def drop(catalog: Catalog, identifier: Name) -> bool:

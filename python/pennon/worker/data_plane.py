@@ -19,8 +19,9 @@ from pennon.worker.framing import (
     FrameSocket,
 )
 from pennon.worker.json_fields import decode, encode
-from pennon.worker.messages import Read, ReadReply, Write, WriteReply
+from pennon.worker.messages import Read, ReadReply
 from pennon.worker.tokens import ScanToken, Split, WriteToken
+from pennon.worker.write_messages import Write, WriteReply
 
 if TYPE_CHECKING:
     from pennon.execution import BatchStream

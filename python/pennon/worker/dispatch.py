@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
 from pennon.worker import data_plane
-from pennon.worker.messages import Read, Write
+from pennon.worker.messages import Read
+from pennon.worker.write_messages import Write
 
 if TYPE_CHECKING:
     from pennon.worker.framing import FrameSocket

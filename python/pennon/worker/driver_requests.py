@@ -10,6 +10,7 @@ from pennon.catalog.projection import column_paths, with_field_ids
 from pennon.catalog.spark_types import arrow_schema
 from pennon.catalog.table import Table, load
 from pennon.grouping.key_grouping import report
+from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.planning import explain, is_exact
 from pennon.worker import messages as m
@@ -75,6 +76,33 @@ def create_table(request: m.CreateTable) -> m.TableReply:
             mode=request.mode,
         )
     )
+
+
+def stage_table(request: m.StageTable) -> m.TableReply:
+    """Answer ``stage_table``."""
+    return _described(
+        tables.stage(
+            request.catalog,
+            request.identifier,
+            schema=request.schema,
+            transforms=request.partitioning,
+            properties=request.properties,
+            mode=request.mode,
+        )
+    )
+
+
+def publish_table(request: m.PublishTable) -> m.EmptyReply:
+    """Answer ``publish_table``."""
+    location = TableToken.from_json(request.table).location
+    tables.publish(request.catalog, request.identifier, location, request.mode)
+    return m.EmptyReply()
+
+
+def discard_table(request: m.DiscardTable) -> m.EmptyReply:
+    """Answer ``discard_table``."""
+    tables.discard(request.catalog, snapshot_of(request.catalog, request.table))
+    return m.EmptyReply()
 
 
 def drop_table(request: m.DropTable) -> m.DroppedReply:
@@ -150,6 +178,23 @@ def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
     """Answer ``prune_splits``."""
     _, plan = plan_of(request.catalog, request.table, request.predicates)
     return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
+
+
+def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
+    """Answer ``list_procedures``."""
+    del request
+    return m.ListProceduresReply(
+        tuple(
+            m.ProcedureSignature(
+                each.name,
+                tuple(
+                    m.ProcedureParameter(one.name, one.type, one.is_required)
+                    for one in each.parameters
+                ),
+            )
+            for each in PROCEDURES.values()
+        )
+    )
 
 
 def call(request: m.Call) -> m.CallReply:

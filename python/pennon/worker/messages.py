@@ -1,6 +1,7 @@
 """Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
 
-The twin on the other side is ``jvm-shim/src/main/java/dev/pennon/spark/worker/Messages.java``.
+Those that change rows stand in ``write_messages.py``. The twin on the other side is
+``jvm-shim/src/main/java/dev/pennon/spark/worker/Messages.java``.
 ``table``, ``scan``, ``split`` and ``write`` are opaque texts there; what they say stands in
 ``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
 """
@@ -145,6 +146,39 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class StageTable:
+    """CREATE or REPLACE TABLE AS SELECT: the table to write to, which has no name yet."""
+
+    op: ClassVar[str] = "stage_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    schema: object
+    partitioning: tuple[JsonObject, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "create"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishTable:
+    """The rows of a staged table are there: give it its name."""
+
+    op: ClassVar[str] = "publish_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    table: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTable:
+    """The query of a staged table failed: delete its files."""
+
+    op: ClassVar[str] = "discard_table"
+    catalog: Catalog
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable:
     """DROP TABLE."""
 
@@ -271,96 +305,35 @@ class DeriveKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanWrite:
-    """A write before its tasks start.
+class ListProcedures:
+    """The procedures that CALL knows."""
 
-    ``mode`` is ``append``, ``overwrite`` (the rows that satisfy the predicates, all without any) or
-    ``overwrite_partitions`` (those that the new rows fall into).
-    """
-
-    op: ClassVar[str] = "plan_write"
+    op: ClassVar[str] = "list_procedures"
     catalog: Catalog
-    table: str
-    schema: object
-    mode: str = "append"
-    predicates: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-    query_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class PlanWriteReply:
-    """How Spark has to distribute and sort the rows."""
+class ProcedureParameter:
+    """A parameter; ``type`` is Spark's, as its JSON spells it."""
 
-    write: str
-    distribution: tuple[JsonObject, ...]
-    ordering: tuple[JsonObject, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One task's rows, which follow upward as an Arrow stream."""
-
-    op: ClassVar[str] = "write"
-    write: str
-    partition_id: int = 0
-    task_id: int = 0
+    name: str
+    type: str
+    is_required: bool = field(metadata={"key": "required"})
 
 
 @dataclass(frozen=True, slots=True)
-class WriteReply:
-    """What the task staged, for the commit."""
+class ProcedureSignature:
+    """A procedure, its parameters in the order of positional arguments."""
 
-    staged: tuple[str, ...]
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class CommitWrite:
-    """All tasks ended: make their rows visible together."""
-
-    op: ClassVar[str] = "commit_write"
-    catalog: Catalog
-    write: str
-    staged: tuple[str, ...]
+    name: str
+    parameters: tuple[ProcedureParameter, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CommitWriteReply:
-    """The version of the table with the rows."""
+class ListProceduresReply:
+    """Every procedure."""
 
-    snapshot: int
-
-
-@dataclass(frozen=True, slots=True)
-class AbortWrite:
-    """The write failed: remove what its tasks staged."""
-
-    op: ClassVar[str] = "abort_write"
-    catalog: Catalog
-    write: str
-    staged: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckDelete:
-    """Whether DELETE can be done with whole partitions; the error says why not."""
-
-    op: ClassVar[str] = "check_delete"
-    catalog: Catalog
-    table: str
-    predicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRows:
-    """DELETE of whole partitions, and TRUNCATE TABLE (no predicates)."""
-
-    op: ClassVar[str] = "delete_rows"
-    catalog: Catalog
-    table: str
-    predicates: tuple[str, ...]
+    procedures: tuple[ProcedureSignature, ...]
 
 
 @dataclass(frozen=True, slots=True)

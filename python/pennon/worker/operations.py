@@ -13,6 +13,7 @@ from pennon.execution import BatchStream
 from pennon.worker import data_plane, derived_keys
 from pennon.worker import driver_requests as driver
 from pennon.worker import messages as m
+from pennon.worker import write_messages as w
 from pennon.worker import write_requests as writes
 from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.json_fields import decode, encode
@@ -30,6 +31,9 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.ListTables, driver.list_tables),
     (m.LoadTable, driver.load_table),
     (m.CreateTable, driver.create_table),
+    (m.StageTable, driver.stage_table),
+    (m.PublishTable, driver.publish_table),
+    (m.DiscardTable, driver.discard_table),
     (m.DropTable, driver.drop_table),
     (m.RenameTable, driver.rename_table),
     (m.AlterTable, driver.alter_table),
@@ -37,11 +41,12 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.PushPredicates, driver.push_predicates),
     (m.PlanScan, driver.plan_scan),
     (m.PruneSplits, driver.prune_splits),
-    (m.PlanWrite, writes.plan_write),
-    (m.CommitWrite, writes.commit_write),
-    (m.AbortWrite, writes.abort_write),
-    (m.CheckDelete, writes.check_delete),
-    (m.DeleteRows, writes.delete_rows),
+    (w.PlanWrite, writes.plan_write),
+    (w.CommitWrite, writes.commit_write),
+    (w.AbortWrite, writes.abort_write),
+    (w.CheckDelete, writes.check_delete),
+    (w.DeleteRows, writes.delete_rows),
+    (m.ListProcedures, driver.list_procedures),
     (m.Call, driver.call),
 )
 

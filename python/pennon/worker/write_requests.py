@@ -12,7 +12,8 @@ from pennon.catalog.spark_types import arrow_schema
 from pennon.errors import MalformedMessage, WriteConflict
 from pennon.leaf import StagedPartition, WriteTarget
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
-from pennon.worker import messages as m
+from pennon.worker import write_messages as m
+from pennon.worker.messages import EmptyReply
 from pennon.worker.plans import snapshot_of
 from pennon.worker.tokens import TableToken, WriteToken
 
@@ -88,19 +89,19 @@ def _replaced(
     return whole_partitions(snapshot, name, token.predicates, action=_OVERWRITE)
 
 
-def abort_write(request: m.AbortWrite) -> m.EmptyReply:
+def abort_write(request: m.AbortWrite) -> EmptyReply:
     """Answer ``abort_write``."""
     token = WriteToken.from_json(request.write)
     snapshot = snapshot_of(request.catalog, token.table.to_json())
     if not isinstance(snapshot, PlainSnapshot):
         Transaction(snapshot).abort([StagedPartition.from_json(text) for text in request.staged])
-    return m.EmptyReply()
+    return EmptyReply()
 
 
-def check_delete(request: m.CheckDelete) -> m.EmptyReply:
+def check_delete(request: m.CheckDelete) -> EmptyReply:
     """Answer ``check_delete``."""
     _deleted(request.catalog, request.table, request.predicates)
-    return m.EmptyReply()
+    return EmptyReply()
 
 
 def delete_rows(request: m.DeleteRows) -> m.CommitWriteReply:
