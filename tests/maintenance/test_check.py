@@ -10,13 +10,13 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from manifest import handmade
-from transaction import lake
 
+from manifest import handmade
 from pennon.cli import main
 from pennon.maintenance.check import check
 from pennon.maintenance.findings import Severity
 from pennon.manifest import Snapshot
+from transaction import lake
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Final
 from pennon.catalog.catalog import plain_path
 from pennon.maintenance.check import check
 from pennon.maintenance.findings import Progress, Severity, no_progress
+from pennon.maintenance.repair import repair
 
 __all__ = ["add_commands"]
 
@@ -28,6 +29,8 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_check)
+    repaired = _command(commands, "repair", "restore manifest columns that a writer dropped")
+    repaired.set_defaults(run=_repair)
 
 
 def _command(
@@ -98,3 +101,18 @@ def _check(options: argparse.Namespace) -> int:
         f" {report.rows} rows checked, {len(report.violations)} violations"
     )
     return 0 if report.is_valid else 1
+
+
+def _repair(options: argparse.Namespace) -> int:
+    done = repair(_location(options.path), _pairs(options.storage), progress=progress_on_stderr())
+    for each in done.notes:
+        _say(each)
+    if done.columns:
+        source = "the leaves"
+        if done.from_version is not None:
+            source = f"version {done.from_version} of __manifest"
+            if done.leaves_read:
+                source += f" and {done.leaves_read} leaves"
+        _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
+    _say(f"{done.location} is at version {done.version}")
+    return 0

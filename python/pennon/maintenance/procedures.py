@@ -11,6 +11,7 @@ from pennon.catalog.catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
 from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.check import check
+from pennon.maintenance.repair import repair
 
 if TYPE_CHECKING:
     from pennon.catalog.catalog import Catalog
@@ -114,6 +115,12 @@ def _check(catalog: Catalog, arguments: Arguments) -> Rows:
     )
 
 
+def _repair(catalog: Catalog, arguments: Arguments) -> Rows:
+    done = repair(located(catalog, str(arguments["table"])), catalog.storage)
+    notes = "; ".join(done.notes)
+    return ((done.version, ", ".join(done.columns), done.from_version, done.leaves_read, notes),)
+
+
 _TABLE: Final = Parameter("table", is_required=True)
 
 PROCEDURES: Mapping[str, Procedure] = {
@@ -124,6 +131,18 @@ PROCEDURES: Mapping[str, Procedure] = {
             (_TABLE,),
             dict.fromkeys(("severity", "section", "object", "problem"), "string"),
             _check,
+        ),
+        Procedure(
+            "repair",
+            (_TABLE,),
+            {
+                "version": "long",
+                "restored_columns": "string",
+                "from_version": "long",
+                "leaves_read": "long",
+                "notes": "string",
+            },
+            _repair,
         ),
     )
 }

@@ -1,0 +1,111 @@
+"""Which version of a leaf the manifest meant, where the manifest has forgotten it.
+
+The detached versions of a leaf form chains. A committed one is the last of its chain, or an
+earlier one where a later commit failed; the manifest row's own statistics tell them apart. What
+they cannot tell is not guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import lance
+from lance.file import LanceFileSession
+
+from pennon.leaf import leaf_uri, open_leaf
+from pennon.maintenance.manifest_rows import RawRow
+from pennon.manifest.storage import StorageOptions
+
+__all__ = ["VersionFound", "VersionUnknown", "forgotten_version"]
+
+_DETACHED: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFound:
+    """The version to read.
+
+    Args:
+        version: Lance's version.
+        why: How it was found, for the report.
+    """
+
+    version: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionUnknown:
+    """Several versions could be meant, or none.
+
+    Args:
+        candidates: Those that could be.
+        why: What cannot be known.
+    """
+
+    candidates: Sequence[int]
+    why: str
+
+
+def forgotten_version(
+    location: str, row: RawRow, storage_options: StorageOptions
+) -> VersionFound | VersionUnknown:
+    """Find the version of a leaf that the manifest's row was written for.
+
+    Args:
+        location: The namespace.
+        row: The leaf's row, its statistics in ``metadata``.
+        storage_options: Given to Lance.
+
+    Raises:
+        LeafMissing: The leaf is gone.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    place = row.location or ""
+    main = open_leaf(location, place, None, storage_options)
+    detached = _detached(leaf_uri(location, place), storage_options)
+    if not detached:
+        return VersionFound(int(main.version), "the newest of its main branch, it has no other")
+    told = _statistics(row.metadata)
+    if told is None:
+        return VersionUnknown(detached, "the row tells no number of rows to recognise it by")
+    datasets = {each: open_leaf(location, place, each, storage_options) for each in detached}
+    fitting = [each for each, dataset in datasets.items() if _fits(dataset, told)]
+    if len(fitting) > 1:
+        built_on = {datasets[each].read_transaction(each).read_version for each in fitting}
+        fitting = [each for each in fitting if each not in built_on] or fitting
+    if len(fitting) == 1:
+        return VersionFound(fitting[0], f"the detached version with {told[0]} rows")
+    if not fitting and _fits(main, told):
+        return VersionFound(int(main.version), "the newest of its main branch")
+    why = f"{len(fitting)} of {len(detached)} detached versions have the {told[0]} rows of the row"
+    return VersionUnknown(fitting or detached, why)
+
+
+def _detached(uri: str, storage_options: StorageOptions) -> list[int]:
+    files = LanceFileSession(uri, storage_options=dict(storage_options) or None).list("_versions")
+    found = (_DETACHED.fullmatch(name) for name in files)
+    return sorted(int(each.group(1)) for each in found if each is not None)
+
+
+def _statistics(metadata: str | None) -> tuple[int, int | None] | None:
+    try:
+        kept = json.loads(metadata or "{}")
+    except json.JSONDecodeError:
+        return None
+    if not isinstance(kept, dict) or not str(kept.get("num_rows", "")).isdecimal():
+        return None
+    fragments = str(kept.get("num_fragments", ""))
+    return int(str(kept["num_rows"])), int(fragments) if fragments.isdecimal() else None
+
+
+def _fits(dataset: lance.LanceDataset, told: tuple[int, int | None]) -> bool:
+    num_rows, num_fragments = told
+    if num_fragments is not None and len(dataset.get_fragments()) != num_fragments:
+        return False
+    return bool(dataset.count_rows() == num_rows)

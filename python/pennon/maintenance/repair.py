@@ -1,0 +1,301 @@
+"""``pennon repair``: restore the columns of ``__manifest`` that a foreign writer dropped.
+
+First from the manifest's own earlier versions, row by row. What no earlier version tells (they
+were cleaned up, or the row is newer) is read back from the leaves: a leaf's rows must give one
+partition tuple. Which version of a leaf was meant is told by the statistics of its row where
+these fit one version; else the repair stops and lists the versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import ManifestNotRepairable, PennonError
+from pennon.leaf import open_leaf
+from pennon.maintenance.findings import Progress, no_progress
+from pennon.maintenance.leaf_tuple import MixedTuples, NoRows, tuple_of_rows
+from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
+from pennon.maintenance.manifest_rows import RawRow, RawRows
+from pennon.maintenance.partition_values import RowValues
+from pennon.manifest import Snapshot
+from pennon.manifest.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
+from pennon.manifest.names import SEPARATOR
+from pennon.manifest.properties import SALT, TRANSACTION, read_schema, read_specs
+from pennon.manifest.repair import add_columns, add_rows, set_guard
+from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION
+from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.spec import NamespaceSchema, PartitionSpec
+
+__all__ = ["Repaired", "repair"]
+
+_Values = dict[str, pa.Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair did.
+
+    Args:
+        location: The namespace.
+        version: The version of its manifest afterwards.
+        columns: The columns that were restored; none where nothing was lost.
+        from_version: The earlier version of the manifest that they came from, if any.
+        leaves_read: Leaves whose rows were read, because no earlier version told their values.
+        notes: What a person should know.
+    """
+
+    location: str
+    version: int
+    columns: Sequence[str] = ()
+    from_version: int | None = None
+    leaves_read: int = 0
+    notes: Sequence[str] = ()
+
+
+def repair(
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    progress: Progress = no_progress,
+) -> Repaired:
+    """Restore the columns that a foreign writer dropped from ``__manifest``.
+
+    Args:
+        location: Path or URL of the namespace.
+        storage_options: Given to Lance; never printed.
+        progress: Told after every leaf that is read.
+
+    Returns:
+        What was restored, and from what. The writer guard is set where something was lost.
+
+    Raises:
+        ManifestNotRepairable: A leaf's rows give no tuple or several, or it cannot be told which
+            version of a leaf was meant; the error names the leaf. Nothing was changed.
+        PennonError: The namespace has another damage.
+
+    Spec: "Manifest Table Schema", "Multi-Partition Transaction (Strong)".
+    """
+    options = storage_options or {}
+    repairing = _Repair.of(location, options)
+    if not repairing.lost:
+        snapshot = Snapshot.open(location, storage_options=options)
+        return Repaired(location, snapshot.version, notes=("no column is missing",))
+    earlier = repairing.earlier()
+    repairing.take(earlier)
+    leaves = repairing.read_leaves(progress)
+    columns = repairing.table()
+    manifest = set_guard(location, options)
+    if manifest.version not in (repairing.manifest.version, repairing.manifest.version + 1):
+        raise ManifestNotRepairable(
+            location=location,
+            why="another writer changed its __manifest meanwhile",
+            advice="Run it again",
+        )
+    version = add_columns(manifest, location, columns)
+    records = repairing.lost_records(earlier)
+    if records is not None:
+        version = add_rows(location, records, options)
+    Snapshot.open(location, version, storage_options=options)
+    return Repaired(
+        location,
+        version,
+        tuple(repairing.lost),
+        None if earlier is None else int(earlier.version),
+        leaves,
+        tuple(repairing.notes),
+    )
+
+
+@dataclass(slots=True)
+class _Repair:
+    location: str
+    options: StorageOptions
+    manifest: lance.LanceDataset
+    schema: NamespaceSchema
+    specs: Mapping[int, PartitionSpec]
+    raw: RawRows
+    lost: dict[str, pa.DataType]
+    found: dict[str, _Values] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, location: str, options: StorageOptions) -> _Repair:
+        manifest = open_manifest(location, storage_options=options)
+        metadata = dict(manifest.metadata)
+        specs = read_specs(metadata, location)
+        wanted = partition_columns(specs.values())
+        if metadata.get(TRANSACTION) == "strong":
+            wanted = {READ_VERSION.name: READ_VERSION.type, **wanted}
+        lost = {name: kind for name, kind in wanted.items() if name not in manifest.schema.names}
+        schema = read_schema(metadata, location)
+        return cls(location, options, manifest, schema, specs, RawRows.read(manifest), lost)
+
+    def earlier(self) -> lance.LanceDataset | None:
+        """Open the newest earlier version of this namespace that has the lost columns."""
+        salt = self.manifest.metadata.get(SALT)
+        for each in sorted((one["version"] for one in self.manifest.versions()), reverse=True):
+            if each >= self.manifest.version:
+                continue
+            try:
+                dataset = open_manifest(self.location, int(each), None, self.options)
+            except PennonError:
+                continue  # its files were cleaned up
+            has_all = set(self.lost) <= set(dataset.schema.names)
+            # The first version of a namespace has its columns already, but no metadata yet.
+            if has_all and dataset.metadata.get(SALT) in (salt, None):
+                return dataset
+        return None
+
+    def take(self, earlier: lance.LanceDataset | None) -> None:
+        """Take the values of the rows that an earlier version has."""
+        if earlier is None:
+            self.notes.append("no earlier version of __manifest has the columns")
+            return
+        rows = earlier.to_table(columns=["object_id", "object_type", *self.lost])
+        types = {each.object_id: each.object_type for each in self.raw.rows}
+        columns = {name: rows[name] for name in self.lost}
+        gone = 0
+        ids, kinds = rows["object_id"].to_pylist(), rows["object_type"].to_pylist()
+        for at, (object_id, object_type) in enumerate(zip(ids, kinds, strict=True)):
+            if types.get(object_id) == object_type:
+                self.found[object_id] = {name: column[at] for name, column in columns.items()}
+            elif object_type in (NAMESPACE, TABLE):
+                gone += 1
+        if gone:
+            self.notes.append(
+                f"{gone} namespaces and tables of version {earlier.version} are not in the newest"
+                " version any more; they were left out"
+            )
+
+    def read_leaves(self, progress: Progress) -> int:
+        """Read back what no earlier version tells; give the number of leaves read."""
+        tables = [
+            each
+            for each in self.raw.of_type(TABLE).values()
+            if each.object_id not in self.found
+            and each.parsed is not None
+            and each.parsed.spec_version in self.specs
+        ]
+        for at, each in enumerate(tables, 1):
+            self.found[each.object_id] = self._read(each)
+            progress("leaves read", at, len(tables))
+        self._inherit()
+        return len(tables)
+
+    def _read(self, row: RawRow) -> _Values:
+        version: int | None = None
+        values: _Values = {}
+        if READ_VERSION.name in self.lost:
+            found = forgotten_version(self.location, row, self.options)
+            if isinstance(found, VersionUnknown):
+                shown = ", ".join(map(str, found.candidates[:5]))
+                raise ManifestNotRepairable(
+                    location=self.location,
+                    why=f"which version of leaf {row.location} was meant is not known: {found.why}"
+                    f" (candidates: {shown})",
+                    advice="Restore an earlier version of __manifest, or drop and adopt the leaf",
+                )
+            version = found.version
+            values[READ_VERSION.name] = pa.scalar(version, READ_VERSION.type)
+            self.notes.append(f"leaf {row.location}: version {version} is taken, {found.why}")
+        parsed = row.parsed
+        spec = self.specs[parsed.spec_version] if parsed is not None else None
+        if spec is None or not any(each.column in self.lost for each in spec.fields):
+            return values
+        types = {each.field_id: self._type(each.column) for each in spec.fields}
+        rows = RowValues(spec, self.schema, types)
+        self._check_computable(row, spec, rows)
+        dataset = open_leaf(self.location, row.location or "", version, self.options)
+        match tuple_of_rows(rows, rows.scan(dataset)):
+            case MixedTuples(first=first, other=other):
+                why = f"the rows of leaf {row.location} give several tuples: {first}, {other}"
+            case NoRows():
+                why = f"leaf {row.location} has no rows that could tell its partition values"
+            case found_tuple:
+                return {**values, **_by_column(found_tuple.values)}
+        raise ManifestNotRepairable(
+            location=self.location,
+            why=why,
+            advice="Restore the leaf or an earlier version of __manifest, or delete the leaf's row",
+        )
+
+    def _type(self, column: str) -> pa.DataType:
+        known = self.lost.get(column)
+        return self.manifest.schema.field(column).type if known is None else known
+
+    def _check_computable(self, row: RawRow, spec: PartitionSpec, rows: RowValues) -> None:
+        unknown = [each.field_id for each in spec.fields if each not in rows.fields]
+        if unknown:
+            raise ManifestNotRepairable(
+                location=self.location,
+                why=f"the source column of {', '.join(unknown)} was dropped from the schema, so"
+                f" that the rows of leaf {row.location} do not tell it",
+                advice="Restore an earlier version of __manifest",
+            )
+
+    def _inherit(self) -> None:
+        """Give namespaces that no earlier version tells the values of a leaf below them."""
+        missing = {
+            each.object_id: each
+            for each in self.raw.of_type(NAMESPACE).values()
+            if each.object_id not in self.found and each.parsed is not None
+        }
+        for object_id in [each.object_id for each in self.raw.of_type(TABLE).values()]:
+            parts = object_id.split(SEPARATOR)
+            for depth in range(1, len(parts)):
+                row = missing.pop(SEPARATOR.join(parts[:depth]), None)
+                if row is None or row.parsed is None or row.parsed.spec_version not in self.specs:
+                    continue
+                own = self.specs[row.parsed.spec_version].fields[: depth - 1]
+                known = self.found.get(object_id, {})
+                self.found[row.object_id] = {
+                    each.column: known[each.column] for each in own if each.column in known
+                }
+        unknown = [
+            each.object_id for each in missing.values() if each.parsed and each.parsed.namespaces
+        ]
+        if unknown:
+            self.notes.append(
+                f"{len(unknown)} namespaces without a leaf below have no values, as {unknown[0]}"
+            )
+
+    def table(self) -> pa.Table:
+        """Make the lost columns of all rows."""
+        ids = [each.object_id for each in self.raw.rows]
+        columns: dict[str, pa.Array] = {"object_id": pa.array(ids, pa.utf8())}
+        for name, kind in self.lost.items():
+            null = pa.scalar(None, kind)
+            values = [self.found.get(each, {}).get(name, null) for each in ids]
+            columns[name] = pa.array([_as(each, kind) for each in values], kind)
+        return pa.table(columns)
+
+    def lost_records(self, earlier: lance.LanceDataset | None) -> pa.Table | None:
+        """Give the ``table_version`` rows that went with the columns, of tables still there."""
+        if earlier is None:
+            return None
+        rows = earlier.to_table(filter=f"object_type = '{TABLE_VERSION}'")
+        there = {each.object_id for each in self.raw.rows}
+        tables = set(self.raw.of_type(TABLE))
+        mask = [
+            each not in there and each.rpartition(SEPARATOR)[0] in tables
+            for each in rows["object_id"].to_pylist()
+        ]
+        kept = rows.filter(pa.array(mask, pa.bool_()))
+        names = [name for name in self.manifest.schema.names if name not in kept.column_names]
+        for name in names:
+            kind = self.manifest.schema.field(name).type
+            kept = kept.append_column(name, pa.nulls(kept.num_rows, kind))
+        return kept if kept.num_rows else None
+
+
+def _by_column(values: Mapping[str, pa.Scalar]) -> _Values:
+    return {PARTITION_PREFIX + field_id: value for field_id, value in values.items()}
+
+
+def _as(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    return value if value.type == kind else pc.cast(value, kind)

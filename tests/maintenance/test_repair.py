@@ -1,0 +1,111 @@
+"""A manifest that upstream's own client rewrote without our columns, and its repair."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import lance
+import lance_namespace
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest
+
+from pennon.cli import main
+from pennon.errors import ManifestColumnsLost, ManifestNotRepairable
+from pennon.maintenance.check import check
+from pennon.maintenance.repair import repair
+from pennon.manifest import Snapshot
+from pennon.manifest.properties import GUARD_BIT, WRITER_FLAGS
+from transaction import lake
+
+
+def rewritten_by_upstream(snapshot: Snapshot, *, keep_history: bool = True) -> str:
+    """Take the guard and the version rows away, then let upstream make a namespace."""
+    dataset = lance.dataset(f"{snapshot.location}/__manifest")
+    dataset.update_metadata({WRITER_FLAGS: "0"})
+    dataset.delete("object_type = 'table_version'")
+    upstream = lance_namespace.connect("dir", {"root": snapshot.location})
+    upstream.create_namespace(CreateNamespaceRequest(id=["stranger"]))
+    if not keep_history:
+        forget_history(snapshot.location)
+    with pytest.raises(ManifestColumnsLost, match="pennon repair"):
+        Snapshot.open(snapshot.location)
+    return snapshot.location
+
+
+def forget_history(location: str) -> None:
+    """Leave nothing of the manifest but its newest version."""
+    newest = lance.dataset(f"{location}/__manifest")
+    newest.cleanup_old_versions(older_than=dt.timedelta(0), delete_unverified=True)
+    assert len(newest.versions()) == 1
+
+
+def test_columns_come_back_from_an_earlier_version(tmp_path: Path) -> None:
+    before = lake.append(lake.append(lake.make(tmp_path), {1: "eu", 2: None}), {3: "eu"})
+    location = rewritten_by_upstream(before)
+    done = repair(location)
+    assert done.columns == ("read_version", "partition_field_region")
+    assert (done.from_version is not None, done.leaves_read) == (True, 0)
+    after = Snapshot.open(location)
+    assert lake.regions(after) == lake.regions(before) == {"eu": [1, 3], None: [2]}
+    assert check(location).is_valid
+    rows = after.manifest.to_table().to_pylist()
+    assert any(row["object_id"] == "stranger" for row in rows)
+    assert int(after.metadata[WRITER_FLAGS]) & GUARD_BIT
+    assert lake.regions(lake.append(after, {4: "eu", 5: "us"}))["eu"] == [1, 3, 4]
+
+
+def test_without_history_values_and_versions_are_read_back_from_the_leaves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = lake.append(lake.append(lake.make(tmp_path), {1: "eu", 2: None}), {3: "eu"})
+    location = rewritten_by_upstream(before, keep_history=False)
+    assert main(["repair", location]) == 0
+    told = capsys.readouterr().out
+    assert "no earlier version" in told
+    assert "the detached version with 2 rows" in told
+    assert lake.regions(Snapshot.open(location)) == {"eu": [1, 3], None: [2]}
+    assert check(location).is_valid
+
+
+def test_a_version_that_cannot_be_told_stops_the_repair(tmp_path: Path) -> None:
+    before = lake.append(lake.make(tmp_path), {1: "eu"})
+    leaf = before.leaves().table.to_pylist()[0]
+    uri = f"{before.location}/{leaf['location']}"
+    for _ in range(2):  # two commits of the same size on the empty leaf: which one was it?
+        main_branch = lance.dataset(uri)
+        rows = pa.table({"id": [7], "region": ["eu"]}, schema=main_branch.schema)
+        made = lance.fragment.write_fragments(rows, main_branch, mode="append")
+        lance.LanceDataset.commit(
+            main_branch,
+            lance.LanceOperation.Append(made),
+            read_version=main_branch.version,
+            detached=True,
+        )
+    location = rewritten_by_upstream(before, keep_history=False)
+    with pytest.raises(ManifestNotRepairable, match=r"which version of leaf .* is not known"):
+        repair(location)
+    with pytest.raises(ManifestColumnsLost):
+        Snapshot.open(location)
+
+
+def test_a_leaf_of_two_tuples_is_named_with_two_of_its_rows(tmp_path: Path) -> None:
+    before = lake.append(lake.make(tmp_path, strong=False), {1: "eu"})
+    leaf = before.leaves().table.to_pylist()[0]
+    lance.dataset(f"{before.location}/{leaf['location']}").insert(
+        pa.table({"id": [2], "region": ["us"]})
+    )
+    location = rewritten_by_upstream(before, keep_history=False)
+    with pytest.raises(ManifestNotRepairable) as refused:
+        repair(location)
+    message = str(refused.value)
+    assert str(leaf["location"]) in message
+    assert "row 0 (region eu) has region=eu" in message
+    assert "row 1 (region us) has region=us" in message
+
+
+def test_a_sound_namespace_is_left_alone(tmp_path: Path) -> None:
+    before = lake.append(lake.make(tmp_path), {1: "eu"})
+    assert repair(before.location).columns == ()
+    assert Snapshot.open(before.location).version == before.version
