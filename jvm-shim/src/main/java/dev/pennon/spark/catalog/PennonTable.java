@@ -1,15 +1,21 @@
 package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonWriteBuilder;
+import dev.pennon.spark.write.RowCondition;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -18,9 +24,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table of the catalog at the snapshot that was current when it was loaded. */
-public final class PennonTable implements SupportsRead, SupportsWrite {
+public final class PennonTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
   private static final Set<TableCapability> CAPABILITIES =
-      Set.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE);
+      Set.of(
+          TableCapability.BATCH_READ,
+          TableCapability.BATCH_WRITE,
+          TableCapability.OVERWRITE_BY_FILTER,
+          TableCapability.OVERWRITE_DYNAMIC,
+          TableCapability.TRUNCATE);
 
   private final TableHandle handle;
   private final Transform[] partitioning;
@@ -105,6 +116,28 @@ public final class PennonTable implements SupportsRead, SupportsWrite {
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     return new PennonWriteBuilder(handle, info);
+  }
+
+  /** Whole partitions alone can be deleted; anything else is refused with the reason. */
+  @Override
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    delete(handle.request("check_delete"), predicates);
+    return true;
+  }
+
+  @Override
+  public void deleteWhere(Predicate[] predicates) {
+    delete(handle.request("delete_rows"), predicates);
+  }
+
+  private void delete(ObjectNode request, Predicate... predicates) {
+    try {
+      String[] texts = RowCondition.texts(handle, "delete", predicates);
+      request.set("predicates", Messages.strings(texts));
+      WorkerConnection.exchange(request);
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
   }
 
   @Override

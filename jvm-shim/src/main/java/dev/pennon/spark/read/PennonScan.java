@@ -123,7 +123,7 @@ public final class PennonScan
 
   @Override
   public void filter(Predicate[] predicates) {
-    PredicateText text = PennonScanBuilder.predicateText(plan.table().schema());
+    PredicateText text = PredicateText.ofSession(plan.table().schema());
     List<String> written =
         Stream.of(predicates)
             .map(PredicateText::withoutNullLiterals)

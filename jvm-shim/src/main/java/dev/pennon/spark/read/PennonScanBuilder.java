@@ -6,8 +6,6 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
-import java.time.ZoneId;
-import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -15,7 +13,6 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /** Collects what Spark pushes down and has the worker plan the scan, once. */
@@ -38,7 +35,7 @@ public final class PennonScanBuilder
    */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
-    PredicateText text = predicateText(table.schema());
+    PredicateText text = PredicateText.ofSession(table.schema());
     List<Predicate> written = new ArrayList<>();
     List<String> texts = new ArrayList<>();
     List<Predicate> residual = new ArrayList<>();
@@ -88,11 +85,5 @@ public final class PennonScanBuilder
       scan = new PennonScan(ScanPlan.request(table, sent, schema));
     }
     return scan;
-  }
-
-  /** The writer of predicates on columns of this schema under the session's time zone. */
-  static PredicateText predicateText(StructType schema) {
-    ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS);
-    return new PredicateText(schema, zone.normalized().equals(ZoneOffset.UTC));
   }
 }

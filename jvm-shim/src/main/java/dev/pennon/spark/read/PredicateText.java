@@ -1,5 +1,7 @@
 package dev.pennon.spark.read;
 
+import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.Extract;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
@@ -27,7 +30,7 @@ import org.apache.spark.sql.types.TimestampType;
  * <p>What has no certain text is not written at all, and Spark evaluates it: unknown functions,
  * collated strings, and whatever depends on a session time zone other than UTC.
  */
-final class PredicateText {
+public final class PredicateText {
   private static final Set<String> COMPARISONS = Set.of("=", "<=>", "<>", "<", "<=", ">", ">=");
   private static final Set<String> ARITHMETIC = Set.of("+", "-", "*", "/", "%");
   private static final Set<String> FIELDS =
@@ -41,8 +44,14 @@ final class PredicateText {
     this.utcSession = utcSession;
   }
 
+  /** The writer of predicates on columns of this schema under the session's time zone. */
+  public static PredicateText ofSession(StructType schema) {
+    ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS);
+    return new PredicateText(schema, zone.normalized().equals(ZoneOffset.UTC));
+  }
+
   /** The text of a boolean expression, or nothing when a part of it cannot be written. */
-  Optional<String> write(Expression expression) {
+  public Optional<String> write(Expression expression) {
     try {
       return Optional.of(text(expression));
     } catch (NotWritable reason) {

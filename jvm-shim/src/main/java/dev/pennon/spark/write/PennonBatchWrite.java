@@ -52,6 +52,6 @@ final class PennonBatchWrite implements BatchWrite {
 
   @Override
   public String toString() {
-    return "append to " + plan.table().name();
+    return plan.description();
   }
 }

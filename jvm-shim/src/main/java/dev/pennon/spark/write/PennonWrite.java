@@ -39,7 +39,7 @@ final class PennonWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public String description() {
-    return "append to " + plan.table().name();
+    return plan.description();
   }
 
   @Override

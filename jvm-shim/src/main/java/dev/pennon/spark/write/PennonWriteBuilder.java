@@ -1,24 +1,44 @@
 package dev.pennon.spark.write;
 
 import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.WorkerFailure;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
 /** Starts a write; what it does with the rows that are there is its mode. */
-public final class PennonWriteBuilder implements WriteBuilder {
-  private static final String APPEND = "append";
-
+public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final TableHandle table;
   private final LogicalWriteInfo write;
+  private WriteMode mode = WriteMode.APPEND;
 
   public PennonWriteBuilder(TableHandle table, LogicalWriteInfo write) {
     this.table = table;
     this.write = write;
   }
 
+  /** Overwrites the rows that satisfy all predicates; the worker says which it can. */
+  @Override
+  public WriteBuilder overwrite(Predicate[] predicates) {
+    try {
+      mode = WriteMode.overwrite(RowCondition.texts(table, "overwrite", predicates));
+      return this;
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+  }
+
+  @Override
+  public WriteBuilder overwriteDynamicPartitions() {
+    mode = WriteMode.OVERWRITE_PARTITIONS;
+    return this;
+  }
+
   @Override
   public Write build() {
-    return new PennonWrite(WritePlan.request(table, write, APPEND));
+    return new PennonWrite(WritePlan.request(table, write, mode));
   }
 }

@@ -17,6 +17,7 @@ import org.apache.spark.sql.types.StructType;
  *
  * @param table the table, pinned to the snapshot that the write starts from
  * @param schema the columns of the rows that come
+ * @param mode what the write does with the rows that are there
  * @param write what executors send to the worker
  * @param distribution rows that agree on these go to one task; empty: any task
  * @param ordering the order of the rows within a task; empty: any order
@@ -24,13 +25,15 @@ import org.apache.spark.sql.types.StructType;
 record WritePlan(
     TableHandle table,
     StructType schema,
+    WriteMode mode,
     String write,
     List<Transform> distribution,
     List<Transform> ordering) {
 
-  static WritePlan request(TableHandle table, LogicalWriteInfo write, String mode) {
+  static WritePlan request(TableHandle table, LogicalWriteInfo write, WriteMode mode) {
     ObjectNode request = table.request("plan_write");
-    request.put("mode", mode).put("query_id", write.queryId());
+    request.put("mode", mode.name()).put("query_id", write.queryId());
+    request.set("predicates", Messages.strings(mode.predicates()));
     request.set("schema", Messages.parse(write.schema().json()));
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
     try {
@@ -38,12 +41,17 @@ record WritePlan(
       return new WritePlan(
           table,
           write.schema(),
+          mode,
           reply.path("write").asText(),
           List.of(SparkTransforms.fromJson(reply.path("distribution"))),
           List.of(SparkTransforms.fromJson(reply.path("ordering"))));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
+  }
+
+  String description() {
+    return mode.describe(table.name());
   }
 
   /** Tokens may hold storage options: they are never shown. */

@@ -1,0 +1,41 @@
+package dev.pennon.spark.write;
+
+import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.read.PredicateText;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.Arrays;
+import java.util.Map;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+
+/** Which rows a statement deletes or overwrites, as texts for the worker. */
+public final class RowCondition {
+  private RowCondition() {}
+
+  /**
+   * Writes predicates that all have to hold.
+   *
+   * @param action what is done to the rows, as a sentence has it: {@code delete}
+   * @throws WorkerFailure when a predicate has a part that cannot be written
+   */
+  public static String[] texts(TableHandle table, String action, Predicate... predicates) {
+    PredicateText text = PredicateText.ofSession(table.schema());
+    return Arrays.stream(predicates)
+        .map(each -> text.write(each).orElseThrow(() -> notWritable(table, action, each)))
+        .toArray(String[]::new);
+  }
+
+  private static WorkerFailure notWritable(TableHandle table, String action, Predicate predicate) {
+    return new WorkerFailure(
+        "CONDITION_NOT_SUPPORTED",
+        "[CONDITION_NOT_SUPPORTED] Cannot "
+            + action
+            + " the rows of "
+            + table.name()
+            + " where "
+            + predicate
+            + ": it has a part that only Spark evaluates. Compare columns with literals instead.",
+        Map.of("table", table.name(), "condition", predicate.toString()),
+        "0A000",
+        null);
+  }
+}
