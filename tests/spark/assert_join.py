@@ -27,7 +27,7 @@ class Executed:
 
 def shuffles_in(plan: str) -> int:
     """Count Exchange nodes of an executed plan; of an adaptive one, those of its final plan."""
-    final = plan.split("== Initial Plan ==")[0]
+    final = plan.split("== Initial Plan ==", maxsplit=1)[0]
     return len(_SHUFFLE.findall(final))
 
 
