@@ -137,6 +137,18 @@ PAIRS = {
 EVERY_JOIN_TYPE = {"J2", "J6", "J10", "J13 other order", "J17 half", "J31 null-safe"}
 
 
+@pytest.mark.spec(
+    "Storage Partitioned Join 1",
+    "Storage Partitioned Join 2",
+    "Storage Partitioned Join 3",
+    "Storage Partitioned Join 4",
+    "Storage Partitioned Join 5",
+    "Transform Compatibility 1",
+    "Transform Compatibility 2",
+    "Transform Compatibility 3",
+    "Appendix F 6",
+    "reading 31",
+)
 @pytest.mark.parametrize("case", PAIRS)
 def test_two_tables_join_without_shuffle(sides: Sides, case: str) -> None:
     left, right, on = PAIRS[case]
@@ -144,6 +156,7 @@ def test_two_tables_join_without_shuffle(sides: Sides, case: str) -> None:
     check(sides, {"l": sides.table("l", *left), "r": sides.table("r", *right)}, on, 0, kinds)
 
 
+@pytest.mark.spec("Transform Compatibility 2")
 def test_j4_incompatible_buckets_shuffle_and_are_right(sides: Sides) -> None:
     tables = {"l": sides.table("l", "bucket(9, id)"), "r": sides.table("r", "bucket(4, id)")}
     check(sides, tables, "l.id = r.id", range(1, 3), ("inner", "full"))
@@ -304,7 +317,7 @@ def test_j28_grouping_by_a_subset_of_the_partition_columns(sides: Sides, sql: st
         "SELECT DISTINCT b, a FROM l",
         "SELECT a, b, v, row_number() OVER (PARTITION BY a, b ORDER BY v) FROM l",
         "SELECT a, b, v FROM (SELECT *, row_number() OVER (PARTITION BY a, b ORDER BY v) k FROM l)"
-        + " WHERE k = 1",
+        " WHERE k = 1",  # noqa: ISC004
     ],
 )
 def test_j29_grouping_by_the_columns_of_a_multi_bucket(sides: Sides, sql: str) -> None:
