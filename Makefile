@@ -35,6 +35,9 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@$(GRADLE) --rerun-tasks compileJava
 	@$(BIN)/python -m pytest -q --doctest-modules python/pennon
 
+docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests
+	@PYTHONPATH=tests $(BIN)/python -m conformance.document
+
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
@@ -74,4 +77,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help setup jar demo test test-fast check format bench bench-read bench-start bench-join torture clean
+.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join torture clean

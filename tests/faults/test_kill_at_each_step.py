@@ -51,6 +51,9 @@ def kill(location: str, moment: str, step: str) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.spec(
+    "Multi-Partition Transaction (Strong) 2", "Multi-Partition Transaction (Strong) 5"
+)
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("step", ["create", "state", "detached", "manifest"])
 def test_strong_commit_killed_at_a_step(tmp_path, step, moment):
@@ -66,6 +69,7 @@ def test_strong_commit_killed_at_a_step(tmp_path, step, moment):
     }
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Weak) 1")
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("step", ["weak_manifest", "weak_append"])
 def test_weak_commit_killed_at_a_step_never_leaves_rows_beside_the_manifest(tmp_path, step, moment):

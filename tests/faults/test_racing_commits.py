@@ -29,6 +29,7 @@ print(type(transaction.commit()).__name__)
 """
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Strong) 5")
 def test_ten_threads_append_to_the_same_new_partition(tmp_path):
     base = make(tmp_path)
 
@@ -59,6 +60,7 @@ def test_ten_threads_append_in_weak_mode(tmp_path):
     assert regions(latest(base)) == {"new": list(range(10))}
 
 
+@pytest.mark.spec("Commit Behavior 2", "Commit Behavior 4")
 def test_processes_that_all_staged_before_any_committed(tmp_path):
     base = append(make(tmp_path), {1000: "eu"})
     writers = [

@@ -45,6 +45,7 @@ def keys_of(answer: DerivedKeys, position: int) -> list[str]:
     return [str(each.grouping) for each in answer.scans.get(position, ())]
 
 
+@pytest.mark.spec("Transform Compatibility 2")
 def test_bucket_counts_meet_in_their_greatest_common_divisor_over_the_whole_tree() -> None:
     answer = derive_keys(
         [

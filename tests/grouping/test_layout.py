@@ -93,6 +93,7 @@ def fits(calls: Sequence[tuple[object, ...]]) -> bool:
 spec_calls = st.lists(st.sampled_from(CALLS), min_size=1, max_size=3, unique=True).filter(fits)
 
 
+@pytest.mark.spec("Storage Partitioned Join 4", "Storage Partitioned Join 5")
 @settings(max_examples=150, deadline=None)
 @given(first=spec_calls, second=spec_calls, rows=row_lists)
 @pytest.mark.spec("Storage Partitioned Join")
@@ -124,6 +125,9 @@ def named(layout: Layout) -> list[str]:
 NO_ROWS = pa.table({"object_id": pa.array([], pa.string())})
 
 
+@pytest.mark.spec(
+    "Transform Compatibility 1", "Transform Compatibility 2", "Transform Compatibility 3"
+)
 @pytest.mark.parametrize(
     ("first", "second", "common"),
     [

@@ -54,6 +54,7 @@ def leaf(tmp_path: Path) -> lance.LanceDataset:
     return stated(dataset, {"a": 7, "old": 8, "s": 9, "s.p": 10, "s.q": 11})
 
 
+@pytest.mark.spec("Schema 5", "Schema 6", "reading 9", "reading 11")
 def test_columns_are_found_by_stated_id_not_by_name(leaf):
     wanted = [with_id(8, "a", pa.utf8()), with_id(7, "new", pa.int32())]
     assert rows(leaf, wanted) == [
@@ -63,6 +64,7 @@ def test_columns_are_found_by_stated_id_not_by_name(leaf):
     ]
 
 
+@pytest.mark.spec("Schema 2", "reading 10")
 def test_missing_columns_are_null_and_narrower_types_are_promoted_at_every_level(leaf):
     inner = [
         with_id(11, "q2", pa.utf8()),
@@ -77,6 +79,7 @@ def test_missing_columns_are_null_and_narrower_types_are_promoted_at_every_level
     ]
 
 
+@pytest.mark.spec("Schema 2", "reading 10")
 def test_type_that_does_not_promote_names_leaf_and_column(leaf):
     with pytest.raises(LeafTypeMismatch, match=r"column s\.q of leaf leaf.*string.*int32"):
         list(
@@ -84,6 +87,7 @@ def test_type_that_does_not_promote_names_leaf_and_column(leaf):
         )
 
 
+@pytest.mark.spec("reading 9")
 def test_leaf_without_stated_ids_that_numbers_from_zero_is_read_by_name(tmp_path):
     """The namespace numbers from 1, as the specification's appendix A does; pylance from 0."""
     dataset = lance.write_dataset(pa.table({"a": [1], "b": [2], "c": [3]}), str(tmp_path / "leaf"))
@@ -91,6 +95,7 @@ def test_leaf_without_stated_ids_that_numbers_from_zero_is_read_by_name(tmp_path
     assert rows(dataset, wanted) == [{"a": 1, "b": 2, "c": 3}]
 
 
+@pytest.mark.spec("reading 9")
 def test_leaf_without_stated_ids_that_numbers_alike_is_read_by_number(tmp_path):
     """``a`` and ``b`` were renamed into each other, ``c`` shows that the numbers are the same."""
     dataset = lance.write_dataset(pa.table({"a": [1], "b": [2], "c": [3]}), str(tmp_path / "leaf"))

@@ -66,6 +66,7 @@ def batch(regions: list[str | None], start: int = 0) -> pa.RecordBatch:
     return pa.record_batch({"id": pa.array(range(start, start + count)), "region": regions})
 
 
+@pytest.mark.spec("Partition Spec 1")
 def test_unsorted_rows_reach_the_partition_of_their_tuple(tmp_path):
     target = by_region(tmp_path)
     regions = ["eu", None, "us", "eu", "", None]
@@ -78,6 +79,7 @@ def test_unsorted_rows_reach_the_partition_of_their_tuple(tmp_path):
     assert sum(part.num_rows for part in staged) == 12
 
 
+@pytest.mark.spec("reading 40")
 def test_nan_and_negative_zero_are_one_partition_each(tmp_path):
     target = target_of(tmp_path, ("score", Identity(), pa.float64()))
     scores = [0.0, float("nan"), -0.0, -float("nan"), None]
@@ -124,6 +126,7 @@ def test_target_survives_its_text_and_never_shows_its_options():
     assert "hush" not in repr(target)
 
 
+@pytest.mark.spec("reading 11")
 @pytest.mark.parametrize(
     ("rows", "column"),
     [
@@ -144,6 +147,7 @@ def test_null_struct_with_required_field_is_no_violation(tmp_path):
     assert part.num_rows == 2
 
 
+@pytest.mark.spec("Schema 2")
 def test_extra_column_and_value_out_of_range_are_refused(tmp_path):
     target = by_region(tmp_path)
     with pytest.raises(WriteColumnUnknown, match="column other .*id, region, score, more"):
@@ -179,6 +183,7 @@ def test_no_rows_stage_nothing(tmp_path):
     assert write_partitions([batch([])], by_region(tmp_path / "again")) == []
 
 
+@pytest.mark.spec("reading 33")
 def test_two_tasks_agree_on_the_leaf_of_a_new_tuple(tmp_path):
     target = target_of(tmp_path, ("id", Bucket(4), pa.int32()), ("region", Identity(), pa.utf8()))
     first, second = (

@@ -52,6 +52,7 @@ def test_a_namespace_made_after_the_text_has_no_violation(tmp_path: Path) -> Non
     assert check(handmade.appendix_c(tmp_path / "weak", with_read_version=False).location).is_valid
 
 
+@pytest.mark.spec("Partition Spec 1", "Manifest Table Schema 9")
 def test_a_row_in_the_wrong_partition_is_found(snapshot: Snapshot) -> None:
     sql = {"partition_field_region": "'de'"}
     manifest(snapshot).update(sql, where="partition_field_region = 'us' AND object_type = 'table'")
@@ -146,6 +147,9 @@ DAMAGES: list[tuple[Callable[[Snapshot], None], str, str]] = [
 ]
 
 
+@pytest.mark.spec(
+    "Metadata Definition", "Physical Layout and Naming", "Manifest Table Schema", "Schema"
+)
 @pytest.mark.parametrize(
     ("damage", "problem", "section"), DAMAGES, ids=[each[0].__name__ for each in DAMAGES]
 )
@@ -163,6 +167,7 @@ def test_every_damage_is_told_with_its_section(
     assert any(problem in each["problem"] and each["section"] == section for each in found), found
 
 
+@pytest.mark.spec("reading 33")
 def test_two_leaves_of_one_tuple_are_a_warning(tmp_path: Path) -> None:
     made = handmade.appendix_c(tmp_path)
     dataset = lance.dataset(f"{made.location}/__manifest")
@@ -174,6 +179,7 @@ def test_two_leaves_of_one_tuple_are_a_warning(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.spec("reading 41")
 def test_strays_are_notes_and_the_command_says_what_it_did(
     snapshot: Snapshot, capsys: pytest.CaptureFixture[str]
 ) -> None:

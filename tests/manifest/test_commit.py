@@ -67,6 +67,14 @@ def rows_of(location: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.spec(
+    "Appendix C 5",
+    "Manifest Table Schema 8",
+    "Manifest Table Schema 9",
+    "Partition Namespace Naming 4",
+    "reading 1",
+    "reading 5",
+)
 def test_a_commit_writes_the_rows_that_appendix_c_shows(snapshot: Snapshot) -> None:
     one = change(snapshot, "US", 1, 7, rows=3)
     assert commit_leaves(snapshot, [one]) == ManifestCommitted(snapshot.version + 1)
@@ -99,6 +107,7 @@ def test_a_commit_writes_the_rows_that_appendix_c_shows(snapshot: Snapshot) -> N
     }
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Strong) 4", "reading 3", "reading 6")
 def test_further_commits_move_the_version_and_count_table_versions(snapshot: Snapshot) -> None:
     for version in range(1, 12):
         latest = Snapshot.open(snapshot.location)
@@ -122,6 +131,7 @@ def test_further_commits_move_the_version_and_count_table_versions(snapshot: Sna
     assert early.leaves().table["read_version"].to_pylist() == [DETACHED | 3]
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Strong) 5", "Commit Behavior 3")
 def test_two_writers_of_one_leaf_or_of_one_new_leaf_do_not_both_win(snapshot: Snapshot) -> None:
     first = commit_leaves(snapshot, [change(snapshot, "US", 1, 1), change(snapshot, "FR", 1, 1)])
     second = commit_leaves(snapshot, [change(snapshot, "US", 1, 2), change(snapshot, "DE", 1, 2)])
@@ -136,6 +146,7 @@ def test_two_writers_of_one_leaf_or_of_one_new_leaf_do_not_both_win(snapshot: Sn
     assert isinstance(commit_leaves(base, [change(base, "US", 1, 4)]), ConcurrentChange)
 
 
+@pytest.mark.spec("Conflict Resolution 4")
 def test_racing_writers_that_retry_lose_nothing(snapshot: Snapshot) -> None:
     won: list[tuple[int, int]] = []
     lock = threading.Lock()
@@ -187,6 +198,7 @@ def test_removed_leaves_go_with_their_versions_and_in_the_same_commit(snapshot: 
     assert isinstance(commit_leaves(base, [change(base, "US", 1, 2)]), ConcurrentChange)
 
 
+@pytest.mark.spec("reading 4", "reading 35")
 def test_foreign_rows_columns_and_names_survive_a_commit(tmp_path: Path) -> None:
     made = appendix_c(tmp_path)
     before = rows_of(made.location)
@@ -210,6 +222,7 @@ def test_foreign_rows_columns_and_names_survive_a_commit(tmp_path: Path) -> None
     assert after["v1$k7m2n9p4q8r5s3t6$view"]["foreign_note"] == "kept"
 
 
+@pytest.mark.spec("reading 8")
 def test_a_weak_namespace_records_statistics_and_no_versions(tmp_path: Path) -> None:
     made = appendix_c(tmp_path, with_read_version=False)
     snapshot = Snapshot.open(made.location)
@@ -234,6 +247,7 @@ def test_nothing_to_commit_makes_no_version(snapshot: Snapshot) -> None:
     assert Snapshot.open(snapshot.location).version == snapshot.version
 
 
+@pytest.mark.spec("Commit Behavior 4", "Multi-Partition Transaction (Strong) 5")
 def test_thousands_of_leaves_are_one_version(snapshot: Snapshot) -> None:
     changes = [change(snapshot, f"region {number}", number % 4, number) for number in range(2500)]
     assert commit_leaves(snapshot, changes) == ManifestCommitted(snapshot.version + 1)

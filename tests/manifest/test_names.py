@@ -17,6 +17,12 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 SALT = bytes(range(16))
 
 
+@pytest.mark.spec(
+    "Appendix C 3",
+    "Manifest Table Schema 4",
+    "Manifest Table Schema 5",
+    "Physical Layout and Naming 5",
+)
 def test_every_object_id_of_appendix_c_is_read_and_written_back() -> None:
     lines = (GOLDEN / "appendix_c.tsv").read_text(encoding="utf-8").splitlines()[1:]
     for line in lines:
@@ -29,6 +35,13 @@ def test_every_object_id_of_appendix_c_is_read_and_written_back() -> None:
         assert parsed.is_table == (object_type == "table")
 
 
+@pytest.mark.spec(
+    "Appendix B 1",
+    "Partition Namespace Naming 1",
+    "Partition Namespace Naming 2",
+    "Partition Namespace Naming 3",
+    "reading 34",
+)
 def test_directories_have_the_form_of_appendix_b() -> None:
     form = re.compile(r"[0-9a-f]{8}_v\d+(\$[a-z0-9]{16})*\$dataset")
     for line in (GOLDEN / "appendix_b.txt").read_text(encoding="utf-8").splitlines():
@@ -40,15 +53,18 @@ def test_directories_have_the_form_of_appendix_b() -> None:
     assert made.object_id == made.namespaces[-1] + "$dataset"
 
 
+@pytest.mark.spec("reading 15")
 def test_a_spec_without_fields_has_one_leaf() -> None:
     assert leaf_name(SALT, 1, []).object_id == "v1$dataset"
 
 
+@pytest.mark.spec("reading 35")
 @pytest.mark.parametrize("foreign", ["sales", "v1$$dataset", "vx", "v", "v-1$a", "v²$dataset"])
 def test_foreign_object_ids_are_not_ours(foreign: str) -> None:
     assert ObjectId.parse(foreign) is None
 
 
+@pytest.mark.spec("reading 33", "reading 40")
 def test_equal_values_have_one_name_whatever_their_width() -> None:
     alike = [
         (pa.scalar(5, pa.int8()), pa.scalar(5, pa.int64())),
@@ -89,6 +105,7 @@ def test_different_tuples_salts_and_versions_have_different_names() -> None:
     assert leaf_name(b"x" * 16, 1, tuples[0]) != leaf_name(SALT, 1, tuples[0])
 
 
+@pytest.mark.spec("Physical Layout and Naming 4")
 def test_partitions_below_one_value_share_its_namespace() -> None:
     us = leaf_name(SALT, 1, [pa.scalar(2025), pa.scalar("US")])
     fr = leaf_name(SALT, 1, [pa.scalar(2025), pa.scalar("FR")])

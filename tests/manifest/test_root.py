@@ -40,6 +40,13 @@ def made(tmp_path: Path, *calls: TransformCall, **options: object) -> Snapshot:
     return create(location, SCHEMA, spec_of(SCHEMA, calls), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.spec(
+    "Metadata Definition 2",
+    "Metadata Definition 3",
+    "Physical Layout and Naming 1",
+    "reading 8",
+    "reading 13",
+)
 def test_metadata_is_json_text_and_documented_keys(tmp_path: Path) -> None:
     snapshot = made(tmp_path, call("identity", "region"), properties={"owner": "ops"}, comment="c")
 
@@ -62,6 +69,7 @@ def test_metadata_is_json_text_and_documented_keys(tmp_path: Path) -> None:
     assert metadata["pennon.salt"] not in repr(snapshot)
 
 
+@pytest.mark.spec("Schema 3", "Schema 5", "reading 12")
 def test_the_ids_of_a_fresh_schema_are_those_that_lance_gives_a_leaf(tmp_path: Path) -> None:
     nested = pa.schema(
         {
@@ -122,6 +130,7 @@ def test_a_namespace_dropped_and_made_again_is_not_the_old_one(tmp_path: Path) -
     assert Snapshot.open(second.location).specs == second.specs
 
 
+@pytest.mark.spec("Manifest Table Schema 3", "Partition Evolution 1", "reading 39")
 def test_a_new_spec_adds_columns_and_old_snapshots_do_not_know_it(tmp_path: Path) -> None:
     first = made(tmp_path, call("months", "ts"))
     spec = add_field(first.specs, first.schema, call("days", "ts"))
@@ -178,6 +187,7 @@ def test_two_changes_of_the_spec_do_not_both_become_v2(tmp_path: Path) -> None:
     assert latest.properties == {"a": "1"}
 
 
+@pytest.mark.spec("reading 18")
 def test_a_promoted_source_widens_the_column_in_the_next_spec_and_keeps_values(
     tmp_path: Path,
 ) -> None:

@@ -38,6 +38,18 @@ def _versions(snapshot: Snapshot, condition: exp.Expression | None = None) -> di
     return dict(zip(table["object_id"].to_pylist(), table["read_version"].to_pylist(), strict=True))
 
 
+@pytest.mark.spec(
+    "Appendix C 1",
+    "Appendix C 2",
+    "Multi-Partition Transaction (Strong) 1",
+    "Multi-Partition Transaction (Strong) 3",
+    "Read Behavior 2",
+    "Read Behavior 3",
+    "Manifest Table Schema 7",
+    "reading 1",
+    "reading 3",
+    "reading 4",
+)
 def test_every_leaf_of_appendix_c_is_read_at_its_version(handmade: Handmade) -> None:
     snapshot = Snapshot.open(handmade.location)
 
@@ -51,6 +63,7 @@ def test_every_leaf_of_appendix_c_is_read_at_its_version(handmade: Handmade) -> 
         assert dataset.to_table().to_pylist() == handmade.rows[leaf]
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Weak) 4", "Manifest Table Schema 7", "reading 8")
 def test_without_the_column_read_version_every_leaf_is_latest_of_main(tmp_path: Path) -> None:
     made = appendix_c(tmp_path, with_read_version=False)
     snapshot = Snapshot.open(made.location)
@@ -60,6 +73,7 @@ def test_without_the_column_read_version_every_leaf_is_latest_of_main(tmp_path: 
     assert snapshot.leaves().table.schema.field("read_version").type == pa.uint64()
 
 
+@pytest.mark.spec("reading 2")
 def test_the_table_row_wins_over_its_newest_table_version_row(handmade: Handmade) -> None:
     # A rollback looks like this: the table row points back.
     manifest = lance.dataset(f"{handmade.location}/__manifest")
@@ -75,6 +89,7 @@ def test_opening_and_asking_for_leaves_opens_no_leaf(handmade: Handmade) -> None
     assert set(_versions(Snapshot.open(handmade.location))) == set(handmade.rows)
 
 
+@pytest.mark.spec("Appendix D 1", "Partition Pruning 3")
 def test_appendix_d_finds_its_two_leaves_and_the_sql_has_its_shape(handmade: Handmade) -> None:
     statement = parse_one((GOLDEN / "appendix_d.sql").read_text(encoding="utf-8"), dialect="spark")
     where = statement.find(exp.Where)
@@ -101,6 +116,14 @@ def test_flags_are_evaluated_per_leaf_and_null_stays_null(handmade: Handmade) ->
     assert table["flag_1"].to_pylist() == [True] * 4
 
 
+@pytest.mark.spec(
+    "Appendix E 1",
+    "Appendix E 2",
+    "Runtime Namespace Properties 1",
+    "Runtime Namespace Properties 2",
+    "Physical Layout and Naming 3",
+    "reading 36",
+)
 def test_runtime_properties_are_those_of_appendix_e(handmade: Handmade) -> None:
     snapshot = Snapshot.open(handmade.location)
     rows = {
@@ -118,12 +141,14 @@ def test_runtime_properties_are_those_of_appendix_e(handmade: Handmade) -> None:
         assert found == example["properties"]
 
 
+@pytest.mark.spec("reading 36")
 def test_a_null_value_is_left_out_of_the_properties(handmade: Handmade) -> None:
     specs = Snapshot.open(handmade.location).specs
     null = {"country": pa.scalar(None, pa.utf8())}
     assert runtime_properties(specs, ["v2", "a", "b"], null) == {}
 
 
+@pytest.mark.spec("Read Behavior 1")
 def test_a_time_finds_the_last_version_before_it(handmade: Handmade) -> None:
     manifest = lance.dataset(f"{handmade.location}/__manifest")
     manifest.delete(f"object_id = '{US}'")
@@ -148,6 +173,7 @@ def _set(handmade: Handmade, **metadata: str | None) -> None:
     lance.dataset(f"{handmade.location}/__manifest").update_metadata(metadata)
 
 
+@pytest.mark.spec("Metadata Definition 1")
 def test_what_is_no_partitioned_namespace_is_refused_by_name(
     handmade: Handmade, tmp_path: Path
 ) -> None:
@@ -161,6 +187,7 @@ def test_what_is_no_partitioned_namespace_is_refused_by_name(
         Snapshot.open(handmade.location)
 
 
+@pytest.mark.spec("Metadata Definition 2", "Partition Spec Schema 1")
 def test_a_broken_spec_is_named_with_key_and_position(handmade: Handmade) -> None:
     _set(handmade, partition_spec_v2='{"id": 2,\n "fields": [,]}')
     with pytest.raises(CorruptJson, match=r"partition_spec_v2 .* line 2, column 13"):
@@ -176,6 +203,7 @@ def test_leaves_of_a_spec_that_is_not_there_are_not_left_out_silently(handmade: 
         Snapshot.open(handmade.location).leaves()
 
 
+@pytest.mark.spec("Manifest Table Schema 1")
 def test_lost_partition_columns_name_the_repair(handmade: Handmade) -> None:
     manifest = lance.dataset(f"{handmade.location}/__manifest")
     manifest.drop_columns(["partition_field_country"])
@@ -185,6 +213,7 @@ def test_lost_partition_columns_name_the_repair(handmade: Handmade) -> None:
     assert Snapshot.open(handmade.location, version=manifest.version - 1).specs
 
 
+@pytest.mark.spec("Manifest Table Schema 2")
 def test_a_partition_column_of_another_kind_is_refused(handmade: Handmade) -> None:
     manifest = lance.dataset(f"{handmade.location}/__manifest")
     manifest.drop_columns(["partition_field_country"])

@@ -44,6 +44,13 @@ def leaf(tmp_path: Path) -> LeafChange:
     return made
 
 
+@pytest.mark.spec(
+    "Partitioned Namespace 1",
+    "Physical Layout and Naming 2",
+    "Physical Layout and Naming 4",
+    "Physical Layout and Naming 5",
+    "Physical Layout and Naming 6",
+)
 def test_upstream_lists_spec_versions_partitions_and_tables(
     tmp_path: Path, leaf: LeafChange
 ) -> None:
@@ -78,6 +85,7 @@ def test_the_writer_guard_refuses_upstreams_changes(tmp_path: Path, leaf: LeafCh
     assert after.leaves().table["object_id"].to_pylist() == [leaf.object_id]
 
 
+@pytest.mark.spec("Manifest Table Schema 4", "Manifest Table Schema 5", "Manifest Table Schema 6")
 def test_our_first_columns_are_exactly_those_that_upstream_makes(tmp_path: Path) -> None:
     upstream = lance_namespace.connect("dir", {"root": str(tmp_path)})
     upstream.create_namespace(CreateNamespaceRequest(id=["any"]))

@@ -55,6 +55,9 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return Snapshot.open(str(Path(location)))
 
 
+@pytest.mark.spec(
+    "Appendix D 1", "Appendix D 2", "Appendix D 3", "Compatibility with Partition Pruning 2"
+)
 @pytest.mark.spec("Appendix D")
 def test_the_manifest_query_has_the_shape_of_appendix_d(namespace: Snapshot) -> None:
     plan = plan_scan(namespace, "event_date = '2025-12-10' AND country = 'US'")
@@ -66,6 +69,7 @@ def test_the_manifest_query_has_the_shape_of_appendix_d(namespace: Snapshot) -> 
     assert found[_V2].version == 16045690984833335022
 
 
+@pytest.mark.spec("Appendix D 4", "Compatibility with Partition Pruning 1")
 @pytest.mark.spec("Appendix D")
 def test_each_spec_version_has_its_own_residual(namespace: Snapshot) -> None:
     plan = plan_scan(namespace, "event_date = '2025-12-10' AND country = 'US'")

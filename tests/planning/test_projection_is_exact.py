@@ -123,6 +123,7 @@ def _check_comparisons(space: Exhaustive, literals: Sequence[object]) -> None:
     space.check("c IS NOT NULL", lambda value: value is not None)
 
 
+@pytest.mark.spec("Partition Pruning 2", "reading 28", "reading 38")
 @pytest.mark.parametrize("transform", [Identity(), Truncate(10), Truncate(1), Truncate(100)])
 def test_integers_are_kept_exactly(transform: Transform) -> None:
     space = _exhaustive(_BYTES, [transform])
@@ -138,6 +139,7 @@ def test_integers_are_kept_exactly(transform: Transform) -> None:
     )
 
 
+@pytest.mark.spec("Partition Pruning 2", "reading 38")
 @pytest.mark.parametrize("transform", [Identity(), Truncate(1), Truncate(2)])
 def test_texts_are_kept_exactly(transform: Transform) -> None:
     space = _exhaustive(_TEXTS, [transform])
@@ -148,6 +150,7 @@ def test_texts_are_kept_exactly(transform: Transform) -> None:
         space.check(f"c = '{literal}'", lambda value, v=literal: compared(value, "=", v))  # type: ignore[misc]
 
 
+@pytest.mark.spec("Partition Pruning 2", "reading 38")
 @pytest.mark.parametrize(
     "levels",
     [
@@ -182,6 +185,7 @@ def test_dates_are_kept_exactly(levels: list[Transform]) -> None:
         )
 
 
+@pytest.mark.spec("Partition Pruning 2", "reading 38")
 @pytest.mark.parametrize(
     "levels", [[Year(), Month()], [Year(), Month(), Day()], [Hour(), Day(), Month(), Year()]]
 )
@@ -211,6 +215,7 @@ def test_timestamps_are_kept_exactly(levels: list[Transform]) -> None:
         )
 
 
+@pytest.mark.spec("Partition Pruning 2")
 @pytest.mark.parametrize(
     "transform", [Bucket(16), MultiBucket(16), Expression("coalesce(CAST(col0 AS INT) * 2, 0)")]
 )
@@ -243,6 +248,7 @@ def test_a_column_promoted_since_is_compared_in_its_present_type() -> None:
     assert condition == "CAST(`partition_field_f` AS BIGINT) <= 3000000000"
 
 
+@pytest.mark.spec("Partition Expression 7", "reading 21")
 def test_a_field_whose_column_was_dropped_prunes_nothing() -> None:
     fields = (
         PartitionField("f", (0,), Identity(), None, pa.int64()),

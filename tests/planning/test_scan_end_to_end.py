@@ -62,6 +62,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return _namespace(tmp_path_factory.mktemp("strong") / "orders", strong=True)
 
 
+@pytest.mark.spec("Partition Pruning 1", "Partition Pruning 5")
 @pytest.mark.parametrize(
     ("predicate", "ids", "partitions"),
     [
@@ -102,6 +103,7 @@ def test_what_partition_values_decide_is_not_residual(namespace: Snapshot) -> No
     assert "2 of 6" in explain(plan)
 
 
+@pytest.mark.spec("Partition Pruning 3")
 def test_a_plan_over_strong_leaves_opens_none_of_them(
     namespace: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_plan_over_strong_leaves_opens_none_of_them(
     assert plan.num_bytes == 20
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Weak) 4")
 def test_weak_leaves_are_pinned_at_planning(tmp_path: Path) -> None:
     weak = _namespace(tmp_path / "weak", strong=False)
     plan = plan_scan(weak, "country = 'US'")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import datafusion
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -156,6 +157,12 @@ def _planned(namespace: Leaves, predicate: Predicate) -> Planned:
     return Planned(chosen, exact_and_whole(parts, query.flagged, chosen.table)[1])
 
 
+@pytest.mark.spec(
+    "Compatibility with Partition Pruning 1",
+    "Compatibility with Partition Pruning 2",
+    "Partition Pruning 1",
+    "Partition Pruning 2",
+)
 @settings(
     max_examples=100,
     deadline=None,

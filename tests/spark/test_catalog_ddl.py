@@ -58,6 +58,7 @@ def test_table_is_described_as_it_was_created(spark: SparkSession, namespace: st
     assert spark.sql(f"SHOW CREATE TABLE {table}").head()[0] == created
 
 
+@pytest.mark.spec("Evolution Scenarios 1", "Evolution Scenarios 2", "Evolution Scenarios 3")
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [

@@ -138,6 +138,7 @@ def test_every_type_comes_back_exactly(spark: SparkSession, namespace: str) -> N
     assert rows_of(table) == rows_of(source)
 
 
+@pytest.mark.spec("Partition Expression 8")
 @pytest.mark.parametrize("column", ["b", "i1", "i2", "i4", "i8", "d", "s", "bin", "dt", "ts", "tn"])
 def test_partition_of_null_holds_the_null_row(
     spark: SparkSession, namespace: str, column: str
@@ -173,6 +174,7 @@ def all_predicates(table: str) -> str:
     )
 
 
+@pytest.mark.spec("Partition Pruning 5")
 @pytest.mark.parametrize(
     ("layout", "predicate", "most"),
     [

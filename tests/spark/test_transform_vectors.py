@@ -155,6 +155,7 @@ def golden_vectors() -> list[Vector]:
     return [Vector.parse(line) for line in VECTORS.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.spec("Supported Transforms")
 def test_python_transforms_give_the_golden_values():
     vectors = python_vectors()
     if os.environ.get("PENNON_REWRITE_GOLDEN"):
@@ -162,6 +163,7 @@ def test_python_transforms_give_the_golden_values():
     assert vectors == golden_vectors()
 
 
+@pytest.mark.spec("Supported Transforms", "Hash Functions 6")
 @pytest.mark.parametrize(
     "excluded", ["", "ConvertToLocalRelation"], ids=["interpreted", "compiled"]
 )

@@ -34,6 +34,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.spec("Metadata Definition 3", "Partition Field Schema 5", "reading 14")
 @pytest.mark.parametrize("data_type", TYPES, ids=str)
 def test_every_type_survives_json_and_upstreams_model(data_type: pa.DataType) -> None:
     written = type_to_json(data_type)
@@ -43,6 +44,7 @@ def test_every_type_survives_json_and_upstreams_model(data_type: pa.DataType) ->
     assert type_from_json(through.to_dict()) == data_type
 
 
+@pytest.mark.spec("reading 14")
 def test_upstreams_own_words_are_read(tmp_path: Path) -> None:
     # Upstream loses units, zones and dictionaries: what it says is read as its default.
     zoneless = pa.map_(pa.utf8(), pa.struct({"q": pa.timestamp("us")}))
@@ -67,6 +69,7 @@ def test_upstreams_own_words_are_read(tmp_path: Path) -> None:
     assert found == columns | lost
 
 
+@pytest.mark.spec("reading 14")
 @pytest.mark.parametrize(
     ("spelling", "wanted"),
     [

@@ -63,6 +63,7 @@ def followed(specs: Mapping[int, PartitionSpec], spec: PartitionSpec) -> dict[in
     return {**specs, spec.spec_version: spec}
 
 
+@pytest.mark.spec("reading 19")
 def test_default_names_tell_columns_and_transform() -> None:
     spec = spec_of(
         SCHEMA,
@@ -95,6 +96,7 @@ def test_default_names_tell_columns_and_transform() -> None:
     assert PartitionSpec.from_json(spec.to_json()) == spec
 
 
+@pytest.mark.spec("Evolution Scenarios 1")
 def test_a_finer_time_adds_the_missing_level_beside_its_own() -> None:
     specs = specs_of(call("months", "ts"), call("bucket", 4, "id"))
     spec = add_field(specs, SCHEMA, call("days", "ts"))
@@ -106,6 +108,7 @@ def test_a_finer_time_adds_the_missing_level_beside_its_own() -> None:
         add_field(followed(specs, spec), SCHEMA, call("years", "ts"))
 
 
+@pytest.mark.spec("Evolution Scenarios 3")
 def test_dropping_a_composed_time_drops_its_levels_only() -> None:
     specs = specs_of(call("bucket", 4, "id"), call("days", "ts"), call("year", "s.day"))
     spec = drop_field(specs, SCHEMA, call("days", "ts"))
@@ -122,6 +125,7 @@ def test_dropping_a_composed_time_drops_its_levels_only() -> None:
     assert ids(drop_field(specs, SCHEMA, "ts")) == ["id_bucket", "s_day_year"]
 
 
+@pytest.mark.spec("Evolution Scenarios 2")
 def test_replacing_a_time_keeps_the_levels_that_both_need() -> None:
     specs = specs_of(call("days", "ts"), call("bucket", 4, "id"))
     coarser = replace_field(specs, SCHEMA, call("days", "ts"), call("months", "ts"))
@@ -139,6 +143,13 @@ def test_a_field_keeps_its_place_when_it_is_replaced() -> None:
     assert ids(spec) == ["buckets", "region_name"]
 
 
+@pytest.mark.spec(
+    "Field ID Reuse 1",
+    "Field ID Reuse 2",
+    "Partition Field ID 1",
+    "Partition Field ID 3",
+    "reading 17",
+)
 def test_the_field_id_of_any_earlier_version_is_used_again() -> None:
     specs = {1: spec_of(SCHEMA, [])}
     specs = followed(specs, add_field(specs, SCHEMA, call("bucket", 4, "id"), "customers"))
@@ -165,12 +176,14 @@ def test_a_name_is_the_prefix_of_levels() -> None:
     assert drop_field({2: spec}, SCHEMA, "event").fields == ()
 
 
+@pytest.mark.spec("reading 19")
 @pytest.mark.parametrize("name", ["", "Id", "a b", "ü", "a$b", "a-b"])
 def test_names_that_no_column_carries_safely_are_refused(name: str) -> None:
     with pytest.raises(InvalidPartitionFieldName, match="other characters"):
         add_field(specs_of(), SCHEMA, call("bucket", 8, "id"), name)
 
 
+@pytest.mark.spec("reading 16")
 def test_what_is_there_is_named_when_something_is_not() -> None:
     specs = specs_of(call("bucket", 4, "id"), call("identity", "Region Name"))
     with pytest.raises(
@@ -197,6 +210,7 @@ def test_a_transform_on_the_wrong_type_is_refused() -> None:
         spec_of(SCHEMA, [call("hours", "s.day")])
 
 
+@pytest.mark.spec("reading 18")
 def test_a_promoted_column_widens_result_types_in_the_next_version_only() -> None:
     specs = specs_of(call("identity", "id"), call("truncate", 10, "id"), call("bucket", 4, "id"))
     wider = SCHEMA.arrow.set(0, SCHEMA.arrow.field(0).with_type(pa.int64()))
@@ -212,6 +226,7 @@ def test_a_promoted_column_widens_result_types_in_the_next_version_only() -> Non
     assert again.fields[-1].result_type == pa.int64()
 
 
+@pytest.mark.spec("reading 21")
 def test_a_dropped_source_column_leaves_a_spec_that_can_still_evolve() -> None:
     specs = specs_of(call("bucket", 4, "id"), call("identity", "Region Name"))
     rest = SCHEMA.evolved(pa.schema(list(SCHEMA.arrow)[1:]))
@@ -222,6 +237,7 @@ def test_a_dropped_source_column_leaves_a_spec_that_can_still_evolve() -> None:
     assert ids(drop_field(specs, rest, "id_bucket")) == ["region_name"]
 
 
+@pytest.mark.spec("reading 15")
 def test_a_replaced_table_goes_on_counting_versions_and_ids() -> None:
     specs = specs_of(call("bucket", 4, "id"))
     spec = spec_of(SCHEMA, [call("bucket", 8, "id"), call("bucket", 4, "id")], specs)

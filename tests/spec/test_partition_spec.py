@@ -48,6 +48,13 @@ def read(*fields: object, **extra: object) -> PartitionSpec:
     return PartitionSpec.from_json(text(*fields, **extra), "partition_spec_v1")
 
 
+@pytest.mark.spec(
+    "Appendix A 1",
+    "Partition Spec Schema 1",
+    "Partition Spec Schema 2",
+    "Partition Field Schema 2",
+    "Partition Field ID 2",
+)
 def test_both_specs_of_appendix_a_are_read_and_written_back() -> None:
     for number in (1, 2):
         key = f"partition_spec_v{number}"
@@ -63,11 +70,22 @@ def test_both_specs_of_appendix_a_are_read_and_written_back() -> None:
     assert country.source_ids == (2,)
 
 
+@pytest.mark.spec("Appendix E 1")
 def test_the_text_is_that_of_appendix_e_to_the_byte() -> None:
     spec = PartitionSpec.from_json(json.dumps(APPENDIX_A["partition_spec_v1"]))
     assert spec.to_json() == APPENDIX_E[0]["properties"]["partition_spec"]
 
 
+@pytest.mark.spec(
+    "Transform vs Expression 1",
+    "Partition Field Schema 1",
+    "Partition Field Schema 2",
+    "Partition Field Schema 3",
+    "Partition Field Schema 4",
+    "Transform Schema 1",
+    "Transform Schema 2",
+    "reading 16",
+)
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
@@ -95,6 +113,7 @@ def test_a_broken_rule_names_key_field_and_value(fields: list[object], named: st
         read(*fields)
 
 
+@pytest.mark.spec("Field ID Reuse 1", "reading 17")
 def test_equal_expressions_are_one_derivation_however_they_are_written() -> None:
     one = field(transform=..., expression="lower(col0)")
     other = field(transform=..., expression="LOWER( col0 )", field_id="g")
@@ -102,11 +121,13 @@ def test_equal_expressions_are_one_derivation_however_they_are_written() -> None
         read(one, other)
 
 
+@pytest.mark.spec("Partition Field Schema 5")
 def test_a_bad_result_type_names_its_field() -> None:
     with pytest.raises(InvalidArrowJson, match=r"partition_spec_v1: result_type of .*'f'.*int33"):
         read(field(result_type={"type": "int33"}))
 
 
+@pytest.mark.spec("Partition Spec Schema 1")
 @pytest.mark.parametrize("spec_version", [2, "1", None, True])
 def test_an_id_that_is_not_the_keys_is_refused(spec_version: object) -> None:
     with pytest.raises(InvalidPartitionSpec, match="partition_spec_v1: id has"):
@@ -118,6 +139,7 @@ def test_corrupt_json_names_line_and_column() -> None:
         PartitionSpec.from_json('{"id": 1,\n  fields: []}', "partition_spec_v1")
 
 
+@pytest.mark.spec("Partition Field Schema 5", "Partition Expression 9")
 @pytest.mark.parametrize(
     ("declared", "natural"),
     [
@@ -141,6 +163,7 @@ def test_a_result_type_that_the_transform_does_not_give_is_refused(
         spec.check(SCHEMA)
 
 
+@pytest.mark.spec("Partition Expression 7", "reading 18", "reading 21", "reading 40")
 @pytest.mark.parametrize(
     "legal",
     [
@@ -161,10 +184,12 @@ def test_what_promotion_removal_and_nesting_leave_is_legal(legal: dict[str, obje
     read(legal).check(SCHEMA)
 
 
+@pytest.mark.spec("reading 15")
 def test_no_field_at_all_is_legal() -> None:
     assert read().fields == ()
 
 
+@pytest.mark.spec("reading 20")
 def test_unknown_keys_survive_in_spec_field_and_transform() -> None:
     written = {
         "id": 1,
@@ -184,6 +209,7 @@ def test_unknown_keys_survive_in_spec_field_and_transform() -> None:
     assert json.loads(spec.to_json()) == written
 
 
+@pytest.mark.spec("reading 20")
 def test_a_null_transform_is_an_absent_one() -> None:
     spec = read(field(transform=None, expression="col0 + 1"))
     assert spec.fields[0].derivation.apply([pa.array([1, None])]).to_pylist() == [2, None]

@@ -17,6 +17,7 @@ APPENDIX_A = json.loads(
 )
 
 
+@pytest.mark.spec("Appendix A 2", "Schema 3")
 def test_appendix_a_is_read_and_written_back() -> None:
     schema = NamespaceSchema.from_json(json.dumps(APPENDIX_A["schema"]))
     assert json.loads(schema.to_json()) == APPENDIX_A["schema"]
@@ -33,6 +34,7 @@ def test_appendix_a_is_read_and_written_back() -> None:
     assert schema.field_by_id(3) is None
 
 
+@pytest.mark.spec("Schema 4")
 def test_ids_are_never_given_again_even_when_the_highest_was_dropped() -> None:
     first = NamespaceSchema.with_fresh_ids(
         pa.schema({"a": pa.int8(), "s": pa.struct({"x": pa.int8()})})
@@ -56,6 +58,7 @@ def test_ids_are_never_given_again_even_when_the_highest_was_dropped() -> None:
     assert dropped.highest_id == 6
 
 
+@pytest.mark.spec("reading 12")
 def test_a_map_of_the_highest_id_keeps_its_hidden_level() -> None:
     # A map's "entries" level has an id between the map's and its key's.
     first = NamespaceSchema.with_fresh_ids(pa.schema({"m": pa.map_(pa.utf8(), pa.int8())}))
@@ -64,6 +67,7 @@ def test_a_map_of_the_highest_id_keeps_its_hidden_level() -> None:
     assert [each.id for each in added.fields] == [0, 2, 3, 4]
 
 
+@pytest.mark.spec("Schema 6", "Source Field IDs 1", "Source Field IDs 2")
 def test_renamed_and_retyped_fields_keep_their_ids() -> None:
     first = NamespaceSchema.with_fresh_ids(pa.schema({"a": pa.int32(), "b": pa.utf8()}))
     renamed = first.arrow.field("a").with_name("z").with_type(pa.int64())
@@ -121,6 +125,7 @@ def test_keys_that_are_not_known_survive_at_every_depth() -> None:
     assert kept["fields"][0] == written["fields"][0]
 
 
+@pytest.mark.spec("Schema 3")
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

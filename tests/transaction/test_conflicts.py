@@ -21,11 +21,13 @@ def state(version: int, location: str = PART.location) -> dict[str, LeafState]:
     return {PART.object_id: LeafState(PART.object_id, location, version, values, 1, 1, 1)}
 
 
+@pytest.mark.spec("Conflict Resolution 3")
 @pytest.mark.parametrize("change", [APPEND, REPLACE, Truncate(), Drop()])
 def test_change_of_an_untouched_leaf_stands(change):
     assert rebase({PART.object_id: change}, state(5), state(5)) == Rebased(frozenset())
 
 
+@pytest.mark.spec("Conflict Resolution 4")
 @pytest.mark.parametrize(
     ("before", "after"), [(state(5), state(6)), ({}, state(6)), (state(5), {})]
 )
@@ -34,6 +36,7 @@ def test_append_is_made_again_on_what_is_there_now(before, after):
     assert verdict == Rebased(frozenset({PART.object_id}))
 
 
+@pytest.mark.spec("Conflict Resolution 2")
 @pytest.mark.parametrize("change", [REPLACE, Truncate(), Drop()])
 @pytest.mark.parametrize(
     ("before", "after"), [(state(5), state(6)), ({}, state(6)), (state(5), {})]

@@ -21,6 +21,7 @@ from pennon.transaction import Committed, Conflicted, Transaction
 from transaction.lake import append, latest, make, read, regions, stage
 
 
+@pytest.mark.spec("Schema 1", "Physical Layout and Naming 6", "Partitioned Namespace 2")
 def test_rows_of_every_type_come_back_through_lance_alone(tmp_path):
     moment = dt.datetime(1582, 10, 4, 1, 2, 3, 4)  # noqa: DTZ001
     rows = pa.record_batch(
@@ -44,6 +45,9 @@ def test_rows_of_every_type_come_back_through_lance_alone(tmp_path):
     assert found == sorted(rows.to_pylist(), key=repr)
 
 
+@pytest.mark.spec(
+    "Multi-Partition Transaction (Strong) 2", "Read Behavior 3", "reading 7", "reading 9"
+)
 def test_each_leaf_is_read_at_its_version_and_main_stays_empty(tmp_path):
     first = append(make(tmp_path), {1: "eu", 2: "us", 3: None})
     second = append(first, {4: "eu", 5: "asia"})
@@ -56,6 +60,9 @@ def test_each_leaf_is_read_at_its_version_and_main_stays_empty(tmp_path):
         assert leaf["read_version"] >= 2**63
 
 
+@pytest.mark.spec(
+    "Commit Behavior 1", "Commit Behavior 3", "Conflict Resolution 1", "Conflict Resolution 4"
+)
 def test_appends_of_one_leaf_from_an_old_snapshot_are_rebased(tmp_path):
     base = append(make(tmp_path), {1: "eu"})
     mine, theirs = stage(base, {2: "eu", 3: "new"}), stage(base, {4: "eu", 5: "new"})
@@ -99,6 +106,7 @@ def test_dropped_partition_comes_back_empty_of_old_rows(tmp_path):
     assert regions(append(dropped.snapshot, {3: "eu"})) == {"us": [2], "eu": [3]}
 
 
+@pytest.mark.spec("Conflict Resolution 2", "Conflict Resolution 4")
 @pytest.mark.parametrize("kind", ["replace", "truncate", "drop"])
 def test_replacing_what_another_appended_to_is_a_conflict_that_names_the_partition(tmp_path, kind):
     base = append(make(tmp_path), {1: "eu", 2: "us"})
@@ -117,6 +125,7 @@ def test_replacing_what_another_appended_to_is_a_conflict_that_names_the_partiti
     assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
 
 
+@pytest.mark.spec("Conflict Resolution 3")
 def test_replacing_one_partition_commutes_with_an_append_to_another(tmp_path):
     base = append(make(tmp_path), {1: "eu", 2: "us"})
     transaction = Transaction(base)
@@ -131,6 +140,7 @@ def evolved(snapshot: Snapshot, columns: list[pa.Field]) -> Snapshot:
     return latest(snapshot)
 
 
+@pytest.mark.spec("reading 10")
 def test_column_added_to_the_namespace_is_added_to_a_leaf_by_its_next_write(tmp_path):
     base = append(make(tmp_path), {1: "eu", 2: "us"})
     wider = evolved(
@@ -161,6 +171,7 @@ def test_rows_written_before_a_column_was_added_still_commit(tmp_path):
     assert regions(latest(base)) == {"eu": [1, 2], "new": [3]}
 
 
+@pytest.mark.spec("Schema 5", "reading 9")
 def test_renamed_and_promoted_columns_keep_the_leafs_own_schema(tmp_path):
     schema = pa.schema([("id", pa.int32()), ("region", pa.utf8())])
     base = append(
@@ -172,6 +183,7 @@ def test_renamed_and_promoted_columns_keep_the_leafs_own_schema(tmp_path):
     assert sorted(row["id"] for row in read(after)) == [1, 2]
 
 
+@pytest.mark.spec("reading 9")
 def test_leaf_of_another_client_is_appended_to_by_its_own_numbers(tmp_path):
     """Columns in another order, one unknown to the namespace, on main, found by tuple."""
     base = make(tmp_path)
@@ -198,6 +210,7 @@ def test_leaf_of_another_client_is_appended_to_by_its_own_numbers(tmp_path):
     assert after.leaves().table["num_rows"].to_pylist() == [2]
 
 
+@pytest.mark.spec("Partition Evolution 2", "Evolution Scenarios 1", "Physical Layout and Naming 2")
 def test_new_spec_version_makes_leaves_of_its_own(tmp_path):
     from pennon.spec import PartitionSpec
 
@@ -273,6 +286,7 @@ def test_value_that_a_narrower_leaf_cannot_store_names_leaf_and_column(tmp_path)
         stage(wider, pa.record_batch({"id": [2**40], "region": ["eu"]}))
 
 
+@pytest.mark.spec("reading 18", "reading 24")
 def test_partition_value_that_the_manifest_cannot_hold_is_refused_not_wrapped(tmp_path):
     schema = pa.schema([("id", pa.int64()), ("region", pa.int32())])
     rows = pa.record_batch({"id": [1], "region": pa.array([1], pa.int32())})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import lance
+import pytest
 
 from pennon.transaction import Committed, Transaction
 from transaction.lake import append, latest, make, regions, stage
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Weak) 3")
 def test_rows_are_on_main_and_the_manifest_names_no_version(tmp_path):
     after = append(append(make(tmp_path, strong=False), {1: "eu", 2: None}), {3: "eu"})
     assert regions(after) == {"eu": [1, 3], None: [2]}
@@ -16,6 +18,7 @@ def test_rows_are_on_main_and_the_manifest_names_no_version(tmp_path):
         assert lance.dataset(f"{after.location}/{leaf['location']}").count_rows() > 0
 
 
+@pytest.mark.spec("Multi-Partition Transaction (Weak) 1")
 def test_the_same_commit_made_twice_adds_its_rows_once(tmp_path):
     base = append(make(tmp_path, strong=False), {1: "eu"})
     staged = stage(base, {2: "eu", 3: "new"})

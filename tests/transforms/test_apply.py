@@ -51,6 +51,16 @@ _CASES: list[tuple[Transform, pa.DataType]] = [
 ]
 
 
+@pytest.mark.spec(
+    "Supported Transforms 2",
+    "Supported Transforms 3",
+    "Supported Transforms 4",
+    "Supported Transforms 5",
+    "Supported Transforms 6",
+    "Supported Transforms 8",
+    "Transform vs Expression 2",
+    "reading 29",
+)
 @pytest.mark.parametrize(("transform", "kind"), _CASES, ids=str)
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
@@ -96,6 +106,7 @@ _REDUCIBLE: list[tuple[Transform, Transform, pa.DataType]] = [
 ]
 
 
+@pytest.mark.spec("Transform Compatibility 2", "Transform Compatibility 3")
 @pytest.mark.parametrize(("first", "second", "kind"), _REDUCIBLE, ids=str)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
@@ -111,6 +122,7 @@ def test_both_reduce_to_what_they_have_in_common(
         assert reduced.equals(common.apply([rows]))
 
 
+@pytest.mark.spec("Transform Compatibility")
 def test_what_has_nothing_in_common() -> None:
     assert common_reduction(Bucket(8), Bucket(9)) is None
     assert common_reduction(Truncate(4), Truncate(6)) is None
@@ -118,6 +130,7 @@ def test_what_has_nothing_in_common() -> None:
     assert common_reduction(Bucket(8), Truncate(8), pa.int64()) is None
 
 
+@pytest.mark.spec("reading 40")
 def test_equal_floats_are_one_partition() -> None:
     rows = pa.array([0.0, -0.0, float("nan"), -float("nan"), None])
     assert [str(v) for v in Identity().apply([rows]).to_pylist()] == [
@@ -129,6 +142,7 @@ def test_equal_floats_are_one_partition() -> None:
     ]
 
 
+@pytest.mark.spec("Partition Transform 1")
 @pytest.mark.parametrize(
     ("function", "arguments", "spelled"),
     [
@@ -156,6 +170,7 @@ def test_plural_times_are_levels() -> None:
     assert call.composed == "days"
 
 
+@pytest.mark.spec("Transform Schema 3")
 @pytest.mark.parametrize(
     ("function", "literals", "error", "words"),
     [
@@ -173,6 +188,7 @@ def test_calls_that_cannot_be_are_refused(
         from_sql(function, [*({"literal": v} for v in literals), {"column": ["c"]}])
 
 
+@pytest.mark.spec("reading 24", "reading 30")
 def test_wrong_sources_and_expressions_are_refused() -> None:
     with pytest.raises(TransformOnWrongType, match="takes timestamps"):
         Hour().result_type([pa.date32()])
@@ -190,6 +206,7 @@ def test_wrong_sources_and_expressions_are_refused() -> None:
         from_json({"type": "zorder"})
 
 
+@pytest.mark.spec("Supported Transforms 8", "reading 28")
 def test_truncation_goes_toward_zero() -> None:
     assert Truncate(10).apply([pa.array([-7, -10, 17])]).to_pylist() == [0, -10, 10]
     decimals = pa.array([Decimal("12.34"), Decimal("-7.00")])

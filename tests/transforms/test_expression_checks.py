@@ -43,7 +43,7 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.spec("Partition Expression")
+@pytest.mark.spec("Partition Expression 1", "Partition Expression 3", "reading 23")
 @pytest.mark.parametrize(("sql", "types"), ACCEPTED)
 def test_expressions_that_keep_the_requirements_are_taken(
     sql: str, types: list[pa.DataType]
@@ -57,7 +57,7 @@ def refusal(sql: str, *types: pa.DataType, declared: pa.DataType | None = None) 
     return caught.value.message
 
 
-@pytest.mark.spec("Partition Expression: deterministic, stateless")
+@pytest.mark.spec("Partition Expression 4", "Partition Expression 5")
 @pytest.mark.parametrize(
     ("sql", "function"),
     [
@@ -76,7 +76,7 @@ def test_a_function_that_changes_is_named(sql: str, function: str) -> None:
     assert function in message.split("since the value of ")[1]
 
 
-@pytest.mark.spec("Partition Expression: deterministic, stateless")
+@pytest.mark.spec("Partition Expression 4", "Partition Expression 5")
 def test_every_function_that_datafusion_reports_as_changing_is_refused() -> None:
     context = datafusion.SessionContext(
         datafusion.SessionConfig().with_information_schema(enabled=True)
@@ -90,7 +90,7 @@ def test_every_function_that_datafusion_reports_as_changing_is_refused() -> None
         assert "deterministic" in refusal(f"{name}()", TEXT)
 
 
-@pytest.mark.spec("Partition Expression")
+@pytest.mark.spec("Partition Expression 1", "Partition Expression 2", "Source Field IDs 3")
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -115,7 +115,7 @@ def test_only_one_expression_over_the_columns_is_taken(sql: str, reason: str) ->
     assert reason in message
 
 
-@pytest.mark.spec("Partition Expression: type-promotion resistant")
+@pytest.mark.spec("Partition Expression 6", "reading 22")
 @pytest.mark.parametrize(
     ("sql", "types", "shown"),
     [
@@ -136,7 +136,7 @@ def test_a_value_that_its_width_decides_is_shown(
     assert [each for each in shown if each not in message] == []
 
 
-@pytest.mark.spec("Partition Expression: column removal resistant, NULL safe")
+@pytest.mark.spec("Partition Expression 7", "Partition Expression 8")
 def test_an_expression_that_fails_on_null_is_refused() -> None:
     message = refusal("1 / (CASE WHEN col0 IS NULL THEN 0 ELSE 1 END)", TEXT)
     assert "it is not NULL safe, since with NULL in every column" in message
@@ -145,7 +145,7 @@ def test_an_expression_that_fails_on_null_is_refused() -> None:
     assert "it is not column removal resistant, since for col0 = NULL, col1 = 'AbC'" in message
 
 
-@pytest.mark.spec("Partition Expression: consistent with result type")
+@pytest.mark.spec("Partition Expression 9", "reading 24")
 def test_the_declared_type_is_the_natural_one_up_to_width_and_views() -> None:
     check_expression(Expression("col0 % 8", pa.int32()), [INT])
     check_expression(Expression("left(col0, 2)", pa.large_utf8()), [TEXT])

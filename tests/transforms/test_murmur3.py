@@ -18,6 +18,7 @@ from pennon.transforms.murmur3 import murmur3, murmur3_multi
 _MOMENT = dt.datetime(2017, 11, 16, 22, 31, 8)  # noqa: DTZ001
 
 
+@pytest.mark.spec("Hash Functions 1", "reading 25")
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
@@ -40,6 +41,7 @@ def test_published_vectors(array: pa.Array, expected: int) -> None:
     assert murmur3(array).to_pylist() == [expected]
 
 
+@pytest.mark.spec("Hash Functions 1", "Partition Expression 6", "reading 25")
 @given(st.lists(st.none() | st.integers(-128, 127)))
 def test_integers_hash_alike_in_every_width(values: list[int | None]) -> None:
     expected = [
@@ -49,6 +51,7 @@ def test_integers_hash_alike_in_every_width(values: list[int | None]) -> None:
         assert murmur3(pa.array(values, kind)).to_pylist() == expected
 
 
+@pytest.mark.spec("Hash Functions 1", "Hash Functions 6")
 @given(st.lists(st.none() | st.binary(max_size=40)), st.integers(0, 3))
 def test_bytes_hash_as_another_implementation_does(values: list[bytes | None], skip: int) -> None:
     expected = [None if v is None else mmh3.hash(v) for v in values][skip:]
@@ -79,12 +82,14 @@ _POWERS = [
 ]
 
 
+@pytest.mark.spec("reading 25")
 @given(st.lists(st.integers(-(10**38) + 1, 10**38 - 1) | st.sampled_from([0, *_POWERS])))
 def test_decimals_hash_their_shortest_bytes(values: list[int]) -> None:
     array = pa.array([Decimal(value) for value in values], pa.decimal128(38, 0))
     assert murmur3(array).to_pylist() == [mmh3.hash(_shortest_bytes(value)) for value in values]
 
 
+@pytest.mark.spec("Hash Functions 3", "Hash Functions 4", "reading 26")
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.none() | st.integers(-9, 9), st.none() | st.text(max_size=5))))
 def test_several_columns_chain_their_seeds(rows: list[tuple[int | None, str | None]]) -> None:
@@ -102,6 +107,7 @@ def test_several_columns_chain_their_seeds(rows: list[tuple[int | None, str | No
     assert murmur3_multi([numbers, texts]).to_pylist() == expected
 
 
+@pytest.mark.spec("Hash Functions 5", "reading 27")
 def test_the_least_hash_has_a_bucket() -> None:
     # 8 bytes whose hash is the least 32-bit number; found by inverting the final mix
     value = 6018035362574630912
@@ -109,6 +115,7 @@ def test_the_least_hash_has_a_bucket() -> None:
     assert Bucket(7).apply([pa.array([value])]).to_pylist() == [2**31 % 7]
 
 
+@pytest.mark.spec("Hash Functions 2", "Hash Functions 4")
 def test_null_columns_have_the_null_bucket() -> None:
     assert Bucket(4).apply([pa.nulls(2)]).to_pylist() == [None, None]
     both = [pa.nulls(2), pa.array([None, 5], pa.int64())]
@@ -118,6 +125,7 @@ def test_null_columns_have_the_null_bucket() -> None:
     ]
 
 
+@pytest.mark.spec("reading 25")
 @pytest.mark.parametrize("kind", [pa.float64(), pa.list_(pa.int32()), pa.duration("s")])
 def test_other_sources_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(TransformOnWrongType, match=r"integers, decimals, strings, binary"):

@@ -131,6 +131,7 @@ def _comparisons(draw: st.DrawFn, kind: pa.DataType, rows: list[object]) -> Comp
     return Comparison(operator, tuple(pa.scalar(draw(literal), kind) for _ in range(count)))
 
 
+@pytest.mark.spec("Partition Pruning 2", "reading 38")
 @pytest.mark.parametrize(("transform", "kind"), _CASES, ids=str)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
@@ -221,6 +222,7 @@ def test_small_ranges_of_integers_are_listed() -> None:
     assert _bound(0, 1000) == []
 
 
+@pytest.mark.spec("Partition Pruning 2", "Supported Transforms 7")
 def test_bound_columns_of_a_multi_bucket_are_listed() -> None:
     kinds = [pa.int32(), pa.string()]
     choices = [
@@ -237,6 +239,7 @@ def test_bound_columns_of_a_multi_bucket_are_listed() -> None:
     assert MultiBucket(4).project_bound(many, _COLUMN, kinds) is None
 
 
+@pytest.mark.spec("reading 23")
 def test_an_expression_is_asked_for_null_too() -> None:
     found = Expression("coalesce(col0, 'x')").project_bound(
         [[pa.scalar(None, pa.string())]], _COLUMN, [pa.string()]

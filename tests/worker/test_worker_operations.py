@@ -202,6 +202,7 @@ def test_every_type_comes_back_exactly(driver: Driver) -> None:
     assert driver.select(loaded(driver, "shop", "every")).to_pylist() == rows.to_pylist()
 
 
+@pytest.mark.spec("Compatibility with Partition Pruning 3", "Evolution Scenarios 1")
 def test_the_partitioning_evolves_and_old_and_new_rows_are_read(driver: Driver) -> None:
     table = driver.create(["shop", "orders"], ORDERS, [transform("months", "ts")])
     driver.insert(table, orders(50))
