@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pennon.catalog.catalog import plain_path
+from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
 from pennon.maintenance.findings import Progress, Severity, no_progress
 from pennon.maintenance.repair import repair
+from pennon.manifest import Snapshot
 
 __all__ = ["add_commands"]
 
@@ -31,6 +33,18 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     checked.set_defaults(run=_check)
     repaired = _command(commands, "repair", "restore manifest columns that a writer dropped")
     repaired.set_defaults(run=_repair)
+    adopted = _command(commands, "adopt", "make existing Lance datasets partitions in place")
+    adopted.add_argument("--into", required=True, metavar="PATH", help="the partitioned namespace")
+    adopted.add_argument(
+        "--values",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="partition values, by partition field or source column",
+    )
+    adopted.add_argument("--move", action="store_true", help="move datasets into the namespace")
+    adopted.set_defaults(run=_adopt)
 
 
 def _command(
@@ -115,4 +129,19 @@ def _repair(options: argparse.Namespace) -> int:
                 source += f" and {done.leaves_read} leaves"
         _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
     _say(f"{done.location} is at version {done.version}")
+    return 0
+
+
+def _adopt(options: argparse.Namespace) -> int:
+    snapshot = Snapshot.open(_location(options.into), storage_options=_pairs(options.storage))
+    done = adopt(
+        snapshot,
+        _location(options.path),
+        _pairs(options.values),
+        move=options.move,
+        progress=progress_on_stderr(),
+    )
+    for each in done:
+        _say(f"{each.dataset}: {each.values}, {each.num_rows} rows, leaf {each.object_id}")
+    _say(f"{snapshot.location} is at version {done[0].version}, {len(done)} adopted")
     return 0

@@ -10,8 +10,11 @@ from pennon.catalog.catalog import is_path
 from pennon.catalog.catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
 from pennon.errors import ProcedureArgument, UnknownProcedure
+from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
+from pennon.maintenance.given_values import path_values
 from pennon.maintenance.repair import repair
+from pennon.manifest import Snapshot
 
 if TYPE_CHECKING:
     from pennon.catalog.catalog import Catalog
@@ -121,6 +124,18 @@ def _repair(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((done.version, ", ".join(done.columns), done.from_version, done.leaves_read, notes),)
 
 
+def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
+    location = located(catalog, str(arguments["table"]))
+    snapshot = Snapshot.open(location, storage_options=catalog.storage)
+    values = path_values(str(arguments.get("partition_values") or ""))
+    path = _plain(str(arguments["path"])).rstrip("/")
+    done = adopt(snapshot, path, values, move=bool(arguments.get("move")))
+    return tuple(
+        (each.dataset, each.object_id, each.location, each.values, each.num_rows, each.version)
+        for each in done
+    )
+
+
 _TABLE: Final = Parameter("table", is_required=True)
 
 PROCEDURES: Mapping[str, Procedure] = {
@@ -143,6 +158,22 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _repair,
+        ),
+        Procedure(
+            "adopt",
+            (
+                _TABLE,
+                Parameter("path", is_required=True),
+                # As a path has them: region=eu/day=2025-01-01
+                Parameter("partition_values"),
+                Parameter("move", "boolean"),
+            ),
+            {
+                **dict.fromkeys(("dataset", "object_id", "location", "partition"), "string"),
+                "rows": "long",
+                "version": "long",
+            },
+            _adopt,
         ),
     )
 }
