@@ -46,6 +46,7 @@ def test_ten_threads_append_to_the_same_new_partition(tmp_path):
     assert found == {f"own{number}": [number + 100] for number in range(10)}
 
 
+@pytest.mark.spec("Single-Partition Transaction 1")
 def test_ten_threads_append_in_weak_mode(tmp_path):
     base = make(tmp_path, strong=False)
 

@@ -43,6 +43,7 @@ _VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
 }
 _TIMES = [kind for kind in _VALUES if pa.types.is_date(kind) or pa.types.is_timestamp(kind)]
 _CASES: list[tuple[Transform, pa.DataType]] = [
+    *((Identity(), kind) for kind in _VALUES),
     *((Bucket(16), kind) for kind in _VALUES),
     *((Truncate(w), kind) for w in (1, 3, 10) for kind in list(_VALUES)[:7]),
     *((t, kind) for t in (Year(), Month(), Day()) for kind in _TIMES),
@@ -52,6 +53,7 @@ _CASES: list[tuple[Transform, pa.DataType]] = [
 
 
 @pytest.mark.spec(
+    "Supported Transforms 1",
     "Supported Transforms 2",
     "Supported Transforms 3",
     "Supported Transforms 4",
@@ -74,6 +76,23 @@ def test_values_are_those_of_the_derived_expression(
     assert transform.apply([pa.chunked_array([rows, rows])[3:]]).equals(
         pa.concat_arrays([transform.apply([rows]), transform.apply([rows])])[3:]
     )
+
+
+@pytest.mark.spec("Supported Transforms 7")
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.none() | st.integers(-(2**31), 2**31 - 1), st.none() | st.text()), min_size=1
+    )
+)
+def test_buckets_of_several_columns_are_those_of_the_derived_expression(
+    rows: list[tuple[int | None, str | None]],
+) -> None:
+    numbers, texts = zip(*rows, strict=True)
+    sources = [pa.array(numbers, pa.int32()), pa.array(texts, pa.string())]
+    kinds = [source.type for source in sources]
+    derived = Expression(MultiBucket(16).expression(kinds), pa.int32())
+    assert MultiBucket(16).apply(sources).equals(derived.apply(sources))
 
 
 _days = st.lists(st.none() | _moments, max_size=9)

@@ -43,7 +43,9 @@ ACCEPTED = [
 ]
 
 
-@pytest.mark.spec("Partition Expression 1", "Partition Expression 3", "reading 23")
+@pytest.mark.spec(
+    "Partition Expression 1", "Partition Expression 3", "Transform vs Expression 3", "reading 23"
+)
 @pytest.mark.parametrize(("sql", "types"), ACCEPTED)
 def test_expressions_that_keep_the_requirements_are_taken(
     sql: str, types: list[pa.DataType]

@@ -170,7 +170,7 @@ def _widened(each: PartitionField, schema: NamespaceSchema) -> PartitionField:
     types = [known for known in each.source_types(schema) if known is not None]
     if each.transform is None or len(types) < len(each.source_ids):
         return each
-    natural = each.transform.result_type(types)
+    natural = each.transform.recorded_type(types)
     return (
         each if _width(natural) <= _width(each.result_type) else replace(each, result_type=natural)
     )

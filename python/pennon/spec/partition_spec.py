@@ -255,7 +255,7 @@ def is_same_kind(natural: pa.DataType, declared: pa.DataType) -> bool:
 
 def _natural_type(each: PartitionField, types: Sequence[pa.DataType]) -> pa.DataType:
     if each.transform is not None:
-        return each.transform.result_type(types)
+        return each.transform.recorded_type(types)
     return Expression(each.expression or "").natural_type(types)
 
 

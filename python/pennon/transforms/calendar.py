@@ -74,7 +74,7 @@ class CalendarField(Transform):
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Compute the field of every row."""
         (source,) = sources
-        kind = self.result_type([source.type])
+        kind = self.recorded_type([source.type])
         array = plain_array(source)
         if pa.types.is_null(array.type):
             return array.cast(kind)
@@ -174,6 +174,18 @@ class Hour(CalendarField):
         if not (pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
             raise TransformOnWrongType(transform=self.type, type=kind, allowed="timestamps")
         return pa.int32()
+
+    def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
+        """Give the function's name for timestamps; a date has no hour in Spark either."""
+        kind = plain_type(source_types[0])
+        return self.type if pa.types.is_timestamp(kind) else None
+
+    def recorded_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give int32 for dates and times too: other writers record the hour 0 of a date."""
+        kind = plain_type(source_types[0])
+        if pa.types.is_date(kind) or pa.types.is_time(kind):
+            return pa.int32()
+        return self.result_type(source_types)
 
     def field(self, array: pa.Array) -> NDArray[np.int64]:
         """Compute the hour."""

@@ -64,6 +64,13 @@ class Transform(ABC):
             TransformOnWrongType: The transform does not take sources of these types.
         """
 
+    def recorded_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+        """Give the type of the values that any writer may have recorded.
+
+        It is ``result_type``, except where other writers take sources that Pennon refuses.
+        """
+        return self.result_type(source_types)
+
     @abstractmethod
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Compute the partition values of rows, in exactly ``result_type``."""
