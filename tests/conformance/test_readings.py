@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from manifest import handmade
+from pennon.errors import InvalidPartitionFieldName
 from pennon.grouping.key_grouping import report
 from pennon.grouping.layout import layout_of
 from pennon.manifest import LeafChange, Snapshot, commit_leaves, create, leaf_name
@@ -57,6 +59,15 @@ def test_gaps_between_spec_versions_are_read(tmp_path: Path) -> None:
     assert sorted(snapshot.specs) == [1, 2, 7]
     assert snapshot.current_spec.spec_version == 7
     assert set(planned(made.location, None)) == set(made.rows)
+
+
+@pytest.mark.spec("reading 19")
+def test_a_field_id_that_differs_in_case_only_is_refused() -> None:
+    schema = NamespaceSchema.with_fresh_ids(pa.schema({"a": pa.string(), "b": pa.string()}))
+    (own,) = spec_of(schema, [call("identity", "a")]).fields
+    foreign = PartitionSpec(1, (replace(own, field_id="Region"),))
+    with pytest.raises(InvalidPartitionFieldName, match="has or had it"):
+        add_field({1: foreign}, schema, call("identity", "b"), "region")
 
 
 @pytest.mark.spec("reading 30")

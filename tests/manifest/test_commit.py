@@ -107,7 +107,7 @@ def test_a_commit_writes_the_rows_that_appendix_c_shows(snapshot: Snapshot) -> N
     }
 
 
-@pytest.mark.spec("Multi-Partition Transaction (Strong) 4", "reading 3", "reading 6")
+@pytest.mark.spec("Multi-Partition Transaction (Strong) 4", "Read Behavior 1", "reading 3")
 def test_further_commits_move_the_version_and_count_table_versions(snapshot: Snapshot) -> None:
     for version in range(1, 12):
         latest = Snapshot.open(snapshot.location)

@@ -84,6 +84,7 @@ def test_the_text_is_that_of_appendix_e_to_the_byte() -> None:
     "Partition Field Schema 4",
     "Transform Schema 1",
     "Transform Schema 2",
+    "Transform Schema 3",
     "reading 16",
 )
 @pytest.mark.parametrize(
@@ -96,6 +97,7 @@ def test_the_text_is_that_of_appendix_e_to_the_byte() -> None:
         ([field(transform={"type": "zorder"})], r"zorder.*identity"),
         ([field(transform={"type": "bucket"})], "num_buckets"),
         ([field(transform={"type": "bucket", "num_buckets": 0})], "bucket"),
+        ([field(transform={"type": "truncate"})], "width"),
         ([field(transform=..., expression=5)], r"expression of fields\[0\] 'f' has 5"),
         ([field(result_type=...)], r"result_type of fields\[0\] 'f' has nothing"),
         ([field(source_ids="0")], r"source_ids of fields\[0\] 'f' has '0'"),

@@ -21,7 +21,7 @@ from pennon.transaction import Committed, Conflicted, Transaction
 from transaction.lake import append, latest, make, read, regions, stage
 
 
-@pytest.mark.spec("Schema 1", "Physical Layout and Naming 6", "Partitioned Namespace 2")
+@pytest.mark.spec("Physical Layout and Naming 6", "Partitioned Namespace 2")
 def test_rows_of_every_type_come_back_through_lance_alone(tmp_path):
     moment = dt.datetime(1582, 10, 4, 1, 2, 3, 4)  # noqa: DTZ001
     rows = pa.record_batch(
@@ -46,7 +46,11 @@ def test_rows_of_every_type_come_back_through_lance_alone(tmp_path):
 
 
 @pytest.mark.spec(
-    "Multi-Partition Transaction (Strong) 2", "Read Behavior 3", "reading 7", "reading 9"
+    "Schema 1",
+    "Multi-Partition Transaction (Strong) 2",
+    "Read Behavior 3",
+    "reading 7",
+    "reading 9",
 )
 def test_each_leaf_is_read_at_its_version_and_main_stays_empty(tmp_path):
     first = append(make(tmp_path), {1: "eu", 2: "us", 3: None})

@@ -6,6 +6,7 @@ import datafusion
 import pyarrow as pa
 import pytest
 
+from pennon.catalog.partitioning import evolved_spec
 from pennon.errors import PartitionExpressionRejected
 from pennon.spec.evolution import add_field, replace_field, spec_of
 from pennon.spec.partition_spec import PartitionSpec
@@ -172,6 +173,17 @@ def test_every_way_to_make_a_field_checks_its_expression() -> None:
     for make in (
         lambda: spec_of(SCHEMA, [squared]),
         lambda: add_field({1: spec}, SCHEMA, squared),
+        lambda: evolved_spec(
+            {1: spec},
+            SCHEMA,
+            "add",
+            transform={
+                "function": "expression",
+                "arguments": [{"literal": "now()"}, {"column": ["name"]}],
+            },
+            field=None,
+            name=None,
+        ),
         lambda: replace_field({1: spec}, SCHEMA, spec.fields[0].field_id, squared),
     ):
         with pytest.raises(PartitionExpressionRejected):
