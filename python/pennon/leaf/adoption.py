@@ -29,7 +29,7 @@ class NamedColumns:
     Args:
         ids: Lance's number of a field → the namespace's id that it does not state yet.
         missing: Columns of the namespace that the dataset lacks.
-        unknown: Fields of the dataset that the namespace lacks, by Lance's number.
+        unknown: Fields that the namespace lacks and that do not say so, by Lance's number.
     """
 
     ids: dict[int, int]
@@ -73,7 +73,10 @@ def columns_by_name(dataset: lance.LanceDataset, schema: pa.Schema, name: str) -
         if field_id is not None and tells != field_id and found.number >= 0:
             ids[found.number] = field_id
     unknown = {
-        each.number: each.name for top in fields for each in top.walk() if id(each) not in used
+        each.number: each.name
+        for top in fields
+        for each in top.walk()
+        if id(each) not in used and (each.stated_id or 0) < _FOREIGN_IDS
     }
     missing = [match.wanted for match in matches if match.found is None]
     return NamedColumns(ids, missing, unknown)

@@ -125,10 +125,11 @@ class _Rows:
         for object_id, count in counted.items():
             if count > 1:
                 yield violation(_COLUMNS, f"row {object_id}", f"{count} rows have this object_id")
-        places = Counter(each.location for each in self.tables.values() if each.location)
+        leaves = leaf_rows(self.raw, self.specs)
+        places = Counter(each.location for each in leaves if each.location)
         for place, count in places.items():
             if count > 1:
-                yield violation(_LAYOUT, f"location {place}", f"{count} tables are there")
+                yield violation(_LAYOUT, f"location {place}", f"{count} leaves are there")
 
     def own(self, row: RawRow, *, are_all_specs_read: bool) -> Iterator[Finding]:
         """A namespace or table below a spec version."""

@@ -14,6 +14,7 @@ from pennon.catalog.catalog import plain_path
 from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
 from pennon.maintenance.findings import Progress, Severity, no_progress
+from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
 
@@ -45,6 +46,10 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     adopted.add_argument("--move", action="store_true", help="move datasets into the namespace")
     adopted.set_defaults(run=_adopt)
+    migrated = _command(commands, "migrate", "bring a namespace of the older draft to this format")
+    migrated.add_argument("--weak", action="store_true", help="leaves are read at their newest")
+    migrated.add_argument("--remove-old", action="store_true", help="remove the draft's rows")
+    migrated.set_defaults(run=_migrate)
 
 
 def _command(
@@ -144,4 +149,18 @@ def _adopt(options: argparse.Namespace) -> int:
     for each in done:
         _say(f"{each.dataset}: {each.values}, {each.num_rows} rows, leaf {each.object_id}")
     _say(f"{snapshot.location} is at version {done[0].version}, {len(done)} adopted")
+    return 0
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    done = migrate(
+        _location(options.path),
+        _pairs(options.storage),
+        strong=not options.weak,
+        remove_old=options.remove_old,
+        progress=progress_on_stderr(),
+    )
+    for each in done.notes:
+        _say(each)
+    _say(f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows")
     return 0

@@ -13,6 +13,7 @@ from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
 from pennon.maintenance.given_values import path_values
+from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
 
@@ -136,6 +137,15 @@ def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
     )
 
 
+def _migrate(catalog: Catalog, arguments: Arguments) -> Rows:
+    done = migrate(
+        located(catalog, str(arguments["path"])),
+        catalog.storage,
+        remove_old=bool(arguments.get("remove_old")),
+    )
+    return ((done.version, done.leaves, done.rows, "; ".join(done.notes)),)
+
+
 _TABLE: Final = Parameter("table", is_required=True)
 
 PROCEDURES: Mapping[str, Procedure] = {
@@ -174,6 +184,12 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "version": "long",
             },
             _adopt,
+        ),
+        Procedure(
+            "migrate",
+            (Parameter("path", is_required=True), Parameter("remove_old", "boolean")),
+            {"version": "long", "leaves": "long", "rows": "long", "notes": "string"},
+            _migrate,
         ),
     )
 }

@@ -25,7 +25,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from pennon.errors import NamespaceSchemaMissing, NotPartitionedNamespace, ReservedProperty
+from pennon.errors import (
+    DraftLayout,
+    NamespaceSchemaMissing,
+    NotPartitionedNamespace,
+    ReservedProperty,
+)
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 
@@ -121,6 +126,7 @@ def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, Parti
 
     Raises:
         NotPartitionedNamespace: There is none.
+        DraftLayout: There are those of the older draft.
         CorruptJson: A text is no JSON object.
         InvalidPartitionSpec: A spec breaks a rule; no other version is read without it.
 
@@ -132,6 +138,8 @@ def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, Parti
         if (matched := _SPEC_KEY.fullmatch(name)) is not None
     )
     if not found:
+        if "lance.partitioning.enabled" in metadata:
+            raise DraftLayout(location=location)
         raise NotPartitionedNamespace(location=location)
     return MappingProxyType(
         {number: PartitionSpec.from_json(metadata[name], name) for number, name in found}

@@ -1,0 +1,268 @@
+"""``pennon migrate``: a namespace of the older draft becomes one of the current format.
+
+The current format's rows are written beside the draft's, in the same manifest and over the same
+leaves: no data file is rewritten, and the draft stays readable until it is removed. Every
+partition value is computed from the rows; the names only decide between the draft's readings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExists
+from pennon.leaf import open_leaf
+from pennon.leaf.adoption import columns_by_name, state_ids
+from pennon.leaf.commit import LeafCommit
+from pennon.maintenance.draft_readings import Reading, is_null_text, readings
+from pennon.maintenance.findings import Progress, no_progress
+from pennon.maintenance.partition_values import RowValues, differs, tuple_text
+from pennon.manifest import Snapshot, leaf_name
+from pennon.manifest.draft import (
+    DraftLeaf,
+    DraftNamespace,
+    draft_salt,
+    read_draft,
+    remove_draft,
+    write_rows,
+)
+from pennon.manifest.names import SEPARATOR
+from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
+from pennon.manifest.statistics import with_statistics
+from pennon.manifest.storage import StorageOptions
+from pennon.spec import PartitionSpec, spec_of
+from pennon.transforms.registry import TransformCall
+
+__all__ = ["Migrated", "migrate"]
+
+_Tuple = Sequence[pa.Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a migration did.
+
+    Args:
+        location: The namespace.
+        version: The version of its manifest afterwards.
+        leaves: Leaves of the current format.
+        rows: Their rows.
+        notes: How each partition column of the draft was read, and what a person should know.
+    """
+
+    location: str
+    version: int
+    leaves: int
+    rows: int
+    notes: Sequence[str]
+
+
+def migrate(
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    strong: bool = True,
+    remove_old: bool = False,
+    progress: Progress = no_progress,
+) -> Migrated:
+    """Make a namespace of the older draft one of the current format.
+
+    Args:
+        location: Path or URL of the directory namespace.
+        storage_options: Given to Lance; never printed.
+        strong: Whether leaves are read at a recorded version.
+        remove_old: Whether the draft's rows and properties are removed afterwards; also of a
+            namespace that was migrated before.
+        progress: Told after every leaf that was read.
+
+    Raises:
+        MigrationRefused: The rows of a leaf contradict its name, or a function is not known.
+
+    Spec: the draft; "Metadata Definition", "Physical Layout and Naming".
+    """
+    options = storage_options or {}
+    draft = read_draft(location, options)
+    if any(key.startswith("partition_spec_v") for key in draft.manifest.metadata):
+        return _migrated_before(draft, options, remove_old=remove_old)
+    work = _Migration(draft, options)
+    work.read(progress)
+    spec, notes = work.chosen()
+    salt = draft_salt(draft.manifest)
+    rows, num_rows = work.rows(spec, salt, strong=strong)
+    version = write_rows(draft, spec, rows, salt, strong=strong, storage_options=options)
+    if remove_old:
+        version = remove_draft(draft, options)
+    else:
+        notes.append("the older draft is still readable, and upstream's clients write it no more")
+    Snapshot.open(location, version, storage_options=options)
+    return Migrated(location, version, len(draft.leaves), num_rows, tuple(notes))
+
+
+def _migrated_before(
+    draft: DraftNamespace, options: StorageOptions, *, remove_old: bool
+) -> Migrated:
+    if not remove_old:
+        raise MigrationRefused(
+            location=draft.location,
+            why="it is a namespace of the current format already",
+            advice="Add --remove-old to remove what is left of the draft",
+        )
+    snapshot = Snapshot.open(draft.location, storage_options=options)
+    leaves = snapshot.leaves().table
+    version = remove_draft(draft, options)
+    rows = pc.sum(leaves["num_rows"]).as_py() or 0
+    return Migrated(draft.location, version, leaves.num_rows, rows, ("the draft was removed",))
+
+
+@dataclass(slots=True)
+class _Migration:
+    draft: DraftNamespace
+    options: StorageOptions
+    readings: list[list[Reading]] = field(init=False)
+    """Per partition column, the readings that no leaf contradicts so far."""
+    datasets: dict[str, lance.LanceDataset] = field(default_factory=dict)
+    tuples: dict[tuple[str, int], _Tuple | None] = field(default_factory=dict)
+    """By leaf and reading, what its rows say; None where it has no rows."""
+    contradiction: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.readings = [readings(each, self.draft.schema) for each in self.draft.columns]
+        for column, known in zip(self.draft.columns, self.readings, strict=True):
+            if not known:
+                why = f"function {column.function} of {column.sources} is not known"
+                raise self._refused(why, "Adopt its leaves with values of your own instead")
+
+    def _refused(self, why: str, advice: str) -> MigrationRefused:
+        return MigrationRefused(location=self.draft.location, why=why, advice=advice)
+
+    def read(self, progress: Progress) -> None:
+        """Read the source columns of every leaf, and drop the readings that do not fit."""
+        leaves = self.draft.leaves
+        for done, leaf in enumerate(leaves, 1):
+            dataset = open_leaf(self.draft.location, leaf.location, None, self.options)
+            dataset = self._stated(leaf, dataset)
+            self.datasets[leaf.object_id] = dataset
+            for at, known in enumerate(self.readings):
+                kept = [each for each in known if self._fits(leaf, at, each, dataset)]
+                if not kept:
+                    raise self._refused(
+                        self.contradiction[at], "Correct the rows, or the leaf's name"
+                    )
+                self.readings[at] = kept
+            progress("leaves read", done, len(leaves))
+
+    def _stated(self, leaf: DraftLeaf, dataset: lance.LanceDataset) -> lance.LanceDataset:
+        """State the namespace's ids on a leaf: one commit of its metadata."""
+        try:
+            columns = columns_by_name(dataset, self.draft.schema.arrow, leaf.location)
+        except LeafTypeMismatch as error:
+            raise self._refused(error.message.rstrip("."), "Rewrite that leaf first") from error
+        return state_ids(dataset, columns)
+
+    def _fits(
+        self, leaf: DraftLeaf, at: int, reading: Reading, dataset: lance.LanceDataset
+    ) -> bool:
+        types = {each.field_id: each.result_type for each in reading.spec.fields}
+        rows = RowValues(reading.spec, self.draft.schema, types)
+        first: list[pa.Scalar] | None = None
+        for batch in rows.scan(dataset):
+            if not batch.num_rows:
+                continue
+            columns = list(rows.of(batch).values())
+            if first is None:
+                first = [column[0] for column in columns]
+            for column, value in zip(columns, first, strict=True):
+                if pc.any(differs(column, pa.repeat(value, len(column)))).as_py():
+                    self.contradiction[at] = (
+                        f"the rows of leaf {leaf.location} have several values of"
+                        f" {reading.call.transforms[0].type} ({reading.meaning})"
+                    )
+                    return False
+        self.tuples[leaf.object_id, id(reading)] = first
+        told = reading.values(leaf.texts[at])
+        if first is None:
+            self.contradiction[at] = f"the name of the empty leaf {leaf.location} tells no value"
+            return bool(told) or is_null_text(leaf.texts[at])
+        if all(not each.is_valid for each in first) and is_null_text(leaf.texts[at]):
+            return True
+        if any(_same(first, each) for each in told):
+            return True
+        names = [each.field_id for each in reading.spec.fields]
+        found = tuple_text(dict(zip(names, first, strict=True)))
+        self.contradiction[at] = f"the rows of leaf {leaf.location} have {found}"
+        return False
+
+    def chosen(self) -> tuple[PartitionSpec, list[str]]:
+        """Build the spec of the first reading of each column that no leaf contradicts."""
+        calls: list[TransformCall] = []
+        spec = PartitionSpec(1, ())
+        notes = []
+        for column, known in zip(self.draft.columns, self.readings, strict=True):
+            names = ", ".join(".".join(path) for path in column.sources)
+            notes.append(f"{column.function}({names}) is taken for {known[0].meaning}")
+            try:
+                spec = spec_of(self.draft.schema, [*calls, known[0].call])
+            except PartitionFieldExists:
+                continue  # its levels are all there already
+            calls.append(known[0].call)
+        return spec, notes
+
+    def _values(self, leaf: DraftLeaf, spec: PartitionSpec) -> dict[str, pa.Scalar]:
+        found: dict[str, pa.Scalar] = {}
+        for at, known in enumerate(self.readings):
+            values = self.tuples[leaf.object_id, id(known[0])]
+            if values is None:
+                values = next(iter(known[0].values(leaf.texts[at])), None)
+            for index, own in enumerate(known[0].spec.fields):
+                target = next(each for each in spec.fields if each.derives_as(own))
+                value = pa.scalar(None, own.result_type) if values is None else values[index]
+                found[target.field_id] = value
+        return found
+
+    def rows(
+        self, spec: PartitionSpec, salt: str, *, strong: bool
+    ) -> tuple[list[ManifestRow], int]:
+        """Make the manifest's rows; give the number of the leaves' rows."""
+        made: dict[str, ManifestRow] = {"v1": ManifestRow("v1", NAMESPACE)}
+        owners: dict[str, str] = {}
+        num_rows = 0
+        for leaf in self.draft.leaves:
+            values = self._values(leaf, spec)
+            name = leaf_name(bytes.fromhex(salt), 1, [values[e.field_id] for e in spec.fields])
+            if name.object_id in owners:
+                why = f"leaves {owners[name.object_id]} and {leaf.location} have the same values"
+                raise self._refused(why, "Join their rows first")
+            owners[name.object_id] = leaf.location
+            dataset = self.datasets[leaf.object_id]
+            counted = LeafCommit.of(dataset)
+            num_rows += counted.num_rows
+            for depth, each in enumerate(name.namespaces, 1):
+                own = {f.field_id: values[f.field_id] for f in spec.fields[:depth]}
+                made[each] = ManifestRow(each, NAMESPACE, values=own)
+            version = int(dataset.version) if strong else None
+            text = with_statistics(
+                None,
+                {
+                    "num_rows": counted.num_rows,
+                    "num_bytes": counted.num_bytes,
+                    "num_fragments": counted.num_fragments,
+                },
+            )
+            made[name.object_id] = ManifestRow(
+                name.object_id, TABLE, leaf.location, text, version, values
+            )
+            if strong:
+                record = f"{name.object_id}{SEPARATOR}1"
+                made[record] = ManifestRow(record, TABLE_VERSION, read_version=version)
+        return list(made.values()), num_rows
+
+
+def _same(one: _Tuple, other: _Tuple) -> bool:
+    return all(
+        not differs(pa.array([a], b.type), pa.array([b], b.type))[0].as_py()
+        for a, b in zip(one, other, strict=True)
+    )
