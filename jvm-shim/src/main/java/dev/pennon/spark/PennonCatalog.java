@@ -12,12 +12,15 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -27,8 +30,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>{@code spark.sql.catalog.<name> = dev.pennon.spark.PennonCatalog}, {@code
  * spark.sql.catalog.<name>.root = <path or URL>}; options under {@code storage.} go to Lance.
  */
-public final class PennonCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog {
-  /** Where the functions are, besides the catalog's root. */
+public final class PennonCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
+  /** Where procedures are, and functions besides the catalog's root. */
   private static final String SYSTEM_NAMESPACE = "system";
 
   private CatalogOperations operations;
@@ -95,6 +99,28 @@ public final class PennonCatalog implements TableCatalog, SupportsNamespaces, Fu
       Transform[] partitioning,
       Map<String, String> properties) {
     return operations.createTable(identifier, columns, partitioning, properties);
+  }
+
+  // A query fills a staged table before the table has its name
+
+  @Override
+  public StagedTable stageCreate(Identifier identifier, TableInfo info) {
+    return stage("create", identifier, info);
+  }
+
+  @Override
+  public StagedTable stageReplace(Identifier identifier, TableInfo info) {
+    return stage("replace", identifier, info);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
+    return stage("create_or_replace", identifier, info);
+  }
+
+  private StagedTable stage(String mode, Identifier identifier, TableInfo info) {
+    return operations.stageTable(
+        mode, identifier, info.columns(), info.partitions(), info.properties());
   }
 
   @Override
@@ -170,8 +196,30 @@ public final class PennonCatalog implements TableCatalog, SupportsNamespaces, Fu
         .orElseThrow(() -> new NoSuchFunctionException(identifier));
   }
 
+  // Procedures
+
+  @Override
+  public Identifier[] listProcedures(String[] namespace) {
+    if (!isSystem(namespace)) {
+      return new Identifier[0];
+    }
+    return operations.procedures().stream()
+        .map(procedure -> Identifier.of(namespace, procedure.name()))
+        .toArray(Identifier[]::new);
+  }
+
+  /** The procedure of that name; a worker that does not know it says which there are. */
+  @Override
+  public UnboundProcedure loadProcedure(Identifier identifier) {
+    String name = identifier.name();
+    return operations.procedure(isSystem(identifier.namespace()) ? name : identifier.toString());
+  }
+
   private static boolean holdsFunctions(String[] namespace) {
-    return namespace.length == 0
-        || (namespace.length == 1 && namespace[0].equalsIgnoreCase(SYSTEM_NAMESPACE));
+    return namespace.length == 0 || isSystem(namespace);
+  }
+
+  private static boolean isSystem(String[] namespace) {
+    return namespace.length == 1 && namespace[0].equalsIgnoreCase(SYSTEM_NAMESPACE);
   }
 }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -58,17 +59,49 @@ public final class CatalogOperations {
       Column[] columns,
       Transform[] partitioning,
       Map<String, String> properties) {
+    return table(creation("create_table", "create", identifier, columns, partitioning, properties));
+  }
+
+  /**
+   * Makes a table that has no name until its rows are there.
+   *
+   * @param mode {@code create}, {@code replace} or {@code create_or_replace}
+   */
+  public StagedPennonTable stageTable(
+      String mode,
+      Identifier identifier,
+      Column[] columns,
+      Transform[] partitioning,
+      Map<String, String> properties) {
+    PennonTable staged =
+        table(creation("stage_table", mode, identifier, columns, partitioning, properties));
+    return new StagedPennonTable(
+        staged,
+        () -> {
+          ObjectNode request = worker.request("publish_table", identifier).put("mode", mode);
+          worker.send(request.put("table", staged.handle().token()));
+        },
+        () -> worker.send(staged.handle().request("discard_table")));
+  }
+
+  private ObjectNode creation(
+      String op,
+      String mode,
+      Identifier identifier,
+      Column[] columns,
+      Transform[] partitioning,
+      Map<String, String> properties) {
     Map<String, String> kept = new HashMap<>(properties);
     // Spark adds the user of the session; the format has no owner.
     kept.remove(TableCatalog.PROP_OWNER);
     // Spark spells a local path as Hadoop does, file:/path.
     kept.computeIfPresent(
         TableCatalog.PROP_LOCATION, (key, path) -> path.replaceFirst("^file:/+", "/"));
-    ObjectNode request = worker.request("create_table", identifier);
+    ObjectNode request = worker.request(op, identifier);
     request.put("schema", CatalogV2Util.v2ColumnsToStructType(columns).json());
     request.set("partitioning", SparkTransforms.toJson(partitioning));
     request.set("properties", Messages.strings(kept));
-    return table(request.put("mode", "create"));
+    return request.put("mode", mode);
   }
 
   /** Applies the changes of one statement. */
@@ -134,6 +167,27 @@ public final class CatalogOperations {
   public boolean dropNamespace(String[] namespace, boolean cascade) {
     ObjectNode request = worker.request("drop_namespace", namespace).put("cascade", cascade);
     return worker.send(request).path("dropped").asBoolean();
+  }
+
+  /** The procedures that CALL knows. */
+  public List<WorkerProcedure> procedures() {
+    List<WorkerProcedure> procedures = new ArrayList<>();
+    worker
+        .send(worker.request("list_procedures"))
+        .path("procedures")
+        .forEach(signature -> procedures.add(WorkerProcedure.of(worker, signature)));
+    return procedures;
+  }
+
+  /** The procedure of that name; where there is none, the worker's error lists those there are. */
+  public WorkerProcedure procedure(String name) {
+    for (WorkerProcedure procedure : procedures()) {
+      if (procedure.name().equalsIgnoreCase(name)) {
+        return procedure;
+      }
+    }
+    worker.send(worker.request("call").put("procedure", name));
+    throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();
   }
 
   private PennonTable table(ObjectNode request) {

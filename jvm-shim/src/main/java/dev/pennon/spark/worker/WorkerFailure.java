@@ -69,7 +69,7 @@ public final class WorkerFailure extends RuntimeException {
   }
 
   /** One of the two sides sent what the other does not understand: never the user's fault. */
-  static WorkerFailure protocol(String why, Throwable cause) {
+  public static WorkerFailure protocol(String why, Throwable cause) {
     String message =
         "[WORKER_PROTOCOL] Cannot understand a message between Spark and the Pennon worker: "
             + why
