@@ -42,7 +42,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-join ## every benchmark
+bench: bench-read bench-start bench-join bench-hash ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
 	@$(BIN)/python benchmarks/scan.py
@@ -52,6 +52,9 @@ bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new sess
 
 bench-join: $(INSTALLED) $(JAR) ## the flights join, beside the same join over Parquet
 	@$(BIN)/python benchmarks/flights_join.py
+
+bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
+	@$(BIN)/python benchmarks/murmur3.py
 
 torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times over
 	@for run in 1 2 3 4 5 6 7 8 9 10; do echo "run $$run of 10"; \
@@ -77,4 +80,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join torture clean
+.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-hash torture clean
