@@ -53,10 +53,12 @@ def test_the_worker_ends_with_its_standard_input(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_worker_ends_when_its_parent_is_killed() -> None:
+def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    folder = tmp_path / "pennon-1"
+    folder.mkdir()
     script = (
-        "import subprocess, sys, tempfile, time\n"
-        "path = tempfile.mkdtemp() + '/w.sock'\n"
+        "import subprocess, sys, time\n"
+        f"path = '{folder}/w.sock'\n"
         "command = [sys.executable, '-m', 'pennon.worker', '--socket', path]\n"
         "w = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "print(w.stdout.readline().decode(), flush=True)\n"
@@ -76,6 +78,7 @@ def test_the_worker_ends_when_its_parent_is_killed() -> None:
     while _runs(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _runs(pid)
+    assert not folder.exists()
 
 
 def _runs(pid: int) -> bool:

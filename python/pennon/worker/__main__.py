@@ -7,6 +7,7 @@ when the JVM is killed. Standard error is the log.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import json
 import logging
@@ -49,6 +50,9 @@ def main() -> int:
     threading.Thread(target=_warm_up, daemon=True).start()
     _wait_for_end_of_input()
     server.close()
+    with contextlib.suppress(OSError):
+        # A JVM that was killed cannot remove the folder that it made for the socket.
+        options.socket.parent.rmdir()
     logging.shutdown()
     # Threads inside Lance may still run a scan that nobody wants any more.
     os._exit(0)
