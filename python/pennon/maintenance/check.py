@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lance
-
 from pennon.maintenance.check_leaves import LeafCheck
 from pennon.maintenance.check_manifest import check_columns, check_rows, leaf_rows
 from pennon.maintenance.check_metadata import check_metadata
 from pennon.maintenance.findings import CheckReport, Finding, Progress, no_progress, note
 from pennon.maintenance.manifest_rows import RawRows
-from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
+from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest
 
 __all__ = ["check"]
 
@@ -60,7 +58,7 @@ def check(
     metadata = check_metadata(dict(manifest.metadata))
     findings: list[Finding] = list(metadata.findings)
     findings += check_columns(manifest.schema, metadata.specs)
-    raw = _rows(location, manifest)
+    raw = RawRows.read(location, manifest)
     are_all_read = len(metadata.specs) == sum(
         key.startswith("partition_spec_v") for key in manifest.metadata
     )
@@ -74,13 +72,6 @@ def check(
         num_rows = checking.num_rows
     findings += _strays(location, raw)
     return CheckReport(location, manifest.version, len(leaves), num_rows, tuple(findings))
-
-
-def _rows(location: str, manifest: lance.LanceDataset) -> RawRows:
-    try:
-        return RawRows.read(manifest)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise storage_failure("read", location, error) from error
 
 
 def _strays(location: str, raw: RawRows) -> list[Finding]:

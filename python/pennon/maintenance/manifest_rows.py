@@ -12,6 +12,7 @@ import pyarrow as pa
 from pennon.manifest.columns import PARTITION_PREFIX
 from pennon.manifest.names import SEPARATOR, ObjectId
 from pennon.manifest.rows import TABLE_VERSION
+from pennon.manifest.storage import storage_failure
 
 __all__ = ["RawRow", "RawRows", "newest_version", "version_row_of"]
 
@@ -52,9 +53,16 @@ class RawRows:
     rows: Sequence[RawRow]
 
     @classmethod
-    def read(cls, manifest: lance.LanceDataset) -> RawRows:
-        """Read the whole manifest."""
-        table = manifest.to_table()
+    def read(cls, location: str, manifest: lance.LanceDataset) -> RawRows:
+        """Read the whole manifest.
+
+        Raises:
+            StorageFailure: Its files are damaged or gone.
+        """
+        try:
+            table = manifest.to_table()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise storage_failure("read", location, error) from error
 
         def column(name: str) -> list[Any]:
             has = name in table.column_names

@@ -133,7 +133,9 @@ class _Repair:
             wanted = {READ_VERSION.name: READ_VERSION.type, **wanted}
         lost = {name: kind for name, kind in wanted.items() if name not in manifest.schema.names}
         schema = read_schema(metadata, location)
-        return cls(location, options, manifest, schema, specs, RawRows.read(manifest), lost)
+        return cls(
+            location, options, manifest, schema, specs, RawRows.read(location, manifest), lost
+        )
 
     def earlier(self) -> lance.LanceDataset | None:
         """Open the newest earlier version of this namespace that has the lost columns."""

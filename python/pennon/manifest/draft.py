@@ -103,7 +103,10 @@ def read_draft(location: str, storage_options: StorageOptions | None = None) -> 
     Spec: the draft, §2 and §3.
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    rows = manifest.to_table(columns=["object_id", "object_type", "location", "metadata"])
+    try:
+        rows = manifest.to_table(columns=["object_id", "object_type", "location", "metadata"])
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("read", location, error) from error
     objects = rows.to_pylist()
     above, properties = _properties(location, manifest, objects)
     schema = _schema(properties)

@@ -1,0 +1,240 @@
+"""Damaged namespaces: each opens with an error that names the place, and never with a traceback."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import pennon
+from manifest import handmade
+from pennon import errors
+from pennon.cli import main
+
+Damage = Callable[[Path], None]
+V2 = "partition_spec_v2"
+
+
+def metadata(key: str, change: Callable[[dict[str, Any]], Any]) -> Damage:
+    """Change the JSON under a metadata key: in place, or to the text that is returned."""
+
+    def damage(root: Path) -> None:
+        dataset = lance.dataset(str(root / "__manifest"))
+        written = json.loads(dataset.metadata[key])
+        text = change(written)
+        dataset.update_metadata({key: text if isinstance(text, str) else json.dumps(written)})
+
+    return damage
+
+
+def first(**changes: object) -> Damage:
+    """Change the first field of spec v2; None takes a key away."""
+
+    def change(spec: dict[str, Any]) -> None:
+        field = spec["fields"][0]
+        field.update(changes)
+        for key in [key for key, value in field.items() if value is None]:
+            del field[key]
+
+    return metadata(V2, change)
+
+
+def without(key: str) -> Damage:
+    return lambda root: lance.dataset(str(root / "__manifest")).update_metadata({key: None})
+
+
+def column(**changes: object) -> Damage:
+    return metadata("schema", lambda schema: schema["fields"][1].update(changes))
+
+
+def lost_columns(root: Path) -> None:
+    dataset = lance.dataset(str(root / "__manifest"))
+    dataset.drop_columns(["partition_field_event_year", "partition_field_country"])
+
+
+def other_type(root: Path) -> None:
+    dataset = lance.dataset(str(root / "__manifest"))
+    dataset.drop_columns(["partition_field_country"])
+    dataset.add_columns([pa.field("partition_field_country", pa.date32())])
+
+
+def cut_manifest(root: Path) -> None:
+    for each in (root / "__manifest" / "_versions").glob("*.manifest"):
+        each.write_bytes(b"\x00")
+
+
+def cut_rows(root: Path) -> None:
+    for each in (root / "__manifest" / "data").glob("*.lance"):
+        each.write_bytes(each.read_bytes()[:50])
+
+
+def schema_text(text: str) -> Damage:
+    return lambda root: lance.dataset(str(root / "__manifest")).update_metadata({"schema": text})
+
+
+DAMAGED: dict[str, tuple[Damage, type[errors.PennonError], str]] = {
+    "unknown transform": (
+        first(transform={"type": "zorder"}),
+        errors.InvalidPartitionSpec,
+        r"partition_spec_v2: transform of fields\[0\] 'event_year' .*zorder.*bucket",
+    ),
+    "transform without its number": (
+        first(transform={"type": "bucket"}),
+        errors.InvalidPartitionSpec,
+        "partition_spec_v2: transform of .*num_buckets|number of buckets|whole number",
+    ),
+    "spec id is another": (
+        metadata(V2, lambda spec: spec.update(id=7)),
+        errors.InvalidPartitionSpec,
+        "partition_spec_v2: id has 7, expected the version in the key's name",
+    ),
+    "leaves of a spec that is gone": (
+        without(V2),
+        errors.InvalidPartitionSpec,
+        "partition_spec_v2: .* nothing under this key, expected the spec of the leaf",
+    ),
+    "no schema": (without("schema"), errors.NamespaceSchemaMissing, "no schema key"),
+    "bad type": (
+        first(result_type={"type": "int33"}),
+        errors.InvalidArrowJson,
+        "partition_spec_v2: result_type of .*event_year.*int33",
+    ),
+    "bad type in the schema": (
+        column(type={"type": "datum"}),
+        errors.InvalidArrowJson,
+        r"schema.fields\[1\].type: found .*datum",
+    ),
+    "both": (
+        first(expression="date_part('year', col0)"),
+        errors.InvalidPartitionSpec,
+        "event_year' has both transform and expression, expected exactly one",
+    ),
+    "neither": (
+        first(transform=None),
+        errors.InvalidPartitionSpec,
+        "event_year' has neither transform nor expression, expected exactly one",
+    ),
+    "cut spec": (
+        metadata(V2, lambda spec: json.dumps(spec)[:40]),
+        errors.CorruptJson,
+        "metadata key partition_spec_v2 .* at line 1, column",
+    ),
+    "cut schema": (
+        metadata("schema", lambda schema: json.dumps(schema)[:-3]),
+        errors.CorruptJson,
+        "metadata key schema .* at line 1, column",
+    ),
+    "schema is a list": (schema_text("[]"), errors.CorruptJson, "schema .*expected an object"),
+    "two columns of one id": (
+        column(metadata={"lance:field_id": "0"}),
+        errors.InvalidNamespaceSchema,
+        "event_date' has lance:field_id 0, also the id of 'id'",
+    ),
+    "column without id": (
+        column(metadata={}),
+        errors.InvalidNamespaceSchema,
+        "event_date' has no lance:field_id",
+    ),
+    "source ids are names": (
+        first(source_ids=["event_date"]),
+        errors.InvalidPartitionSpec,
+        "source_ids of .*event_date.*expected an array of field ids",
+    ),
+    "field twice": (
+        metadata(V2, lambda spec: spec["fields"].append(spec["fields"][0])),
+        errors.InvalidPartitionSpec,
+        "field_id of field 'event_year' .* an id of its own",
+    ),
+    "result type is not the transform's": (
+        first(result_type={"type": "utf8"}),
+        errors.InvalidPartitionSpec,
+        "result_type of field 'event_year' has string, expected int32",
+    ),
+    "lost columns": (
+        lost_columns,
+        errors.ManifestColumnsLost,
+        "no column partition_field_event_year, partition_field_country.*pennon repair",
+    ),
+    "column of another type": (
+        other_type,
+        errors.ManifestColumnType,
+        "partition_field_country of its __manifest is date32",
+    ),
+    "no spec": (
+        lambda root: (without("partition_spec_v1")(root), without(V2)(root), None)[-1],
+        errors.NotPartitionedNamespace,
+        r"no partition_spec_v<N> key",
+    ),
+    "no manifest": (
+        lambda root: shutil.rmtree(root / "__manifest"),
+        errors.NamespaceHasNoManifest,
+        "no __manifest table",
+    ),
+    "cut manifest": (cut_manifest, errors.StorageFailure, "Cannot open"),
+    "cut rows": (cut_rows, errors.StorageFailure, "Cannot read"),
+}
+
+
+# Repair restores the first, and finds no lost column in the second.
+REPAIRABLE = ("lost columns", "leaves of a spec that is gone")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return Path(handmade.appendix_c(tmp_path).location)
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damage_is_named_by_the_library_and_by_every_command(
+    root: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage, condition, message = DAMAGED[name]
+    damage(root)
+    with pytest.raises(condition, match=f"(?s){message}"):
+        pennon.open(root).plan_scan()
+    commands = [
+        ["describe"],
+        ["plan", str(root), "id = 1"],
+        ["check"],
+        ["migrate"],
+        *([] if name in REPAIRABLE else [["repair"]]),
+        ["adopt", str(root / "nothing"), "--into"],
+    ]
+    for words in commands:
+        full = words if len(words) == 3 and words[0] == "plan" else [*words, str(root)]
+        assert main(full) == 1, words
+        told = capsys.readouterr()
+        assert "Traceback" not in told.err
+        if words[0] != "check":
+            assert told.err.startswith("["), words
+        else:
+            assert "violation: " in told.out or told.err.startswith("[")
+
+
+def test_a_missing_leaf_is_named_when_it_is_read(root: Path) -> None:
+    place = f"b4a3c2d1_{handmade.US}"
+    shutil.rmtree(root / place)
+    plan = pennon.open(root).plan_scan("country = 'US' AND event_date < DATE '2025-12-11'")
+    with pytest.raises(errors.LeafMissing) as missing:
+        plan.to_arrow()
+    assert place in str(missing.value)
+    # What does not need the leaf is still read.
+    other = pennon.open(root).plan_scan("event_date = DATE '2025-12-11' AND country = 'DE'")
+    assert other.to_arrow()["id"].to_pylist() == [5]
+    assert main(["check", str(root)]) == 1
+    assert main(["repair", str(root)]) == 0
+
+
+def test_a_leaf_of_another_type_is_named_with_its_column(root: Path) -> None:
+    place = f"b4a3c2d1_{handmade.SALES_LATE}"
+    rows = pa.table({"id": ["4"], "event_date": pa.array([20433], pa.date32()), "country": ["US"]})
+    shutil.rmtree(root / place)
+    lance.write_dataset(rows, str(root / place))
+    with pytest.raises(errors.LeafTypeMismatch, match=r"column id of leaf .*w1x2y3z4a5b6c7d8"):
+        pennon.open(root).plan_scan().to_arrow()
