@@ -9,6 +9,7 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
@@ -18,6 +19,8 @@ import org.apache.spark.sql.types.StructType;
 /** Collects what Spark pushes down and has the worker plan the scan, once. */
 public final class PennonScanBuilder
     implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
+  private static final Set<String> NULL_TESTS = Set.of("IS_NULL", "IS_NOT_NULL");
+
   private final TableHandle table;
   private final List<String> sent = new ArrayList<>();
   private final List<Predicate> pushed = new ArrayList<>();
@@ -30,8 +33,9 @@ public final class PennonScanBuilder
   }
 
   /**
-   * Sends every predicate that can be written; those that the worker evaluates exactly as Spark
-   * does are done with, the others serve pruning and come back for Spark to evaluate.
+   * Sends every predicate that can be written. Spark is spared only the tests for NULL that the
+   * worker makes exactly as Spark does: a filter that is left in the plan is how Spark knows that
+   * this side of a join is selective, and prunes the other side's partitions by it while running.
    */
   @Override
   public Predicate[] pushPredicates(Predicate[] predicates) {
@@ -50,7 +54,7 @@ public final class PennonScanBuilder
     }
     JsonNode accepted = texts.isEmpty() ? Messages.array() : accepted(texts);
     for (int i = 0; i < written.size(); i++) {
-      if (!accepted.path(i).asBoolean()) {
+      if (!accepted.path(i).asBoolean() || !NULL_TESTS.contains(written.get(i).name())) {
         residual.add(written.get(i));
       }
     }
