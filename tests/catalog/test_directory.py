@@ -27,6 +27,7 @@ from pennon.errors import (
     UnknownTransform,
     UnsupportedColumnType,
     UnsupportedTableChange,
+    WriteConflict,
 )
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
@@ -140,6 +141,19 @@ def test_drop_deletes_the_files_and_replace_the_old_ones(catalog: Catalog) -> No
         tables.drop_namespace(catalog, ("shop",), cascade=False)
     assert tables.drop_namespace(catalog, ("shop",), cascade=True)
     assert names_in(catalog) == ["__manifest"]
+
+
+def test_a_replaced_name_moves_once_and_upstream_sees_it(catalog: Catalog) -> None:
+    first = create(catalog, "shop", "orders").snapshot.location
+    directory, client = Directory(catalog), upstream.connect("dir", {"root": catalog.root})
+    new = create(catalog, "shop", "staged").snapshot.location
+    directory.move(("shop", "orders"), first, new)
+    assert directory.found(("shop", "orders")).location == new
+    described = client.describe_namespace(upstream.DescribeNamespaceRequest(id=["shop", "orders"]))
+    assert f"{catalog.root}/{described.properties['location']}" == new
+    with pytest.raises(WriteConflict, match="another writer replaced or dropped the table"):
+        directory.move(("shop", "orders"), first, new)
+    assert directory.tables(("shop",)) == ["orders", "staged"]
 
 
 def test_rename_keeps_the_files_and_refuses_a_name_that_is_taken(catalog: Catalog) -> None:

@@ -8,7 +8,6 @@ namespace. A plain Lance table is what the implementation lists as a table.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,17 +19,21 @@ import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.catalog import Catalog, plain_path
+from pennon.catalog.near_names import near_names
 from pennon.errors import (
     CatalogRefused,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
+    PennonError,
     RootNotUsable,
     TableAlreadyExists,
     TableNotFound,
     UnknownImplementation,
     UnsupportedTableChange,
+    WriteConflict,
 )
+from pennon.manifest.registration import move_registration
 
 __all__ = ["Directory", "Registration"]
 
@@ -220,6 +223,32 @@ class Directory:
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused("create table", identifier, error) from error
 
+    def move(self, identifier: Name, old: str, new: str) -> None:
+        """Point the name of a partitioned namespace to another location.
+
+        Args:
+            identifier: The name.
+            old: Where it points to.
+            new: Where it shall point to.
+
+        Raises:
+            WriteConflict: It points elsewhere by now.
+        """
+        if self.catalog.implementation == "dir":
+            root = plain_path(self.catalog.root)
+            if not move_registration(
+                root, identifier, self._relative(old), self._relative(new), self.catalog.storage
+            ):
+                name = self.catalog.full_name(identifier)
+                raise WriteConflict(table=name, why="another writer replaced or dropped the table")
+            return
+        self._deregister(identifier)
+        try:
+            self.register(identifier, new)
+        except PennonError:
+            self.register(identifier, old)
+            raise
+
     def deregister(self, identifier: Name) -> None:
         """Forget a partitioned namespace; its files stay."""
         self._deregister(identifier)
@@ -287,13 +316,15 @@ class Directory:
         parent = namespace[:-1]
         if parent and self._describe(parent) is None:
             return f"{self.catalog.full_name(parent)} does not exist either"
-        return _near(namespace[-1], [each[-1] for each in self.namespaces(parent)], "namespaces")
+        return near_names(
+            namespace[-1], [each[-1] for each in self.namespaces(parent)], "namespaces"
+        )
 
     def _near_tables(self, identifier: Name) -> str:
         parent = identifier[:-1]
         if parent and self._describe(parent) is None:
             return f"there is no namespace {self.catalog.full_name(parent)}"
-        return _near(identifier[-1], self.tables(parent), "tables")
+        return near_names(identifier[-1], self.tables(parent), "tables")
 
     def _check_root(self) -> None:
         if not self.catalog.is_local:
@@ -362,16 +393,6 @@ def _connect(
 
 def _is_table(properties: Mapping[str, str] | None) -> bool:
     return properties is not None and MARKER in properties and LOCATION in properties
-
-
-def _near(name: str, there: Sequence[str], kind: str) -> str:
-    if not there:
-        return f"there are no {kind}"
-    close = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
-    if close:
-        return f"did you mean {' or '.join(close)}"
-    shown = ", ".join(there[:10]) + (", …" if len(there) > 10 else "")  # noqa: PLR2004
-    return f"the {kind} there are {shown}"
 
 
 def _one_line(error: Exception) -> str:

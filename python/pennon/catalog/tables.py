@@ -132,21 +132,19 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
     Raises:
         TableAlreadyExists: ``create`` meets a table of that name.
         TableNotFound: ``replace`` meets none.
+        WriteConflict: Another writer replaced or dropped the table meanwhile.
     """
     if _is_path(identifier):
         return
     directory = Directory(catalog)
     existing = _checked_name(catalog, identifier, mode)
-    try:
+    if existing is None or existing.is_plain:
         if existing is not None:
-            _forget(directory, existing)
+            directory.drop_plain(identifier)
         directory.register(identifier, location)
-    except PennonError:
-        if existing is not None and not existing.is_plain:
-            directory.register(identifier, existing.snapshot.location)
-        raise
-    if existing is not None and not existing.is_plain:
-        _delete_files(catalog, existing.snapshot)
+        return
+    directory.move(identifier, existing.snapshot.location, location)
+    _delete_files(catalog, existing.snapshot)
 
 
 def discard(catalog: Catalog, snapshot: Snapshot) -> None:
@@ -267,13 +265,6 @@ def _loaded(catalog: Catalog, identifier: Name) -> Table | None:
         return load(catalog, identifier)
     except TableNotFound:
         return None
-
-
-def _forget(directory: Directory, table: Table) -> None:
-    if table.is_plain:
-        directory.drop_plain(table.identifier)
-    else:
-        directory.deregister(table.identifier)
 
 
 def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:

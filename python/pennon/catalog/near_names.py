@@ -1,0 +1,24 @@
+"""What a message says about names when the one that was asked for is not there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+__all__ = ["near_names"]
+
+
+def near_names(name: str, there: Sequence[str], kind: str) -> str:
+    """Tell the near names, or those there are.
+
+    Example:
+        >>> near_names("order", ["orders", "planes"], "tables")
+        'did you mean orders'
+    """
+    if not there:
+        return f"there are no {kind}"
+    close = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
+    if close:
+        return f"did you mean {' or '.join(close)}"
+    shown = ", ".join(there[:10]) + (", …" if len(there) > 10 else "")  # noqa: PLR2004
+    return f"the {kind} there are {shown}"
