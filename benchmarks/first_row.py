@@ -8,9 +8,15 @@ from __future__ import annotations
 import shutil
 import sys
 from statistics import median
-from time import perf_counter
 
-from side_by_side import FOLDER, RUNS, SPARK_CONF, in_fresh_process, print_table
+from side_by_side import (
+    FOLDER,
+    RUNS,
+    SPARK_CONF,
+    first_line_of_fresh_process,
+    in_fresh_process,
+    print_table,
+)
 
 LAKE, PARQUET = FOLDER / "first_lake", FOLDER / "first_parquet"
 ROWS = "SELECT id, concat('name ', id) AS name FROM range(1000)"
@@ -60,10 +66,10 @@ def report() -> None:
     rows = set()
     for run in range(RUNS + 1):
         for reader, taken in seconds.items():
-            started = perf_counter()
-            rows.add(in_fresh_process("first_row.py", reader))
+            row, elapsed = first_line_of_fresh_process("first_row.py", reader)
+            rows.add(row)
             if run > 0:
-                taken.append(perf_counter() - started)
+                taken.append(elapsed)
     assert len(rows) == 1, rows
     ours, plain_spark = median(seconds["pennon"]), median(seconds["parquet"])
     print_table(

@@ -66,6 +66,25 @@ def in_fresh_process(script: str, *arguments: str) -> str:
     return done.stdout
 
 
+def first_line_of_fresh_process(script: str, *arguments: str) -> tuple[str, float]:
+    """Run this folder's script in a process of its own until it prints its first line.
+
+    Returns:
+        The line, and the seconds from the start of the process to it.
+    """
+    command = [sys.executable, str(Path(__file__).parent / script), *arguments]
+    started = time.perf_counter()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        seconds = time.perf_counter() - started
+        process.stdout.read()
+    assert process.returncode == 0, command
+    return line, seconds
+
+
 def worker_peak_megabytes() -> float:
     """The highest resident memory so far of the workers below this process."""
     return max(
