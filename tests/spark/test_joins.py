@@ -316,8 +316,10 @@ def test_j28_grouping_by_a_subset_of_the_partition_columns(sides: Sides, sql: st
         "SELECT a, b, count(*) FROM l GROUP BY a, b",
         "SELECT DISTINCT b, a FROM l",
         "SELECT a, b, v, row_number() OVER (PARTITION BY a, b ORDER BY v) FROM l",
-        "SELECT a, b, v FROM (SELECT *, row_number() OVER (PARTITION BY a, b ORDER BY v) k FROM l)"
-        " WHERE k = 1",  # noqa: ISC004
+        (
+            "SELECT a, b, v FROM "
+            "(SELECT *, row_number() OVER (PARTITION BY a, b ORDER BY v) k FROM l) WHERE k = 1"
+        ),
     ],
 )
 def test_j29_grouping_by_the_columns_of_a_multi_bucket(sides: Sides, sql: str) -> None:
