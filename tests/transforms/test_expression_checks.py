@@ -36,6 +36,7 @@ ACCEPTED = [
     ("(col0 - col0 % 10) / 10", [LONG]),
     ("col0 % 10", [pa.uint64()]),
     ("abs(CAST(col0 AS BIGINT)) % 8", [pa.int16()]),
+    ("repeat('a', col0)", [INT]),  # not tried with 2**31
     ("floor(col0)", [pa.float32()]),
     ("col0 + 1", [pa.decimal128(10, 2)]),
     ("murmur3(col0) % 8", [INT]),
@@ -109,6 +110,8 @@ def test_every_function_that_datafusion_reports_as_changing_is_refused() -> None
         ("lower(", "ParserError"),
         ("", "ParserError"),
         ("1) AS a, (col0", "2 expressions"),
+        ("murmur3(CAST(col0 AS DOUBLE))", "TRANSFORM_ON_WRONG_TYPE"),
+        ("$1", "Placeholder"),
         ("source_rows.col0", "without a table"),
     ],
 )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _HASHES = ("murmur3", "murmur3_multi")
 _ROWS = "source_rows"
 _PARSE_ERRORS = (ParseError, TokenError)
+_PANIC = "PanicException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,10 @@ class Expression(Transform):
 
 @dataclass(frozen=True, slots=True)
 class _Refusals(AbstractContextManager[None]):
-    """What DataFusion refuses: ValueError when it plans, a bare Exception when it runs."""
+    """What DataFusion refuses: ValueError when it plans, a bare Exception when it runs.
+
+    A panic of one of its functions (``repeat`` of 2 GB) comes as a class that no module exports.
+    """
 
     expression: Expression
     arrays: tuple[pa.Array, ...]
@@ -159,7 +163,10 @@ class _Refusals(AbstractContextManager[None]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is not None and (kind in (Exception, ValueError) or kind in _PARSE_ERRORS):
+        if error is None or kind is None:
+            return
+        is_refusal = kind in (Exception, ValueError) or kind in _PARSE_ERRORS
+        if is_refusal or kind.__name__ == _PANIC:
             raise self.expression.failure(self.arrays, error) from error
 
 

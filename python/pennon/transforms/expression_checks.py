@@ -17,7 +17,7 @@ Spec: "Partition Expression".
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,7 @@ _IS_TYPED = "consistent with its result type"
 
 _OTHER_COLUMNS = 5
 _SMALL = 1_000
+_TINY = 100
 _NUMBERS = (int, float, Decimal)
 
 
@@ -85,13 +86,20 @@ def check_expression(expression: Expression, source_types: Sequence[pa.DataType]
 class _Check:
     expression: Expression
     types: tuple[pa.DataType, ...]
+    largest: int | None = None
+    """The largest number to probe with; None for no bound."""
 
     def run(self) -> None:
         """Check from the cheapest to the dearest, so that the plainest reason is given."""
         self._is_one_projection()
         self._has_immutable_functions()
-        self._bears_nulls()
         self._has_its_result_type()
+        bounded = replace(self, largest=_SMALL) if self._grows_with_a_number() else self
+        bounded.probe()
+
+    def probe(self) -> None:
+        """Check what only values show."""
+        self._bears_nulls()
         for position in range(len(self.types)):
             self._bears_promotion_of(position)
 
@@ -171,12 +179,34 @@ class _Check:
                     raise self._rejected(_IS_REMOVABLE, reason)
 
     def _has_its_result_type(self) -> None:
-        natural = Expression(self.expression.expression_sql).natural_type(self.types)
+        try:
+            natural = Expression(self.expression.expression_sql).natural_type(self.types)
+        except PartitionExpressionFailed as error:
+            reason = f"DataFusion says {error.parameters['reason']}"
+            raise self._rejected(_IS_EXPRESSION, reason) from error
         declared = self.expression.declared_type
-        if pa.types.is_nested(natural) or pa.types.is_null(natural):
+        kinds = (pa.types.is_nested, pa.types.is_null, pa.types.is_interval)
+        if any(is_kind(natural) for is_kind in kinds):
             raise self._rejected(_IS_TYPED, f"its type {natural} is not that of one plain value")
         if declared is not None and not _is_as_declared(natural, declared):
             raise self._rejected(_IS_TYPED, f"its type is {natural}, but {declared} is declared")
+
+    def _grows_with_a_number(self) -> bool:
+        """Whether the text is as long as a number says: repeat of 2**31 is not to be tried."""
+        numbers = [at for at, kind in enumerate(self.types) if pa.types.is_integer(kind)]
+        plain = tuple((probes(kind) or [None])[0] for kind in self.types)
+        held = [_SMALL if _SMALL in probes(self.types[at]) else _TINY for at in numbers]
+        rows = [
+            (*plain[:at], most, *plain[at + 1 :]) for at, most in zip(numbers, held, strict=True)
+        ]
+        values = self._values(rows, self.types)
+        return any(isinstance(each, str | bytes) and len(each) >= _TINY for each in values)
+
+    def _probes(self, kind: pa.DataType) -> list[object]:
+        values = probes(kind)
+        if self.largest is None:
+            return values
+        return [each for each in values if not isinstance(each, int) or abs(each) <= self.largest]
 
     def _bears_promotion_of(self, position: int) -> None:
         """Compare every numeric type of one column with the widest, on the values both hold."""
@@ -190,7 +220,10 @@ class _Check:
 
     def _compare(self, position: int, first: pa.DataType, second: pa.DataType) -> None:
         to_float = pa.types.is_integer(first) and pa.types.is_floating(second)
-        both = probes(first) if to_float else _shared(first, second)
+        both = self._probes(first)
+        if not (to_float or pa.types.is_decimal(first)):
+            held = set(map(str, probes(second)))
+            both = [value for value in both if str(value) in held]
         if to_float:
             both = [each for each in both if isinstance(each, int) and abs(each) <= _SMALL]
         rows = self._rows_around((position, both))
@@ -213,7 +246,7 @@ class _Check:
 
     def _rows_around(self, probed: tuple[int, Sequence[object]] | None) -> list[_Row]:
         """Give probe rows; all values of the one probed column meet some of every other."""
-        choices = [probes(kind)[:_OTHER_COLUMNS] or [None] for kind in self.types]
+        choices = [self._probes(kind)[:_OTHER_COLUMNS] or [None] for kind in self.types]
         rows = [
             tuple(values[turn % len(values)] for values in choices)
             for turn in range(_OTHER_COLUMNS)
@@ -251,13 +284,6 @@ def _not_immutable() -> tuple[str, ...]:
         "WHERE NOT is_deterministic AND function_type = 'SCALAR' ORDER BY routine_name"
     )
     return tuple(frame.to_pydict()["routine_name"])
-
-
-def _shared(first: pa.DataType, second: pa.DataType) -> list[object]:
-    held = set(map(str, probes(second)))
-    if pa.types.is_decimal(first):
-        return probes(first)
-    return [value for value in probes(first) if str(value) in held]
 
 
 def _is_as_declared(natural: pa.DataType, declared: pa.DataType) -> bool:
