@@ -92,6 +92,14 @@ class DataFusion(Dialect):
             """Write its negation, in parentheses too."""
             return f"({super().nullsafeneq_sql(expression)})"
 
+        def isnan_sql(self, expression: exp.IsNan) -> str:
+            """Write a test for NaN without the underscore."""
+            return self.func("isnan", expression.this)
+
+        def hex_sql(self, expression: exp.Hex) -> str:
+            """Write a number's hexadecimal digits."""
+            return self.func("to_hex", expression.this)
+
         def startswith_sql(self, expression: exp.StartsWith) -> str:
             """Write a test of the first characters."""
             return self.func("starts_with", expression.this, expression.expression)
