@@ -15,6 +15,7 @@ import pytest
 
 from pennon.errors import LeafMissing, LeafTypeMismatch
 from pennon.leaf import open_leaf, scan_leaf
+from pennon.leaf.reconciliation import leaf_fields, match_fields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -257,3 +258,11 @@ def test_stream_of_many_rows_stays_small_in_memory(tmp_path):
     counted, mebibytes = map(int, subprocess.check_output(probe, text=True).split())
     assert counted == 50 * chunk
     assert mebibytes < 260
+
+
+def test_a_vector_column_of_the_namespace_matches_a_leafs(tmp_path: Path) -> None:
+    vectors = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
+    dataset = lance.write_dataset(pa.table({"v": vectors}), str(tmp_path / "leaf"))
+    wanted = pa.field("v", vectors.type, metadata={"lance:field_id": "0"})
+    (match,) = match_fields([wanted], leaf_fields(dataset), "leaf")
+    assert match.is_same

@@ -164,7 +164,7 @@ class _Matching:
             return FieldMatch(target, field, self.siblings(below, field.children, path))
         children = tuple(
             self._match(child, inner, (*path, child.name))
-            for child, inner in zip(below, _below(field), strict=True)
+            for child, inner in zip(below, _below(field) if below else (), strict=True)
         )
         return FieldMatch(target, field, children)
 

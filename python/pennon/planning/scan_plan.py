@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable
 from pennon.leaf.dataset import open_leaf
+from pennon.leaf.promotion import stream_schema
 from pennon.leaf.scan import scan_leaf
 from pennon.planning.bind import bind_all
 from pennon.planning.bound_predicate import FALSE, TRUE, BoundPredicate, conjuncts
@@ -128,13 +129,16 @@ class ScanPlan:
     def to_arrow(self) -> pa.Table:
         """Read the rows that satisfy the whole predicate into a table.
 
+        Its types are those of the batches: the plain forms of the schema's, without fixed-size
+        lists and dictionaries.
+
         Raises:
             PredicateNotEvaluable: A conjunct is not understood by DataFusion either.
         """
         with ThreadPoolExecutor(_READING_THREADS) as pool:
             read = pool.map(lambda partition: list(self._read(partition)), self.partitions)
             batches = [batch for batches in read for batch in batches]
-        return pa.Table.from_batches(batches, self.schema)
+        return pa.Table.from_batches(batches, stream_schema(self.schema))
 
     def _read(self, partition: PlannedPartition) -> Iterator[pa.RecordBatch]:
         dataset = open_leaf(
