@@ -29,7 +29,7 @@ _MONTHS: Final = 12
 _HASH_BITS: Final = 32
 _NULL_TEXTS: Final = frozenset({NULL_TEXT, "", "null", "NULL", "None"})
 
-_Numbers = Callable[[str], Sequence[object]]
+_Numbers = Callable[[str], Sequence[object] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Reading:
         meaning: What it takes the values for, for reports.
         call: The transform of the current format.
         spec: A spec of this transform alone.
-        numbers: Turns a name's text into one value per field; raises ValueError for no such text.
+        numbers: Turns a name's text into one value per field; None or ValueError for others.
     """
 
     meaning: str
@@ -55,7 +55,8 @@ class Reading:
         for each in dict.fromkeys((text, unquote(text))):
             try:
                 numbers = self.numbers(each)
-                found.append([pa.scalar(n, kind) for n, kind in zip(numbers, kinds, strict=True)])
+                pairs = [] if numbers is None else list(zip(numbers, kinds, strict=True))
+                found += [[pa.scalar(number, kind) for number, kind in pairs]] if pairs else []
             except (ValueError, OverflowError, pa.ArrowInvalid):
                 continue
         return found
@@ -92,10 +93,10 @@ def _forms(column: DraftColumn, schema: NamespaceSchema) -> list[_Form]:
     source = schema.field_by_path(column.sources[0])
     kind = pa.utf8() if source is None else source.field.type
 
-    def typed(text: str) -> Sequence[object]:
+    def typed(text: str) -> Sequence[object] | None:
         value = value_of_text(text, kind)
         if value is None:
-            raise ValueError(text)
+            return None
         return [value.as_py()]
 
     match function:

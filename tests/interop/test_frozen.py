@@ -1,0 +1,82 @@
+"""Namespaces that earlier releases wrote: every later release reads them as they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import lance
+import pytest
+
+import pennon
+from interop.freeze import FIRST, SECOND, THIRD, append, time
+from pennon.cli import main
+from pennon.maintenance.check import check
+from pennon.manifest import Snapshot
+
+FROZEN = sorted((Path(__file__).parent / "frozen").glob("*.zip"))
+
+
+@pytest.fixture(params=FROZEN, ids=[each.stem for each in FROZEN])
+def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy, so that nothing can change what is checked in."""
+    shutil.unpack_archive(request.param, tmp_path / "frozen")
+    return tmp_path / "frozen"
+
+
+def wanted(frozen: Path) -> list[dict[str, object]]:
+    rows = json.loads((frozen / "rows.json").read_text(encoding="utf-8"))
+    for row in rows:
+        row["at"] = None if row["at"] is None else dt.datetime.fromisoformat(row["at"])
+        row["price"] = None if row["price"] is None else Decimal(row["price"])
+    return list(rows)
+
+
+def test_every_row_of_every_type_is_read(frozen: Path) -> None:
+    found = pennon.open(frozen / "orders").plan_scan().to_arrow().to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == sorted(
+        wanted(frozen), key=lambda row: str(row["id"]).zfill(3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("predicate", "ids", "leaves"),
+    [
+        ("zone = 'eu'", [1, 2, 6], 4),
+        ("zone = 'EU'", [8, 9, 41], 3),
+        ("zone IS NULL", [4, 7], 2),
+        ("zone = '日本'", [5], 1),
+        ("at >= TIMESTAMP '2025-12-01 00:00:00'", [3], 1),
+        ("id = 41", [41], 6),
+        ("point.x > 4", [9, 41], 8),
+        ("note = 'n8'", [8], 8),
+    ],
+)
+def test_both_specs_prune(frozen: Path, predicate: str, ids: list[int], leaves: int) -> None:
+    plan = pennon.open(frozen / "orders").plan_scan(predicate)
+    assert sorted(plan.to_arrow()["id"].to_pylist()) == ids
+    assert plan.table.num_rows == leaves
+
+
+def test_it_breaks_no_rule_and_earlier_versions_are_read(frozen: Path) -> None:
+    location = str(frozen / "orders")
+    report = check(location)
+    assert report.violations == ()
+    assert report.rows == len(FIRST) + len(SECOND) + len(THIRD)
+    assert main(["check", location]) == 0
+    versions = [each["version"] for each in lance.dataset(f"{location}/__manifest").versions()]
+    rows = [pennon.open(location, each).plan_scan().num_rows for each in versions[1:]]
+    assert sorted({n or 0 for n in rows}) == [0, 5, 7, 10]
+    assert pennon.open(location, versions[2]).schema.names[1] == "region"
+
+
+def test_it_can_be_written_on(frozen: Path) -> None:
+    snapshot = Snapshot.open(str(frozen / "orders"))
+    row = {"id": 50, "zone": "Eu", "at": time(3, 4, 9)}
+    after = append(snapshot, [row])
+    found = pennon.open(after.location).plan_scan("id = 50").to_arrow().to_pylist()
+    assert [each["zone"] for each in found] == ["Eu"]
+    assert check(after.location).violations == ()
