@@ -118,6 +118,25 @@ def test_missing_table_is_told_with_the_names_that_exist(
     assert f"the tables there are {table.rsplit('.', 1)[1]}" in message
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("DROP TABLE {0}.tt", "[TABLE_NOT_FOUND] Cannot find table {0}.tt"),
+        ("DROP NAMESPACE {0}x", "[NAMESPACE_NOT_FOUND] Cannot find namespace {0}x"),
+        ("USE {0}x", "[NAMESPACE_NOT_FOUND] Cannot find namespace {0}x"),
+    ],
+)
+def test_missing_name_of_other_statements_is_told_with_the_near_ones(
+    spark: SparkSession, namespace: str, table: str, statement: str, expected: str
+):
+    message = failure_of(spark, statement.format(namespace))
+    assert message.startswith(expected.format(namespace))
+    assert "did you mean" in message
+    if statement.startswith("DROP"):
+        spark.sql(statement.format(namespace).replace(" lance", " IF EXISTS lance"))
+    assert spark.table(table).count() == 0
+
+
 def test_missing_table_is_no_failure_where_sql_allows_it(spark: SparkSession, table: str):
     spark.sql(f"DROP TABLE IF EXISTS {table}_absent")
     spark.sql(f"CREATE TABLE IF NOT EXISTS {table} (other INT)")

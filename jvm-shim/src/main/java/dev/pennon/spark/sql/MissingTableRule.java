@@ -3,11 +3,16 @@ package dev.pennon.spark.sql;
 import dev.pennon.spark.PennonCatalog;
 import java.util.Arrays;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
+import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
@@ -16,7 +21,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Says about a missing table what the catalog knows: which names are near.
+ * Says about a missing table or namespace what the catalog knows: which names are near.
  *
  * <p>Spark drops the catalog's message when a table is not there and reports its own. What is still
  * unresolved after resolution is asked for once more, and the catalog's exception passes.
@@ -37,8 +42,30 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
       check(insert.table());
     } else if (plan instanceof V2WriteCommand write) {
       check((LogicalPlan) write.table());
+    } else if (plan instanceof DropTable drop && !drop.ifExists()) {
+      checkTable(drop.child());
+    } else if (plan instanceof DropNamespace drop && !drop.ifExists()) {
+      checkNamespace(drop.namespace());
+    } else if (plan instanceof SetCatalogAndNamespace use) {
+      checkNamespace(use.child());
     }
     return plan;
+  }
+
+  private static void checkTable(LogicalPlan name) {
+    if (name instanceof ResolvedIdentifier table
+        && table.catalog() instanceof PennonCatalog catalog
+        && !catalog.tableExists(table.identifier())) {
+      catalog.loadTable(table.identifier());
+    }
+  }
+
+  private static void checkNamespace(LogicalPlan name) {
+    if (name instanceof ResolvedNamespace namespace
+        && namespace.catalog() instanceof PennonCatalog catalog) {
+      catalog.loadNamespaceMetadata(
+          CollectionConverters.asJava(namespace.namespace()).toArray(new String[0]));
+    }
   }
 
   private void check(LogicalPlan node) {

@@ -1,0 +1,153 @@
+"""Overwriting, truncating and deleting whole partitions, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.functions import col, lit, upper
+
+import pennon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+
+
+@pytest.fixture
+def table(spark: SparkSession, namespace: str) -> str:
+    name = f"{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {name} PARTITIONED BY (dep, bucket(2, id)) AS"
+        " SELECT * FROM VALUES (1L, 'a'), (2L, 'a'), (3L, 'b'), (4L, NULL), (5L, 'c') AS t(id, dep)"
+    )
+    return name
+
+
+@pytest.fixture
+def dynamic(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set(DYNAMIC, "dynamic")
+    yield
+    spark.conf.unset(DYNAMIC)
+
+
+def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def rows(spark: SparkSession, dep: str | None, *ids: int) -> DataFrame:
+    return spark.createDataFrame([(each, dep) for each in ids], "id BIGINT, dep STRING")
+
+
+def version_of(spark: SparkSession, table: str) -> int:
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    [location] = [row.data_type for row in described if row.col_name == "Location"]
+    return pennon.open(location).snapshot.version
+
+
+def failure_of(spark: SparkSession, statement: str) -> str:
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(statement)
+    return str(caught.value)
+
+
+def test_insert_overwrite_replaces_the_table(spark: SparkSession, table: str) -> None:
+    before = version_of(spark, table)
+    spark.sql(f"INSERT OVERWRITE {table} SELECT id + 10, dep FROM {table} WHERE id < 4")
+    assert rows_of(spark.table(table)) == [(11, "a"), (12, "a"), (13, "b")]
+    assert version_of(spark, table) == before + 1
+    assert spark.sql(f"SELECT * FROM {table} VERSION AS OF {before}").count() == 5
+    spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table} WHERE id < 0")
+    assert rows_of(spark.table(table)) == []
+
+
+def test_insert_overwrite_of_a_partition_replaces_it_alone(spark: SparkSession, table: str) -> None:
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (dep = 'a') SELECT 9")
+    spark.sql(f"INSERT OVERWRITE {table} PARTITION (dep = NULL) VALUES (8)")
+    spark.sql(f"INSERT INTO {table} REPLACE WHERE dep IN ('b', 'c') SELECT 7, 'b'")
+    assert rows_of(spark.table(table)) == [(7, "b"), (8, None), (9, "a")]
+
+
+def test_dataframe_overwrites_by_a_condition(spark: SparkSession, table: str) -> None:
+    rows(spark, "b", 7).writeTo(table).overwrite(col("dep").isin("b", "c"))
+    assert rows_of(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
+    with pytest.raises(
+        AnalysisException, match=r"NOT_WHOLE_PARTITIONS.*lance\.ns\d+\.t.*by dep, id"
+    ):
+        rows(spark, "b", 7).writeTo(table).overwrite(col("id") < 3)
+    with pytest.raises(AnalysisException, match="cannot translate"):
+        rows(spark, "b", 7).writeTo(table).overwrite(col("dep").rlike("^b"))
+    with pytest.raises(AnalysisException, match=r"CONDITION_NOT_SUPPORTED.*UPPER\(dep\)"):
+        rows(spark, "b", 7).writeTo(table).overwrite(upper(col("dep")) == "B")
+    assert rows_of(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
+    rows(spark, "z", 1).writeTo(table).overwrite(lit(True))
+    assert rows_of(spark.table(table)) == [(1, "z")]
+
+
+def test_dynamic_overwrite_replaces_what_the_rows_fall_into(
+    spark: SparkSession, table: str, dynamic: None
+) -> None:
+    spark.sql(f"INSERT OVERWRITE {table} VALUES (3, 'b'), (30, 'b'), (4, 'new')")
+    found = rows_of(spark.table(table))
+    assert {(3, "b"), (30, "b"), (4, "new"), (1, "a"), (2, "a"), (4, None), (5, "c")} == set(found)
+    rows(spark, None, 4, 4).writeTo(table).overwritePartitions()
+    assert rows_of(spark.table(table).where("dep IS NULL")) == [(4, None), (4, None)]
+    rows(spark, "x").writeTo(table).overwritePartitions()
+    assert spark.table(table).count() == 8
+
+
+def test_dynamic_overwrite_after_the_spec_changed(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD bucket(2, id)")
+    rows(spark, "a", 6).writeTo(table).overwritePartitions()
+    assert rows_of(spark.table(table)) == [(3, "b"), (4, None), (5, "c"), (6, "a")]
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD truncate(10, id)")
+    with pytest.raises(PySparkException, match="OVERLAPS_OLDER_PARTITION"):
+        rows(spark, "b", 7).writeTo(table).overwritePartitions()
+    rows(spark, "d", 7).writeTo(table).overwritePartitions()
+    assert rows_of(spark.table(table)) == [(3, "b"), (4, None), (5, "c"), (6, "a"), (7, "d")]
+
+
+def test_delete_and_truncate(spark: SparkSession, table: str) -> None:
+    spark.sql(f"DELETE FROM {table} WHERE dep = 'a' OR dep IS NULL")
+    assert rows_of(spark.table(table)) == [(3, "b"), (5, "c")]
+    spark.sql(f"DELETE FROM {table} WHERE dep = 'nothing'")
+    message = failure_of(spark, f"DELETE FROM {table} WHERE id = 3")
+    assert message.startswith("[NOT_WHOLE_PARTITIONS] Cannot delete the rows of lance.")
+    assert "dep=b" in message
+    assert rows_of(spark.table(table)) == [(3, "b"), (5, "c")]
+    spark.sql(f"TRUNCATE TABLE {table}")
+    assert rows_of(spark.table(table)) == []
+    spark.sql(f"INSERT INTO {table} VALUES (3, 'b')")
+    assert rows_of(spark.table(table)) == [(3, "b")]
+
+
+def test_delete_by_a_time_range_takes_whole_months(spark: SparkSession, namespace: str) -> None:
+    name = f"{namespace}.m"
+    spark.sql(
+        f"CREATE TABLE {name} PARTITIONED BY (months(ts)) AS SELECT id,"
+        " TIMESTAMP '2024-01-15 00:00:00' + MAKE_INTERVAL(0, CAST(id AS INT)) AS ts FROM RANGE(6)"
+    )
+    spark.sql(f"DELETE FROM {name} WHERE ts < TIMESTAMP '2024-04-01 00:00:00'")
+    assert [row[0] for row in rows_of(spark.table(name))] == [3, 4, 5]
+    message = failure_of(spark, f"DELETE FROM {name} WHERE ts < TIMESTAMP '2024-04-20 00:00:00'")
+    assert "NOT_WHOLE_PARTITIONS" in message
+
+
+def test_plain_datasets_are_overwritten_as_a_whole(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "plain.lance")
+    lance.write_dataset(pa.table({"id": [1, 2]}), path)
+    spark.sql(f"INSERT OVERWRITE lance.`{path}` SELECT 7")
+    assert rows_of(spark.table(f"lance.`{path}`")) == [(7,)]
+    assert lance.dataset(path).to_table().to_pylist() == [{"id": 7}]
+    assert "NOT_WHOLE_PARTITIONS" in failure_of(spark, f"DELETE FROM lance.`{path}` WHERE id = 7")
+    spark.sql(f"TRUNCATE TABLE lance.`{path}`")
+    assert lance.dataset(path).count_rows() == 0
