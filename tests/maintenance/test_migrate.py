@@ -85,7 +85,7 @@ def make(
         lance.write_dataset(table, str(root / location))
         objects.append({"object_id": object_id, "object_type": "table", "location": location})
     known = ("object_id", "object_type", "location", "metadata")
-    schema = pa.schema([pa.field(each, pa.utf8()) for each in known])
+    schema = pa.schema([pa.field(each, pa.utf8(), nullable=each in known[2:]) for each in known])
     full = [{key: each.get(key) for key in known} for each in objects]
     dataset = lance.write_dataset(pa.Table.from_pylist(full, schema), str(root / "__manifest"))
     if not above:
@@ -134,6 +134,8 @@ def test_a_draft_says_what_to_do_and_migrates_without_new_data_files(
     migrate(location, remove_old=True)
     rows = Snapshot.open(location).manifest.to_table()["object_id"].to_pylist()
     assert all(each.startswith("v1") for each in rows)
+    key = Snapshot.open(location).manifest.schema.field("object_id")
+    assert b"lance-schema:unenforced-primary-key:position" in key.metadata
     assert ids(location) == (list(range(10)), 4)
     assert check(location).violations == ()
 

@@ -17,6 +17,7 @@ from pennon.maintenance.check import check
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
 from pennon.manifest.properties import GUARD_BIT, WRITER_FLAGS
+from pennon.manifest.repair import set_guard
 from transaction import lake
 
 
@@ -109,3 +110,10 @@ def test_a_sound_namespace_is_left_alone(tmp_path: Path) -> None:
     before = lake.append(lake.make(tmp_path), {1: "eu"})
     assert repair(before.location).columns == ()
     assert Snapshot.open(before.location).version == before.version
+
+
+def test_a_repair_gives_way_to_another_writer(tmp_path: Path) -> None:
+    before = lake.append(lake.make(tmp_path), {1: "eu"})
+    lake.append(before, {2: "eu"})
+    with pytest.raises(ManifestNotRepairable, match="Run it again"):
+        set_guard(before.location, before.version)

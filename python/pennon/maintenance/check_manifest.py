@@ -13,7 +13,12 @@ import pyarrow as pa
 
 from pennon.maintenance.findings import Finding, note, violation, warning
 from pennon.maintenance.manifest_rows import RawRow, RawRows, version_row_of
-from pennon.manifest.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
+from pennon.manifest.columns import (
+    PARTITION_PREFIX,
+    PRIMARY_KEY,
+    READ_VERSION,
+    partition_columns,
+)
 from pennon.manifest.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION
 from pennon.spec import PartitionSpec
@@ -26,7 +31,6 @@ _LAYOUT: Final = "Physical Layout and Naming"
 _NAMING: Final = "Partition Namespace Naming"
 _STRONG: Final = "Multi-Partition Transaction (Strong)"
 _NAME: Final = re.compile(r"[a-z0-9]{16}")
-_PRIMARY_KEY: Final = b"lance-schema:unenforced-primary-key:position"
 _DIRECTORY: Final = re.compile(r"[0-9a-f]{8}_.+", re.DOTALL)
 
 
@@ -46,7 +50,7 @@ def check_columns(arrow: pa.Schema, specs: Mapping[int, PartitionSpec]) -> Itera
         elif there[name].type not in (pa.utf8(), pa.large_utf8(), pa.string_view()):
             yield violation(_COLUMNS, f"column {name}", f"it is {there[name].type}, not a string")
     key = there.get("object_id")
-    if key is not None and _PRIMARY_KEY not in (key.metadata or {}):
+    if key is not None and PRIMARY_KEY not in (key.metadata or {}):
         yield warning(_COLUMNS, "column object_id", "it has no primary-key metadata")
     version = there.get(READ_VERSION.name)
     if version is not None and version.type != READ_VERSION.type:

@@ -94,6 +94,8 @@ def migrate(
     salt = draft_salt(draft.manifest)
     rows, num_rows = work.rows(spec, salt, strong=strong)
     version = write_rows(draft, spec, rows, salt, strong=strong, storage_options=options)
+    if draft.manifest.schema.field("object_id").nullable:
+        notes.append("object_id may be NULL, so that Lance does not tell racing writers apart")
     if remove_old:
         version = remove_draft(draft, options)
     else:

@@ -89,13 +89,7 @@ def repair(
     repairing.take(earlier)
     leaves = repairing.read_leaves(progress)
     columns = repairing.table()
-    manifest = set_guard(location, options)
-    if manifest.version not in (repairing.manifest.version, repairing.manifest.version + 1):
-        raise ManifestNotRepairable(
-            location=location,
-            why="another writer changed its __manifest meanwhile",
-            advice="Run it again",
-        )
+    manifest = set_guard(location, int(repairing.manifest.version), options)
     version = add_columns(manifest, location, columns)
     records = repairing.lost_records(earlier)
     if records is not None:

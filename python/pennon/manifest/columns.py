@@ -16,19 +16,21 @@ from pennon.spec.partition_spec import PartitionSpec
 __all__ = [
     "BASE_COLUMNS",
     "PARTITION_PREFIX",
+    "PRIMARY_KEY",
     "READ_VERSION",
     "manifest_schema",
     "partition_columns",
 ]
 
 PARTITION_PREFIX: Final = "partition_field_"
+PRIMARY_KEY: Final = b"lance-schema:unenforced-primary-key:position"
 READ_VERSION: Final = pa.field("read_version", pa.uint64())
 BASE_COLUMNS: Final = (
     pa.field(
         "object_id",
         pa.utf8(),
         nullable=False,
-        metadata={"lance-schema:unenforced-primary-key:position": "0"},
+        metadata={PRIMARY_KEY: b"0"},
     ),
     pa.field("object_type", pa.utf8(), nullable=False),
     pa.field("location", pa.utf8()),

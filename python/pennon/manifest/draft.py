@@ -18,7 +18,7 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import MigrationRefused
-from pennon.manifest.columns import READ_VERSION, partition_columns
+from pennon.manifest.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.names import SEPARATOR
 from pennon.manifest.outcome import is_conflict
 from pennon.manifest.properties import (
@@ -241,6 +241,10 @@ def write_rows(
         manifest.update_metadata({SALT: salt})
         if added:
             manifest.add_columns(added)
+        key = manifest.schema.field("object_id")
+        if not key.nullable and PRIMARY_KEY not in (key.metadata or {}):
+            # Without it Lance does not tell two inserts of one new partition apart.
+            manifest.update_field_metadata({"object_id": {PRIMARY_KEY.decode(): "0"}})
         merge = manifest.merge_insert("object_id")
         merge = merge.when_matched_update_all().when_not_matched_insert_all()
         merge.execute(table_of_rows(rows, manifest.schema))

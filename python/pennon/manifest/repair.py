@@ -17,21 +17,42 @@ from pennon.manifest.storage import StorageOptions, open_manifest, storage_failu
 __all__ = ["add_columns", "add_rows", "set_guard"]
 
 
-def set_guard(location: str, storage_options: StorageOptions | None = None) -> lance.LanceDataset:
+def set_guard(
+    location: str, version: int, storage_options: StorageOptions | None = None
+) -> lance.LanceDataset:
     """Set the writer guard, so that upstream's directory namespace changes the manifest no more.
 
+    Args:
+        location: The namespace.
+        version: The version of the manifest that was looked at.
+        storage_options: Given to Lance.
+
     Returns:
-        The manifest at its newest version.
+        The manifest, in which nothing but the guard was changed since.
+
+    Raises:
+        ManifestNotRepairable: Another writer came first.
     """
     manifest = open_manifest(location, storage_options=storage_options)
     text = manifest.metadata.get(WRITER_FLAGS, "0")
     flags = int(text) if text.isdecimal() else 0
-    if not flags & GUARD_BIT:
+    if manifest.version == version and not flags & GUARD_BIT:
+        version += 1
         try:
             manifest.update_metadata({WRITER_FLAGS: str(flags | GUARD_BIT)})
         except OSError as error:
             raise storage_failure("repair", location, error) from error
+    if manifest.version != version:
+        raise _changed_meanwhile(location)
     return manifest
+
+
+def _changed_meanwhile(location: str) -> ManifestNotRepairable:
+    return ManifestNotRepairable(
+        location=location,
+        why="another writer changed its __manifest meanwhile",
+        advice="Run it again",
+    )
 
 
 def add_columns(manifest: lance.LanceDataset, location: str, columns: pa.Table) -> int:
@@ -56,11 +77,7 @@ def add_columns(manifest: lance.LanceDataset, location: str, columns: pa.Table) 
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("repair", location, error) from error
-        raise ManifestNotRepairable(
-            location=location,
-            why="another writer changed its __manifest meanwhile",
-            advice="Run it again",
-        ) from error
+        raise _changed_meanwhile(location) from error
     return int(manifest.version)
 
 
