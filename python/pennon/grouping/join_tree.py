@@ -12,7 +12,7 @@ are served alike; the real conjuncts stay in the join.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from pennon.grouping.grouping_function import GroupingFunction
@@ -26,6 +26,7 @@ from pennon.grouping.plan_nodes import (
     ScanNode,
     WindowNode,
 )
+from pennon.grouping.verdict import Verdict, grouping_verdict, join_verdict, not_comparable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,13 @@ class DerivedKeys:
         served: The joins, groupings and windows that use a key.
         computed: For each served join with a side that has no partitioning, the functions from
             which Spark computes the key there; their sources are attributes.
+        verdicts: What was found at each join, aggregate and window.
     """
 
     scans: Mapping[int, tuple[LayoutFunction, ...]]
     served: frozenset[int]
     computed: Mapping[int, tuple[LayoutFunction, ...]]
+    verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
@@ -87,7 +90,9 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
         resolver.offers.append(resolver.offer_of(position))
     for offer in resolver.unfinished():
         resolver.finish(offer)
-    return DerivedKeys(resolver.scans, frozenset(resolver.served), resolver.computed)
+    return DerivedKeys(
+        resolver.scans, frozenset(resolver.served), resolver.computed, resolver.verdicts
+    )
 
 
 class _Resolver:
@@ -99,6 +104,7 @@ class _Resolver:
         self.scans: dict[int, tuple[LayoutFunction, ...]] = {}
         self.served: set[int] = set()
         self.computed: dict[int, tuple[LayoutFunction, ...]] = {}
+        self.verdicts: dict[int, Verdict] = {}
 
     def take(self, position: int) -> Offer | None:
         offer, self.offers[position] = self.offers[position], None
@@ -119,18 +125,21 @@ class _Resolver:
                 return self.grouped_offer(position, group.child, group.keys, group.columns)
             case WindowNode() as window:
                 return self.grouped_offer(position, window.child, window.keys, None)
-            case OpaqueNode():
+            case OpaqueNode() as opaque:
+                if opaque.condition:
+                    self.verdicts[position] = not_comparable(opaque.condition)
                 return None
             case node:
                 assert_never(node)
 
     def join_offer(self, position: int, join: JoinNode) -> Offer | None:
-        left, right = self.take(join.left), self.take(join.right)
+        left, right = offered = self.take(join.left), self.take(join.right)
         if left is None and right is not None:
             left = _computed(position, right, [(mine, its) for its, mine in join.equated])
         elif right is None and left is not None:
             right = _computed(position, left, join.equated)
         common = () if left is None or right is None else _meet(left, right, join)
+        self.verdicts[position] = join_verdict(self.nodes, *offered, common, join.equated)
         if left is not None and right is not None and common:
             return Offer(
                 common,
@@ -149,14 +158,17 @@ class _Resolver:
         keys: frozenset[int],
         columns: tuple[tuple[int, int], ...] | None,
     ) -> Offer | None:
+        operator = "window" if columns is None else "aggregate"
         offer = self.take(child)
         if offer is None:
+            self.verdicts[position] = grouping_verdict(self.nodes, operator, None, ())
             return None
         covered = tuple(
             function
             for function in offer.functions
             if all(not keys.isdisjoint(slot) for slot in function.slots)
         )
+        self.verdicts[position] = grouping_verdict(self.nodes, operator, offer, covered)
         if not covered:
             self.finish(offer)
             return None

@@ -6,7 +6,7 @@ Nodes stand in post-order and name each other by position. Attributes are Spark'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,10 @@ class ScanNode:
     """Field id of a column → attributes that carry it."""
     reported: tuple[LayoutFunction, ...] = ()
     """The functions that the scan reports to Spark as keys."""
+    table: str = ""
+    """The table's name, for people."""
+    names: Mapping[int, str] = field(default_factory=dict)
+    """Field id of a column → its name, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,13 @@ class WindowNode:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueNode:
-    """Anything else: nothing of its input's grouping is known above it."""
+    """Anything else: nothing of its input's grouping is known above it.
+
+    Args:
+        condition: The condition of a join that compares no columns as they are, for people.
+    """
+
+    condition: str = ""
 
 
 PlanNode = ScanNode | ProjectNode | JoinNode | GroupNode | WindowNode | OpaqueNode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
     for position, message in enumerate(request["nodes"]):
         if message["node"] == "scan":
             plans[position] = find_plan(decode(Catalog, message["catalog"]), message["plan"])
-            nodes.append(_scan_node(plans[position], message["columns"]))
+            nodes.append(_scan_node(plans[position], message))
         else:
             nodes.append(_node(message))
     answer = derive_keys(nodes)
@@ -64,6 +65,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
                 str(position): _spelled(functions, plans[position])
                 for position, functions in answer.scans.items()
             },
+            "verdicts": [asdict(answer.verdicts[each]) for each in sorted(answer.verdicts)],
             "computed": {
                 str(position): [_computed(function) for function in functions]
                 for position, functions in answer.computed.items()
@@ -73,7 +75,8 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
 
 
-def _scan_node(plan: ScanPlan, columns: Sequence[tuple[int, str]]) -> ScanNode:
+def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:
+    columns: Sequence[tuple[int, str]] = message["columns"]
     schema = plan.snapshot.schema
     layout = layout_of(plan.snapshot.specs, schema, plan.table)
     attributes: dict[int, frozenset[int]] = {}
@@ -82,7 +85,13 @@ def _scan_node(plan: ScanPlan, columns: Sequence[tuple[int, str]]) -> ScanNode:
         if column is not None:
             attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
     projected = frozenset((name,) for _, name in columns)
-    return ScanNode(layout, attributes, reported_functions(layout, schema, projected))
+    return ScanNode(
+        layout,
+        attributes,
+        reported_functions(layout, schema, projected),
+        str(message.get("table", "")),
+        {each.id: str(each) for each in schema.fields},
+    )
 
 
 def _node(message: Mapping[str, Any]) -> PlanNode:
@@ -103,7 +112,7 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
         case "window":
             return WindowNode(message["child"], frozenset(message["keys"]))
         case "opaque":
-            return OpaqueNode()
+            return OpaqueNode(str(message.get("condition", "")))
         case other:
             raise MalformedMessage(why=f"a plan node has the unknown kind {other}")
 

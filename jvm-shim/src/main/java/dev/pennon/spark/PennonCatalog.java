@@ -1,10 +1,12 @@
 package dev.pennon.spark;
 
+import dev.pennon.spark.sql.ExplainJoin;
 import dev.pennon.spark.catalog.CatalogOperations;
 import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.worker.WorkerProcess;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -203,8 +205,9 @@ public final class PennonCatalog
     if (!isSystem(namespace)) {
       return new Identifier[0];
     }
-    return operations.procedures().stream()
-        .map(procedure -> Identifier.of(namespace, procedure.name()))
+    Stream<String> ofWorker = operations.procedures().stream().map(UnboundProcedure::name);
+    return Stream.concat(ofWorker, Stream.of(ExplainJoin.NAME))
+        .map(name -> Identifier.of(namespace, name))
         .toArray(Identifier[]::new);
   }
 
@@ -212,6 +215,9 @@ public final class PennonCatalog
   @Override
   public UnboundProcedure loadProcedure(Identifier identifier) {
     String name = identifier.name();
+    if (isSystem(identifier.namespace()) && name.equalsIgnoreCase(ExplainJoin.NAME)) {
+      return new ExplainJoin();
+    }
     return operations.procedure(isSystem(identifier.namespace()) ? name : identifier.toString());
   }
 

@@ -26,12 +26,14 @@ import org.apache.spark.sql.util.ArrowUtils;
  * @param served positions of the joins, groupings and windows that use the keys
  * @param computed what Spark computes the key from on a side without partitioning, by the position
  *     of the join
+ * @param verdicts what was found at each join, aggregate and window, for people
  */
 public record DerivedKeyReply(
     Map<Integer, long[]> keysOfScans,
     Map<Integer, String> derivations,
     Set<Integer> served,
-    Map<Integer, List<Computed>> computed) {
+    Map<Integer, List<Computed>> computed,
+    JsonNode verdicts) {
   /** A function of attributes, which are named by their expression ids. */
   public record Computed(String function, int numBuckets, List<Long> attributes) {}
 
@@ -59,7 +61,8 @@ public record DerivedKeyReply(
         }
       }
       connection.release();
-      return new DerivedKeyReply(keys, derivations, served, computed(reply.path("computed")));
+      return new DerivedKeyReply(
+          keys, derivations, served, computed(reply.path("computed")), reply.path("verdicts"));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } catch (IOException e) {

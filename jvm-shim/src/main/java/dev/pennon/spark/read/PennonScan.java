@@ -69,6 +69,7 @@ public final class PennonScan
   /** What the worker knows this scan's partitions by: its catalog and the token of its plan. */
   public ObjectNode outline() {
     ObjectNode outline = Messages.object().put("plan", plan.token());
+    outline.put("table", plan.table().name());
     outline.set("catalog", Messages.parse(plan.table().catalog()));
     return outline;
   }

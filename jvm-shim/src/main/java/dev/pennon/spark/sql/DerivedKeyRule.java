@@ -1,10 +1,13 @@
 package dev.pennon.spark.sql;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -23,6 +26,19 @@ import scala.jdk.javaapi.CollectionConverters;
  * subqueries are joins: as one of the session's extra optimizations.
  */
 public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelectionHelper {
+  /** Who wants to hear what is found in the plans that this thread makes. */
+  private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
+
+  /** Runs something that plans queries, and hears what is found at their operators. */
+  static <T> T listening(Consumer<JsonNode> listener, Supplier<T> planning) {
+    VERDICTS.set(listener);
+    try {
+      return planning.get();
+    } finally {
+      VERDICTS.remove();
+    }
+  }
+
   /**
    * Adds the rule to a session's extra optimizations, once, beside whatever rules its user has.
    *
@@ -56,6 +72,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     ObjectNode request = Messages.request("derive_keys");
     request.set("nodes", outline.message());
     DerivedKeyReply reply = DerivedKeyReply.ask(request);
+    Consumer<JsonNode> listener = VERDICTS.get();
+    if (listener != null) {
+      reply.verdicts().forEach(listener);
+    }
     if (reply.served().isEmpty()) {
       return plan;
     }

@@ -133,7 +133,8 @@ final class PlanOutline {
       equate(join.condition().get(), join, equated);
     }
     if (equated.isEmpty()) {
-      return add(join, Kind.OPAQUE, node("opaque"), children);
+      String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
+      return add(join, Kind.OPAQUE, node("opaque").put("condition", condition), children);
     }
     ObjectNode message = node("join").put("left", target(left)).put("right", target(right));
     message.put("type", typeName(join.joinType())).set("equated", equated);

@@ -1,0 +1,118 @@
+package dev.pennon.spark.sql;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * {@code CALL catalog.system.explain_join('SELECT …')}: what each join, aggregate and window of a
+ * query finds of partitionings, and why it shuffles where it does. The query is planned, not run.
+ */
+public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
+  public static final String NAME = "explain_join";
+
+  private static final String[] COLUMNS = {
+    "operator", "left", "right", "common", "reason", "remedy"
+  };
+
+  private record Rows(StructType readSchema, InternalRow... rows) implements LocalScan {}
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public BoundProcedure bind(StructType argumentTypes) {
+    return this;
+  }
+
+  @Override
+  public ProcedureParameter[] parameters() {
+    return new ProcedureParameter[] {
+      ProcedureParameter.in("query", DataTypes.StringType).build()
+    };
+  }
+
+  /** The answer depends on the tables as they are now. */
+  @Override
+  public boolean isDeterministic() {
+    return false;
+  }
+
+  @Override
+  public Iterator<Scan> call(InternalRow arguments) {
+    SparkSession session = SparkSession.active();
+    List<JsonNode> verdicts = new ArrayList<>();
+    SparkPlan plan =
+        DerivedKeyRule.listening(
+            verdicts::add, () -> planned(session, arguments.getString(0)));
+    List<InternalRow> rows = new ArrayList<>();
+    for (JsonNode verdict : verdicts) {
+      rows.add(row(Stream.of(COLUMNS).map(name -> verdict.path(name).asText())));
+    }
+    String shuffles = shuffles(plan) + " shuffle(s) in the whole plan";
+    String setting = session.sessionState().conf().v2BucketingEnabled() ? "" : switchedOff();
+    rows.add(row(Stream.of("query", "", "", shuffles, setting, "")));
+    StructType schema = new StructType();
+    for (String column : COLUMNS) {
+      schema = schema.add(column, DataTypes.StringType);
+    }
+    return List.<Scan>of(new Rows(schema, rows.toArray(InternalRow[]::new))).iterator();
+  }
+
+  private static SparkPlan planned(SparkSession session, String query) {
+    try {
+      LogicalPlan parsed = session.sessionState().sqlParser().parsePlan(query);
+      return session
+          .sessionState()
+          .executePlan(parsed, CommandExecutionMode.SKIP())
+          .executedPlan();
+    } catch (ParseException e) {
+      throw sneak(e);
+    }
+  }
+
+  private static String switchedOff() {
+    return "the setting " + SQLConf.V2_BUCKETING_ENABLED().key() + " is false";
+  }
+
+  private static long shuffles(SparkPlan plan) {
+    if (plan instanceof AdaptiveSparkPlanExec adaptive) {
+      return shuffles(adaptive.initialPlan());
+    }
+    long below =
+        CollectionConverters.asJava(plan.children()).stream().mapToLong(ExplainJoin::shuffles).sum();
+    return below + (plan instanceof ShuffleExchangeLike ? 1 : 0);
+  }
+
+  private static InternalRow row(Stream<String> values) {
+    return new GenericInternalRow(values.map(UTF8String::fromString).toArray());
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> RuntimeException sneak(Throwable failure) throws T {
+    throw (T) failure;
+  }
+}

@@ -1,0 +1,90 @@
+"""CALL explain_join: the one reason for each shuffle, and what would remove it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.assert_join import conf, executed_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+
+def explained(spark: SparkSession, query: str) -> list[Row]:
+    return spark.sql(f"CALL lance.system.explain_join('{query}')").collect()
+
+
+@pytest.fixture
+def tables(spark: SparkSession, namespace: str) -> str:
+    for name, partitioning in {
+        "eight": "bucket(8, id)",
+        "six": "bucket(6, id)",
+        "nine": "bucket(9, id)",
+        "both": "multi_bucket(4, id, k)",
+    }.items():
+        spark.sql(
+            f"CREATE TABLE {namespace}.{name} (id BIGINT, k INT, v DOUBLE)"
+            f" PARTITIONED BY ({partitioning})"
+        )
+        spark.sql(f"INSERT INTO {namespace}.{name} SELECT id, id % 3, id FROM RANGE(30)")
+    return namespace
+
+
+def test_a_join_is_explained(spark: SparkSession, tables: str) -> None:
+    query = f"SELECT x.v FROM {tables}.eight x JOIN {tables}.six y ON x.id = y.id"
+    join, whole = explained(spark, query)
+    assert (join.operator, join.reason) == ("join", "")
+    assert join.left == f"bucket(8, {tables}.eight.id)"
+    assert join.right == f"bucket(6, {tables}.six.id)"
+    assert join.common == f"bucket(2, {tables}.eight.id)"
+    assert whole.common == "0 shuffle(s) in the whole plan"
+    assert "as one key (2 groups)" in executed_plan(spark.sql(query))
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason", "remedy"),
+    [
+        (
+            "SELECT x.v FROM {0}.nine x JOIN {0}.eight y ON x.id = y.id",
+            "greatest common divisor 1",
+            "one divides the other",
+        ),
+        (
+            "SELECT x.v FROM {0}.both x JOIN {0}.both y ON x.id = y.id",
+            "does not compare {0}.both.id and {0}.both.k",
+            "add {0}.both.id and {0}.both.k to the join condition",
+        ),
+        (
+            "SELECT x.v FROM {0}.eight x JOIN {0}.eight y ON x.id = CAST(y.v AS BIGINT)",
+            "does not compare",
+            "add",
+        ),
+        (
+            "SELECT k, count(*) FROM {0}.both GROUP BY k",
+            "does not group by {0}.both.id and {0}.both.k",
+            "group by",
+        ),
+    ],
+)
+def test_a_shuffle_has_a_reason_and_a_remedy(
+    spark: SparkSession, tables: str, sql: str, reason: str, remedy: str
+) -> None:
+    first, *_, whole = explained(spark, sql.format(tables))
+    assert reason.format(tables) in first.reason
+    assert remedy.format(tables) in first.remedy
+    assert not whole.common.startswith("0 ")
+
+
+def test_a_setting_of_the_user_is_named(spark: SparkSession, tables: str) -> None:
+    with conf(spark, {"spark.sql.sources.v2.bucketing.enabled": "false"}):
+        (whole,) = explained(
+            spark, f"SELECT x.v FROM {tables}.eight x JOIN {tables}.six y ON x.id = y.id"
+        )
+    assert "spark.sql.sources.v2.bucketing.enabled is false" in whole.reason
+    assert whole.common == "2 shuffle(s) in the whole plan"
+
+
+def test_commands_are_not_run(spark: SparkSession, tables: str) -> None:
+    explained(spark, f"DROP TABLE {tables}.eight")
+    assert spark.table(f"{tables}.eight").count() == 30
