@@ -46,11 +46,12 @@ def join_verdict(
     equated: Sequence[tuple[int, int]],
 ) -> Verdict:
     """Judge a join by what both sides offer and what they have in common."""
-    spelled = [_spelled(nodes, each.functions if each else ()) for each in (left, right)]
+    left_text = _spelled(nodes, left.functions if left else ())
+    right_text = _spelled(nodes, right.functions if right else ())
     if common:
-        return Verdict("join", *spelled, _spelled(nodes, common))
+        return Verdict("join", left_text, right_text, _spelled(nodes, common))
     reason, remedy = _why_not(nodes, left, right, equated)
-    return Verdict("join", *spelled, "", reason, remedy)
+    return Verdict("join", left_text, right_text, "", reason, remedy)
 
 
 def grouping_verdict(

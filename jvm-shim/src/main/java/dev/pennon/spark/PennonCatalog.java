@@ -1,9 +1,9 @@
 package dev.pennon.spark;
 
-import dev.pennon.spark.sql.ExplainJoin;
 import dev.pennon.spark.catalog.CatalogOperations;
 import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.functions.Transforms;
+import dev.pennon.spark.sql.ExplainJoin;
 import dev.pennon.spark.worker.WorkerProcess;
 import java.util.Map;
 import java.util.stream.Stream;
