@@ -12,8 +12,9 @@ import pytest
 from lance_namespace import DescribeTableRequest
 
 from pennon.catalog.catalog import Catalog
+from pennon.catalog.directory import Directory
 from pennon.cli import main
-from pennon.errors import AdoptionRefused, ProcedureArgument
+from pennon.errors import AdoptionRefused, ProcedureArgument, TableNotFound
 from pennon.leaf import scan_leaf
 from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
@@ -178,3 +179,11 @@ def test_a_tuple_is_recovered_from_the_ends_or_row_by_row(
         return
     assert isinstance(found, OneTuple)
     assert {name: value.as_py() for name, value in found.values.items()} == wanted
+
+
+def test_a_table_is_named_as_sql_names_it(tmp_path: Path) -> None:
+    catalog = Catalog("lance", str(tmp_path))
+    Directory(catalog).create_namespace(("my shop",), {}, if_not_exists=False)
+    for name in ("lance.`my shop`.orders", "`my shop`.orders", "my shop.orders"):
+        with pytest.raises(TableNotFound, match=r"lance\.`my shop`\.orders"):
+            call(catalog, "check", {"table": name})

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import sqlglot
+
 from pennon.catalog.catalog import is_path
 from pennon.catalog.catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
@@ -106,10 +108,18 @@ def located(catalog: Catalog, table: str) -> str:
     """
     if is_path(table):
         return _plain(table).rstrip("/")
-    parts = tuple(table.split("."))
+    parts = _parts(table)
     if len(parts) > 1 and parts[0] == catalog.name:
         parts = parts[1:]
     return Directory(catalog).found(parts).location
+
+
+def _parts(table: str) -> tuple[str, ...]:
+    """Take a name of SQL apart; quoted parts may contain dots."""
+    if "`" not in table:
+        return tuple(table.split("."))
+    tokens = sqlglot.tokenize(table, read="spark")
+    return tuple(each.text for each in tokens if each.token_type is not sqlglot.TokenType.DOT)
 
 
 def _check(catalog: Catalog, arguments: Arguments) -> Rows:
