@@ -223,7 +223,7 @@ def test_statistics_come_from_the_manifest(
     # without this setting Spark keeps row counts out of its statistics, whoever knows them
     with conf(spark, {"spark.sql.cbo.enabled": "true"}):
         plan = spark.table(lake_of_layouts[LAYOUTS[0]])._jdf.queryExecution().optimizedPlan()
-        assert plan.stats().rowCount().get().toString() == "120"
+        assert str(plan.stats().rowCount().get()) == "120"
 
 
 def test_equal_scans_share_their_exchange(
@@ -258,7 +258,9 @@ def test_values_found_while_running_drop_partitions(spark: SparkSession, namespa
                 f" WHERE c.tag = '{tag}'"
             )
             assert len(frame.collect()) == count
-            assert f"runtime filters kept: {kept} of 20 splits" in executed_plan(frame)
+            # where nothing is left, Spark replaces the whole plan while it runs
+            if count:
+                assert f"runtime filters kept: {kept} of 20 splits" in executed_plan(frame)
 
 
 def test_a_limit_stops_the_scan(spark: SparkSession, namespace: str) -> None:

@@ -66,13 +66,13 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     }
     PlanOutline outline = new PlanOutline(this, conf);
     PlanOutline.Node root = outline.outline(plan);
-    if (!outline.isWorthAsking()) {
+    Consumer<JsonNode> listener = VERDICTS.get();
+    if (!outline.hasGroupings() && listener == null) {
       return plan;
     }
     ObjectNode request = Messages.request("derive_keys");
     request.set("nodes", outline.message());
     DerivedKeyReply reply = DerivedKeyReply.ask(request);
-    Consumer<JsonNode> listener = VERDICTS.get();
     if (listener != null) {
       reply.verdicts().forEach(listener);
     }

@@ -67,7 +67,7 @@ final class PlanOutline {
   }
 
   /** Whether any operator could profit from a key: the worker need not be asked otherwise. */
-  boolean isWorthAsking() {
+  boolean hasGroupings() {
     return scans > 0 && groupings > 0;
   }
 
