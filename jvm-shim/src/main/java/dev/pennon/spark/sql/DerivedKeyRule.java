@@ -67,7 +67,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     PlanOutline outline = new PlanOutline(this, conf);
     PlanOutline.Node root = outline.outline(plan);
     Consumer<JsonNode> listener = VERDICTS.get();
-    if (!outline.hasGroupings() && listener == null) {
+    if (!outline.hasScans() || (!outline.hasGroupings() && listener == null)) {
       return plan;
     }
     ObjectNode request = Messages.request("derive_keys");

@@ -3,7 +3,9 @@ package dev.pennon.spark.sql;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -64,7 +66,8 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
   @Override
   public Iterator<Scan> call(InternalRow arguments) {
     SparkSession session = SparkSession.active();
-    List<JsonNode> verdicts = new ArrayList<>();
+    // The optimizer may come by a plan twice; it then finds the same again.
+    Set<JsonNode> verdicts = new LinkedHashSet<>();
     SparkPlan plan =
         DerivedKeyRule.listening(
             verdicts::add, () -> planned(session, arguments.getString(0)));

@@ -66,9 +66,14 @@ final class PlanOutline {
     return nodes;
   }
 
-  /** Whether any operator could profit from a key: the worker need not be asked otherwise. */
+  /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
+  boolean hasScans() {
+    return scans > 0;
+  }
+
+  /** Whether there is an operator that could profit from a key. */
   boolean hasGroupings() {
-    return scans > 0 && groupings > 0;
+    return groupings > 0;
   }
 
   Node outline(LogicalPlan plan) {
