@@ -60,6 +60,9 @@ torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times ove
 	@for run in 1 2 3 4 5 6 7 8 9 10; do echo "run $$run of 10"; \
 	    $(BIN)/python -m pytest tests -q -x --hypothesis-seed=$$run || exit 1; done
 
+torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same query without partitioning
+	@$(BIN)/python -m tests.torture.joins --queries $(or $(N),1000) $(ARGS)
+
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) build .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
@@ -80,4 +83,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-hash torture clean
+.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-hash torture torture-joins clean
