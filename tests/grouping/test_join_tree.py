@@ -132,6 +132,16 @@ def test_nothing_is_known_above_an_opaque_node() -> None:
     assert derive_keys(nodes) == DerivedKeys({}, frozenset(), {})
 
 
+def test_integers_of_two_widths_have_the_same_buckets() -> None:
+    narrow = GroupingFunction(Bucket(8), (pa.int32(),))
+    left = ScanNode(Layout((LayoutFunction(narrow, (7,)),), {}), {7: frozenset({10})})
+    answer = derive_keys(
+        [left, scan(20, (Bucket(4), (0,))), JoinNode(0, 1, JoinType.INNER, ((10, 20),))]
+    )
+    assert answer.scans[0] == (LayoutFunction(GroupingFunction(Bucket(4), (pa.int32(),)), (7,)),)
+    assert answer.scans[1] == (LayoutFunction(GroupingFunction(Bucket(4), (INT,)), (0,)),)
+
+
 def test_a_side_without_partitioning_computes_the_key() -> None:
     nodes = [
         scan(10, (MultiBucket(8), (0, 1))),

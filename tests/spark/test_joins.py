@@ -129,6 +129,7 @@ PAIRS = {
     "J18": (["expression('lower(col0)', s)"], ["expression('lower(col0)', s)"], "l.s = r.s"),
     "J25": (["dep"], ["dep", "bucket(8, id)"], "l.dep = r.dep AND l.id = r.id"),
     "J31 null-safe": (["bucket(8, id)"], ["bucket(8, id)"], "l.id <=> r.id"),
+    "integers of two widths": (["bucket(8, i16)"], ["bucket(4, id)"], "l.i16 = r.id"),
     "J31 extra": (["bucket(8, id)"], ["bucket(8, id)"], "l.id = r.id AND l.v < r.v"),
 }
 

@@ -183,19 +183,28 @@ class _Resolver:
         if len(scans) == 1 and self.spark_serves(offer, scans[0]):
             return
         for member in offer.members:
-            functions = tuple(
-                LayoutFunction(function.grouping, function.sources[member])
-                for function in offer.functions
-            )
+            functions = tuple(self.bound(function, member) for function in offer.functions)
             (self.scans if member in scans else self.computed)[member] = functions
         self.served.update(offer.joins, offer.groupings)
+
+    def bound(self, function: OfferedFunction, member: int) -> LayoutFunction:
+        """See a function of the group on the columns, and the widths of integers, of a member."""
+        node, source_ids = self.nodes[member], function.sources[member]
+        types = function.grouping.source_types
+        if isinstance(node, ScanNode):
+            own = {
+                source: kind
+                for each in node.layout.functions
+                for source, kind in zip(each.source_ids, each.grouping.source_types, strict=True)
+            }
+            types = tuple(own[source] for source in source_ids)
+        return LayoutFunction(GroupingFunction(function.grouping.transform, types), source_ids)
 
     def spark_serves(self, offer: Offer, scan: int) -> bool:
         """Whether Spark's own matching serves a group of one scan."""
         node = self.nodes[scan]
         return isinstance(node, ScanNode) and any(
-            LayoutFunction(function.grouping, function.sources[scan]) in node.reported
-            for function in offer.functions
+            self.bound(function, scan) in node.reported for function in offer.functions
         )
 
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -28,6 +29,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.IntegralType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -203,9 +205,12 @@ final class PlanOutline {
     if (condition instanceof And and) {
       equate(and.left(), join, pairs);
       equate(and.right(), join, pairs);
-    } else if ((condition instanceof EqualTo || condition instanceof EqualNullSafe)
-        && ((BinaryComparison) condition).left() instanceof Attribute one
-        && ((BinaryComparison) condition).right() instanceof Attribute other) {
+    } else if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
+      Attribute one = column(((BinaryComparison) condition).left());
+      Attribute other = column(((BinaryComparison) condition).right());
+      if (one == null || other == null) {
+        return;
+      }
       boolean inOrder = join.left().outputSet().contains(one);
       Attribute left = inOrder ? one : other;
       Attribute right = inOrder ? other : one;
@@ -213,6 +218,20 @@ final class PlanOutline {
         pairs.add(Messages.array().add(left.exprId().id()).add(right.exprId().id()));
       }
     }
+  }
+
+  /** The column that is compared, also through the cast of an integer to a wider one. */
+  private static Attribute column(Expression compared) {
+    if (compared instanceof Attribute attribute) {
+      return attribute;
+    }
+    boolean isWidened =
+        compared instanceof Cast cast
+            && cast.child() instanceof Attribute
+            && cast.dataType() instanceof IntegralType wide
+            && cast.child().dataType() instanceof IntegralType narrow
+            && wide.defaultSize() > narrow.defaultSize();
+    return isWidened ? (Attribute) ((Cast) compared).child() : null;
   }
 
   static String typeName(JoinType type) {
