@@ -12,7 +12,7 @@ class PennonError(Exception):
         **parameters: The values that the class's ``template`` names.
 
     Example:
-        >>> print(str(InternalError(what="The reply had no schema"))[:49])
+        >>> print(str(InternalError(what="The reply had no schema"))[:51])
         [INTERNAL_ERROR] The reply had no schema. This is a
     """
 
