@@ -89,8 +89,23 @@ PYTHON = Setting(
     None,
     "The interpreter that runs the workers; `spark.pyspark.python` is stronger.",
 )
+WORKER_PYTHON = Setting(
+    "PENNON_PYTHON",
+    Place.ENVIRONMENT,
+    "path",
+    None,
+    "The interpreter that runs the workers, stronger than everything that Spark is told.",
+)
 
-SETTINGS: tuple[Setting, ...] = (ROOT, IMPLEMENTATION, STORAGE, TRANSACTION, JAR, PYTHON)
+SETTINGS: tuple[Setting, ...] = (
+    ROOT,
+    IMPLEMENTATION,
+    STORAGE,
+    TRANSACTION,
+    JAR,
+    PYTHON,
+    WORKER_PYTHON,
+)
 
 
 def catalog_options() -> tuple[str, ...]:
