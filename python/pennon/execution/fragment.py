@@ -16,11 +16,13 @@ class LeafRead:
         location: The leaf, relative to its namespace or a path or URL.
         version: Lance version; None for the newest of the main branch.
         residual: A condition in the DataFusion dialect; None for none.
+        fragments: First fragment and the one after the last, by position; None for all.
     """
 
     location: str
     version: int | None
     residual: str | None = None
+    fragments: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

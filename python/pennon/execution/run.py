@@ -58,4 +58,5 @@ def _scan_leaf(relation: Relation, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
         relation.schema,
         leaf.residual,
         namespace_schema=relation.namespace_schema,
+        fragments=leaf.fragments,
     )

@@ -38,6 +38,7 @@ def scan_leaf(
     filter_sql: str | None = None,
     *,
     namespace_schema: pa.Schema | None = None,
+    fragments: tuple[int, int] | None = None,
     batch_size: int = DEFAULT_BATCH_SIZE,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of a leaf in the wanted schema.
@@ -49,6 +50,7 @@ def scan_leaf(
         filter_sql: A condition in the DataFusion dialect and in the namespace's names.
         namespace_schema: The whole namespace schema; needed where the filter names columns that
             ``schema`` has not.
+        fragments: First fragment and the one after the last, by position; None for all.
         batch_size: Most rows of a batch; wide rows come in smaller batches.
 
     Yields:
@@ -79,8 +81,12 @@ def scan_leaf(
         if condition is None:
             return iter(())
     names = [match.found.name for match in matches if match.found is not None]
+    chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
     if condition is None and not names:
-        return _counted(dataset, matches, wanted, batch_size, leaf)
+        num_rows = (
+            dataset.count_rows() if chosen is None else sum(each.count_rows() for each in chosen)
+        )
+        return _counted(num_rows, matches, wanted, batch_size, leaf)
     # pylance 14 cannot fetch late a nested column whose inner fields have metadata
     is_nested_stated = any(
         field is not top and field.stated_id is not None for top in fields for field in top.walk()
@@ -88,6 +94,7 @@ def scan_leaf(
     scanner = dataset.scanner(
         columns=names,
         filter=condition,
+        fragments=chosen,
         batch_size=batch_size,
         batch_size_bytes=_BATCH_BYTES,
         batch_readahead=_BATCH_READAHEAD,
@@ -117,14 +124,13 @@ def _converted(
 
 
 def _counted(
-    dataset: lance.LanceDataset,
+    left: int,
     matches: Sequence[FieldMatch],
     wanted: pa.Schema,
     batch_size: int,
     leaf: str,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of no stored column: the row count stands in the leaf's own metadata."""
-    left = dataset.count_rows()
     while left > 0:
         num_rows = min(left, batch_size)
         yield convert_batch([None] * len(matches), matches, wanted, num_rows, leaf)

@@ -32,12 +32,11 @@ _LOG = logging.getLogger(__name__)
 def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``read``: stream the rows of one split."""
     message = decode(Read, request)
-    scan, split = ScanToken.from_json(message.scan), Split.from_json(message.split)
+    scan = ScanToken.from_json(message.scan)
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    residual = scan.residuals[split.residual] if split.residual >= 0 else None
     relation = Relation(
         scan.location,
-        (LeafRead(split.location, split.version, residual),),
+        tuple(_leaf_read(scan, split) for split in Split.from_json(message.split)),
         scan.schema,
         scan.namespace_schema,
         scan.storage_options,
@@ -45,6 +44,11 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     stream = run(Fragment((relation,)))
     frames.send_json(encode(ReadReply()))
     send_batches(stream, frames)
+
+
+def _leaf_read(scan: ScanToken, split: Split) -> LeafRead:
+    residual = scan.residuals[split.residual] if split.residual >= 0 else None
+    return LeafRead(split.location, split.version, residual, split.fragments)
 
 
 def send_batches(stream: BatchStream, frames: FrameSocket) -> None:

@@ -13,9 +13,10 @@ from pennon.grouping.key_grouping import report
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.planning import explain, is_exact
+from pennon.planning.splits import pack
 from pennon.worker import messages as m
-from pennon.worker.plans import plan_of, snapshot_of
-from pennon.worker.tokens import ScanToken, TableToken, split_column
+from pennon.worker.plans import find_plan, plan_of, snapshot_of
+from pennon.worker.tokens import ScanToken, TableToken, packed_column, split_column
 
 
 def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
@@ -172,6 +173,16 @@ def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
         description=explain(plan),
     )
     return reply, pa.table(columns)
+
+
+def pack_splits(request: m.PackSplits) -> tuple[m.PackSplitsReply, pa.Table]:
+    """Answer ``pack_splits``; a split of several leaves lists their object ids."""
+    plan = find_plan(request.catalog, request.plan)
+    packed = pack(plan, request.num_tasks, request.max_bytes)
+    object_ids = plan.table["object_id"].to_pylist()
+    names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
+    splits = packed_column(plan.table, packed)
+    return m.PackSplitsReply(), pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:

@@ -250,6 +250,24 @@ class PlanScan:
 
 
 @dataclass(frozen=True, slots=True)
+class PackSplits:
+    """Other splits of a planned scan, for a query that groups nothing by partitions."""
+
+    op: ClassVar[str] = "pack_splits"
+    catalog: Catalog
+    plan: str
+    num_tasks: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackSplitsReply:
+    """An Arrow stream with one row per split follows, as after ``plan_scan``."""
+
+    arrow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class PlanScanReply:
     """What holds for the whole scan; an Arrow stream with one row per split follows."""
 

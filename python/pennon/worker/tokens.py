@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import MalformedMessage
+
+if TYPE_CHECKING:
+    from pennon.planning.splits import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +120,49 @@ class Split:
         location: The leaf, relative to the namespace.
         version: Lance version.
         residual: Number of the scan's residual filter; -1 for none.
+        fragments: First fragment and the one after the last, by position; None for all.
     """
 
     location: str
     version: int
     residual: int
+    fragments: tuple[int, int] | None = None
 
     @classmethod
-    def from_json(cls, text: str) -> Split:
-        """Read a split; the version is text, for JSON numbers lose the high bit."""
-        stored = _object(text, "split")
-        return cls(str(stored["leaf"]), int(stored["version"]), int(stored["residual"]))
+    def from_json(cls, text: str) -> tuple[Split, ...]:
+        """Read a split, or a list of them; the version is text, for numbers lose the high bit."""
+        try:
+            stored = json.loads(text)
+            return tuple(map(cls._of, stored if isinstance(stored, list) else [stored]))
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise MalformedMessage(why="the text split is not one of the worker's") from error
+
+    @classmethod
+    def _of(cls, stored: Mapping[str, Any]) -> Split:
+        fragments = stored.get("fragments")
+        return cls(
+            str(stored["leaf"]),
+            int(stored["version"]),
+            int(stored["residual"]),
+            None if fragments is None else (int(fragments[0]), int(fragments[1])),
+        )
+
+
+def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Array:
+    """Write one split per list of pieces.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``.
+        packed: The pieces of each split, by the rows of ``leaves``.
+    """
+    texts = split_column(leaves).to_pylist()
+
+    def text(piece: Piece) -> str:
+        if piece.fragments is None:
+            return str(texts[piece.leaf])
+        return f'{texts[piece.leaf][:-1]},"fragments":{json.dumps(piece.fragments)}}}'
+
+    return pa.array([f"[{','.join(map(text, pieces))}]" for pieces in packed], pa.utf8())
 
 
 def split_column(leaves: pa.Table) -> pa.Array:

@@ -11,6 +11,7 @@ from pennon.catalog.replacement import overlapped_partitions, replace_rows, whol
 from pennon.catalog.spark_types import arrow_schema
 from pennon.errors import MalformedMessage, WriteConflict
 from pennon.leaf import StagedPartition, WriteTarget
+from pennon.leaf.tuples import check_sources
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.worker import write_messages as m
 from pennon.worker.messages import EmptyReply
@@ -42,7 +43,8 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     storage = request.catalog.storage
     spec = snapshot.current_spec
     target = ""
-    if not table.is_plain:
+    if not isinstance(snapshot, PlainSnapshot):
+        check_sources(spec, snapshot)
         target = WriteTarget(
             snapshot.location, snapshot.version, spec.spec_version, storage
         ).to_json()

@@ -132,7 +132,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   private WorkerFailure unexpectedSchema(VectorSchemaRoot root) {
     String message =
         "[WORKER_PROTOCOL] Cannot read partition "
-            + split.objectId()
+            + split.objectIds()
             + ": the worker sent the columns "
             + root.getSchema()
             + " where "

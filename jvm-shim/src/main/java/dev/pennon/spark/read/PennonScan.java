@@ -40,13 +40,15 @@ public final class PennonScan
 
   private final ScanPlan plan;
   private final String derivation;
+  private final boolean isPacked;
   private volatile List<PennonSplit> splits;
 
   PennonScan(ScanPlan plan) {
-    this(plan, null);
+    this(plan, null, false);
   }
 
-  private PennonScan(ScanPlan plan, String derivation) {
+  private PennonScan(ScanPlan plan, String derivation, boolean isPacked) {
+    this.isPacked = isPacked;
     this.plan = plan;
     this.derivation = derivation;
     this.splits = plan.splits();
@@ -59,7 +61,16 @@ public final class PennonScan
    * @param derivation the functions that the key stands for, as EXPLAIN shows them
    */
   public PennonScan withDerivedKeys(long[] values, String derivation) {
-    return new PennonScan(plan.withDerivedKeys(values), derivation);
+    return new PennonScan(plan.withDerivedKeys(values), derivation, false);
+  }
+
+  /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
+  public PennonScan packed(int numTasks, long maxBytes) {
+    return new PennonScan(plan.packed(numTasks, maxBytes), null, true);
+  }
+
+  public boolean isPacked() {
+    return isPacked;
   }
 
   public boolean isDerived() {
@@ -95,7 +106,7 @@ public final class PennonScan
       Expression[] key = {Expressions.identity(DERIVED_KEY)};
       return new KeyGroupedPartitioning(key, plan.splits().size());
     }
-    if (plan.keys().isEmpty()) {
+    if (isPacked || plan.keys().isEmpty()) {
       return new UnknownPartitioning(plan.splits().size());
     }
     return new KeyGroupedPartitioning(
@@ -136,7 +147,7 @@ public final class PennonScan
     }
     Set<String> possible =
         written.contains("FALSE") ? Set.of() : plan.objectsPossibleUnder(written);
-    splits = splits.stream().filter(split -> possible.contains(split.objectId())).toList();
+    splits = splits.stream().filter(split -> split.isPossible(possible)).toList();
   }
 
   /** The worker's lines about the plan as one, for they stand within a tree of operators. */
@@ -156,7 +167,7 @@ public final class PennonScan
     if (isDerived()) {
       return derivation + " as one key" + inGroups();
     }
-    return plan.keys().isEmpty()
+    return isPacked || plan.keys().isEmpty()
         ? "none"
         : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
             + inGroups();
@@ -175,6 +186,7 @@ public final class PennonScan
   @Override
   public boolean equals(Object other) {
     return other instanceof PennonScan that
+        && isPacked == that.isPacked
         && Objects.equals(derivation, that.derivation)
         && plan.identity().equals(that.plan.identity());
   }

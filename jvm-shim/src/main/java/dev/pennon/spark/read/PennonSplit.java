@@ -1,26 +1,38 @@
 package dev.pennon.spark.read;
 
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
 
 /**
  * One piece of work for a task, with the values of the reported keys.
  *
- * @param objectId the partition that it belongs to
+ * @param objectIds the partitions that it belongs to
  * @param token what the worker needs to read it; empty when there is nothing to read
  * @param partitionKey one value per reported key
  */
-record PennonSplit(String objectId, String token, InternalRow partitionKey)
+record PennonSplit(List<String> objectIds, String token, InternalRow partitionKey)
     implements HasPartitionKey {
   private static final long serialVersionUID = 1L;
 
   /** Stands for a scan without partitions: Spark joins without a shuffle only if there is one. */
   static PennonSplit empty(InternalRow nullKey) {
-    return new PennonSplit("", "", nullKey);
+    return new PennonSplit(List.of(), "", nullKey);
   }
 
-  PennonSplit withKey(InternalRow key) {
-    return new PennonSplit(objectId, token, key);
+  /** Splits that one task reads one after the other, under one key. */
+  static PennonSplit together(List<PennonSplit> splits, InternalRow key) {
+    List<String> objectIds =
+        splits.stream().flatMap(split -> split.objectIds().stream()).toList();
+    String tokens = splits.stream().map(PennonSplit::token).collect(Collectors.joining(","));
+    return new PennonSplit(objectIds, "[" + tokens + "]", key);
+  }
+
+  /** Whether it still has rows when only these partitions have. */
+  boolean isPossible(Set<String> possible) {
+    return objectIds.stream().anyMatch(possible::contains);
   }
 
   boolean isEmpty() {
@@ -30,6 +42,6 @@ record PennonSplit(String objectId, String token, InternalRow partitionKey)
   /** The token may hold storage options: it is never shown. */
   @Override
   public String toString() {
-    return "PennonSplit[" + objectId + "]";
+    return "PennonSplit" + objectIds;
   }
 }

@@ -9,11 +9,15 @@ import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -54,13 +58,19 @@ record ScanPlan(
     ObjectNode request = table.request("plan_scan");
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
+    return ask(request, (reply, splits) -> of(table, predicates, schema, reply, splits));
+  }
+
+  /** Sends a request whose reply is followed by a table of splits. */
+  private static <T> T ask(
+      ObjectNode request, BiFunction<JsonNode, List<PennonSplit>, T> answered) {
     WorkerConnection connection = WorkerConnection.open();
     boolean complete = false;
     try {
       JsonNode reply = connection.call(request);
       List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
       complete = true;
-      return of(table, predicates, schema, reply, splits);
+      return answered.apply(reply, splits);
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } finally {
@@ -98,13 +108,30 @@ record ScanPlan(
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
   ScanPlan withDerivedKeys(long[] values) {
-    List<PennonSplit> keyed = new ArrayList<>();
+    Map<Long, List<PennonSplit>> byKey = new LinkedHashMap<>();
     for (int i = 0; i < values.length; i++) {
-      keyed.add(splits.get(i).withKey(new GenericInternalRow(new Object[] {values[i]})));
+      byKey.computeIfAbsent(values[i], key -> new ArrayList<>()).add(splits.get(i));
     }
+    List<PennonSplit> keyed = new ArrayList<>();
+    byKey.forEach((key, of) -> keyed.add(PennonSplit.together(of, keyRow(key))));
     if (keyed.isEmpty()) {
-      keyed.add(PennonSplit.empty(new GenericInternalRow(new Object[] {NO_SPLITS_KEY})));
+      keyed.add(PennonSplit.empty(keyRow(NO_SPLITS_KEY)));
     }
+    return with(keyed, Arrays.stream(values).boxed().toList());
+  }
+
+  private static InternalRow keyRow(long key) {
+    return new GenericInternalRow(new Object[] {key});
+  }
+
+  /** This plan without keys, its leaves packed into as many splits as it pays to read at once. */
+  ScanPlan packed(int numTasks, long maxBytes) {
+    ObjectNode request = table.request("pack_splits").put("plan", token);
+    request.put("num_tasks", numTasks).put("max_bytes", maxBytes);
+    return with(ask(request, (reply, packed) -> packed), List.of());
+  }
+
+  private ScanPlan with(List<PennonSplit> otherSplits, List<Long> otherKeys) {
     return new ScanPlan(
         table,
         predicates,
@@ -112,11 +139,11 @@ record ScanPlan(
         scan,
         token,
         keys,
-        List.copyOf(keyed),
+        List.copyOf(otherSplits),
         rows,
         bytes,
         description,
-        Arrays.stream(values).boxed().toList());
+        otherKeys);
   }
 
   private static OptionalLong optional(JsonNode number) {

@@ -16,7 +16,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** The Arrow table of splits that follows a plan: object_id, split, rows, bytes, key_0, … */
+/** The Arrow table of splits that follows a plan: object_id, split, key_0, … */
 final class SplitTable {
   private SplitTable() {}
 
@@ -48,7 +48,7 @@ final class SplitTable {
     for (int row = 0; row < root.getRowCount(); row++) {
       splits.add(
           new PennonSplit(
-              objectIds.getUTF8String(row).toString(),
+              List.of(objectIds.getUTF8String(row).toString().split(",")),
               tokens.getUTF8String(row).toString(),
               keyRows.getRow(row).copy()));
     }

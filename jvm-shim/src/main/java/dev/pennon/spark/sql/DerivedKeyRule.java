@@ -67,8 +67,11 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     PlanOutline outline = new PlanOutline(this, conf);
     PlanOutline.Node root = outline.outline(plan);
     Consumer<JsonNode> listener = VERDICTS.get();
-    if (!outline.hasScans() || (!outline.hasGroupings() && listener == null)) {
+    if (!outline.hasScans()) {
       return plan;
+    }
+    if (!outline.hasGroupings() && listener == null) {
+      return PackedScans.in(plan, conf);
     }
     ObjectNode request = Messages.request("derive_keys");
     request.set("nodes", outline.message());

@@ -114,7 +114,7 @@ final class PlanOutline {
   }
 
   private Node scan(DataSourceV2ScanRelation relation) {
-    if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived()) {
+    if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived() || scan.isPacked()) {
       return add(relation, Kind.OPAQUE, node("opaque"), List.of());
     }
     ObjectNode message = scan.outline().put("node", "scan");

@@ -1,0 +1,65 @@
+"""Leaves packed into splits: every fragment of every leaf once, in pieces of about one size."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pennon.planning.splits import OPEN_COST_BYTES, pack
+
+if TYPE_CHECKING:
+    from pennon.planning import ScanPlan
+
+MIB = 1 << 20
+
+
+def planned(leaves: list[tuple[int | None, int | None]]) -> ScanPlan:
+    sizes, counts = [size for size, _ in leaves], [count for _, count in leaves]
+    table = pa.table(
+        {"num_bytes": pa.array(sizes, pa.int64()), "num_fragments": pa.array(counts, pa.int64())}
+    )
+    return cast("ScanPlan", SimpleNamespace(table=table))
+
+
+leaf_lists = st.lists(
+    st.tuples(st.none() | st.integers(0, 3000 * MIB), st.none() | st.integers(1, 40)),
+    max_size=30,
+)
+
+
+@given(leaves=leaf_lists, num_tasks=st.integers(1, 64))
+def test_every_fragment_is_read_once(
+    leaves: list[tuple[int | None, int | None]], num_tasks: int
+) -> None:
+    packed = pack(planned(leaves), num_tasks, 128 * MIB)
+    read: dict[int, list[tuple[int, int] | None]] = {}
+    for piece in (piece for task in packed for piece in task):
+        read.setdefault(piece.leaf, []).append(piece.fragments)
+    assert sorted(read) == list(range(len(leaves)))
+    for leaf, fragments in read.items():
+        if fragments != [None]:
+            ranges = [each for each in fragments if each is not None]
+            covered = [at for first, end in ranges for at in range(first, end)]
+            assert covered == list(range(leaves[leaf][1] or 0))
+    assert all(packed)
+
+
+def test_small_leaves_share_a_task_and_a_large_one_is_divided() -> None:
+    small = pack(planned([(10_000, 1)] * 64), 2, 128 * MIB)
+    assert [len(task) for task in small] == [32, 32]
+    large = pack(planned([(1000 * MIB, 10)]), 2, 128 * MIB)
+    assert [piece.fragments for (piece,) in large] == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+        (3, 5),
+        (5, 6),
+        (6, 7),
+        (7, 8),
+        (8, 10),
+    ]
+    assert sum(piece.num_bytes for (piece,) in large) == 1000 * MIB + 8 * OPEN_COST_BYTES
