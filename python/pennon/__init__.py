@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pennon import errors
+from pennon.catalog import namespace_alias
 
 if TYPE_CHECKING:
     from pennon.namespace import open_namespace as open  # noqa: A004
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "configure", "errors", "open", "spark"]
+
+# lance_namespace.connect("pennon", …) works from here on.
+namespace_alias.register()
 
 # Imported on first use: opening a namespace needs no pyspark, and the worker neither.
 _PLACES = {

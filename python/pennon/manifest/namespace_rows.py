@@ -1,0 +1,69 @@
+"""What describing one namespace or leaf of a snapshot tells: runtime properties and version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.manifest.names import SEPARATOR, ObjectId
+from pennon.manifest.properties import SCHEMA, runtime_properties
+from pennon.manifest.select import select
+from pennon.manifest.snapshot import Snapshot
+
+__all__ = ["is_below_spec", "namespace_properties", "read_version_of"]
+
+
+def is_below_spec(snapshot: Snapshot, path: Sequence[str]) -> bool:
+    """Whether a path is a spec version of the namespace or an object below one."""
+    parsed = ObjectId.parse(SEPARATOR.join(path))
+    return parsed is not None and parsed.spec_version in snapshot.specs
+
+
+def namespace_properties(snapshot: Snapshot, path: Sequence[str]) -> dict[str, str]:
+    """Give the properties that describing a namespace returns, at every level.
+
+    Args:
+        snapshot: The partitioned namespace.
+        path: Of a namespace that is there: ``[]``, ``["v1"]`` or ``["v1", "k7m2n9p4q8r5s3t6"]``.
+
+    Returns:
+        For the root the schema and every spec as they are stored; for a spec version its spec; for
+        a partition the value of its own level; for objects that are not the format's nothing.
+
+    Spec: "Metadata Definition", "Runtime Namespace Properties", Appendix E.
+    """
+    if not path:
+        wanted = {SCHEMA, *(spec.key for spec in snapshot.specs.values())}
+        return {name: text for name, text in snapshot.metadata.items() if name in wanted}
+    if not is_below_spec(snapshot, path):
+        return {}
+    spec = snapshot.specs[int(path[0][1:])]
+    if len(path) - 1 > len(spec.fields):
+        return {}
+    return runtime_properties(snapshot.specs, path, _values(snapshot, path))
+
+
+def _values(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, pa.Scalar]:
+    if len(path) == 1:
+        return {}
+    columns = snapshot.partition_columns
+    rows = select(snapshot.manifest, columns, "namespace", _is_object(path)).table
+    if not len(rows):
+        return {}
+    return {name.removeprefix("partition_field_"): rows[name][0] for name in columns}
+
+
+def read_version_of(snapshot: Snapshot, path: Sequence[str]) -> int | None:
+    """Give the version at which the snapshot reads a leaf; None for the latest of its main branch.
+
+    Spec: "Read Behavior".
+    """
+    found = snapshot.leaves(_is_object(path)).table["read_version"]
+    version: int | None = found[0].as_py() if len(found) else None
+    return version
+
+
+def _is_object(path: Sequence[str]) -> exp.Expr:
+    return exp.column("object_id").eq(exp.Literal.string(SEPARATOR.join(path)))
