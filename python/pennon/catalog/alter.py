@@ -2,6 +2,10 @@
 
 Leaves are not touched. A column that a leaf lacks reads NULL, a renamed one is found by its field
 id, a narrower type is promoted: so these changes are safe, and what is not is refused.
+
+A column that the partition fields need may be promoted, where equal values keep one partition
+value; the same commit makes a spec version with wider result types. It may also be dropped: rows
+are read and pruned as before, and nothing is written until a new spec does without the column.
 """
 
 from __future__ import annotations
@@ -20,14 +24,20 @@ from pennon.catalog.table import Table, load
 from pennon.errors import MalformedMessage, UnknownColumn, UnsupportedTableChange, WriteConflict
 from pennon.leaf.promotion import is_promotable
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
+from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.identity import Identity
+from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
+    from pennon.spec.schema import SchemaField
 
 __all__ = ["alter_partitioning", "alter_table"]
 
 _ATTEMPTS = 5
+_PROMOTED = (Identity, Truncate, Bucket, MultiBucket)
 _FIXED = frozenset({"provider", "location", "transaction", "owner"})
 
 
@@ -61,9 +71,11 @@ def alter_table(
         for each in changes:
             changed = _apply(table, changed, each)
         is_same = changed.schema is table.snapshot.schema
+        is_promoted = any(each.get("change") == "update_type" for each in changes)
         return change_root(
             table.snapshot,
             schema=None if is_same else changed.schema,
+            spec=promoted_spec(table.snapshot.specs, changed.schema) if is_promoted else None,
             properties=changed.properties,
             removed_properties=changed.removed,
             comment=changed.comment,
@@ -192,14 +204,13 @@ def _columns(
         case "update_position":
             return place_column(arrow, there.path, None, change.get("position"))
         case "update_type":
-            _check_unpartitioned(table, there.id, path, "change the type of")
             wanted = arrow_type(change["type"], ".".join(path))
             if not is_promotable(there.field.type, wanted):
                 why = f"not every value of {there.field.type} is one of {wanted}"
                 raise _refused(table, path, "change the type of", why, "Add a new column")
+            _check_partitioned(table, there, path, wanted)
             return edit_column(arrow, there.path, lambda found: found.with_type(wanted))
         case "delete_column":
-            _check_unpartitioned(table, there.id, path, "drop")
             if len(arrow) == 1 and len(there.path) == 1:
                 raise _refused(table, path, "drop", "it is the only column", "Drop the table")
             return edit_column(arrow, there.path, lambda _: None)
@@ -227,18 +238,27 @@ def _with(found: pa.Field, key: str, value: object) -> pa.Field:
     return found.with_metadata(metadata or None)
 
 
-def _check_unpartitioned(table: Table, field_id: int, path: tuple[str, ...], verb: str) -> None:
-    snapshot = table.snapshot
-    users = [
-        each.field_id
-        for spec in snapshot.specs.values()
-        for each in spec.fields
-        if field_id in each.source_ids
-        and (verb != "drop" or spec.spec_version == snapshot.current_spec.spec_version)
-    ]
-    if users:
-        why = f"the partition field {users[0]} is made of it"
-        raise _refused(table, path, verb, why, "Drop the partition field first")
+def _check_partitioned(
+    table: Table, column: SchemaField, path: tuple[str, ...], wanted: pa.DataType
+) -> None:
+    """Refuse a promotion after which equal values may have different partition values."""
+    keeps = _is_numeric_widening(column.field.type, wanted)
+    for spec in table.snapshot.specs.values():
+        for each in spec.fields:
+            is_kept = keeps and isinstance(each.transform, _PROMOTED)
+            if column.id in each.source_ids and column.field.type != wanted and not is_kept:
+                why = (
+                    f"the partition field {each.field_id} of spec version {spec.spec_version} is"
+                    f" made of it, and may give another value of {wanted}"
+                )
+                raise _refused(table, path, "change the type of", why, "Add a new column")
+
+
+def _is_numeric_widening(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
+        return bool(found.scale == wanted.scale)
+    kinds = (pa.types.is_integer, pa.types.is_floating)
+    return any(kind(found) and kind(wanted) for kind in kinds)
 
 
 def _refused(

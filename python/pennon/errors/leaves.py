@@ -49,6 +49,18 @@ class NotNullViolated(PennonError):
     sql_state = "23502"
 
 
+class PartitionSourceDropped(PennonError):
+    """Rows to write cannot be partitioned: the spec needs a column that was dropped."""
+
+    condition = "PARTITION_SOURCE_DROPPED"
+    template = (
+        "Cannot write to {table}: partition field {field} of spec version {spec_version} is made"
+        " of a column that was dropped (field id {source_id}). Run ALTER TABLE … DROP PARTITION"
+        " FIELD {field}, or REPLACE it, so that new rows have a spec of their own."
+    )
+    sql_state = "42703"
+
+
 class PartitionValueOverflow(PennonError):
     """A partition value does not fit its column of the manifest."""
 

@@ -16,7 +16,7 @@ from lance.fragment import FragmentMetadata
 from pennon.errors import LeafSchemaMismatch
 from pennon.leaf.layout import leaf_numbers, read_layout, renumbered
 from pennon.leaf.reconciliation import leaf_fields, match_fields
-from pennon.leaf.widening import widened
+from pennon.leaf.widening import vacated, widened
 from pennon.spec.schema import field_id_of
 
 if TYPE_CHECKING:
@@ -164,6 +164,9 @@ def _extended(
             raise LeafSchemaMismatch(
                 column=column.name, leaf=leaf, found="no such column", wanted=column.type
             )
+    renamed = vacated(dataset.lance_schema, {column.name for column in columns})
+    if renamed is not None:
+        dataset = _commit(dataset, lance.LanceOperation.Project(renamed), detached=detached)
     every = (field for top in leaf_fields(dataset) for field in top.walk())
     highest = max((field.number for field in every), default=-1)
     operation = lance.LanceOperation.Merge(

@@ -119,6 +119,8 @@ class Destinations:
     def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
         fields = leaf_fields(dataset)
         matches = match_fields(self._columns, fields, leaf)
+        for match in matches:
+            _check_whole(match, (match.wanted.name,), leaf)
         used = {id(match.found) for match in matches}
         for field in fields:
             if id(field) not in used and not field.arrow.nullable:
@@ -126,6 +128,17 @@ class Destinations:
                     column=field.name, leaf=leaf, found="it NOT NULL", wanted="no such column"
                 )
         return pa.schema([_stored_field(match) for match in matches])
+
+
+def _check_whole(match: FieldMatch, path: tuple[str, ...], leaf: str) -> None:
+    """Refuse a column of which the leaf lacks a field: Lance adds whole columns only."""
+    for child in match.children:
+        below = (*path, child.wanted.name)
+        if child.found is None:
+            raise LeafSchemaMismatch(
+                column=".".join(below), leaf=leaf, found="no such field", wanted=child.wanted.type
+            )
+        _check_whole(child, below, leaf)
 
 
 def _stored_field(match: FieldMatch) -> pa.Field:

@@ -5,6 +5,10 @@ written by pylance alone states none; then Lance's own number of the field count
 numbers its fields as the namespace does (at least one field has both number and name in common),
 else the name. A field that the leaf lacks is NULL, a narrower type is promoted, unknown fields
 are ignored.
+
+Below a column whose stated id is Lance's number of it, as in the leaves that Pennon makes, a field
+states its id only where it is not the number. So the number of a silent field there is its id,
+unless another field states that number, and the name of a dropped field finds nothing.
 """
 
 from __future__ import annotations
@@ -107,25 +111,32 @@ def match_fields(
         for field in every
         for target in wanted
     )
-    return _Matching(leaf, is_numbered_alike=is_numbered_alike).siblings(wanted, found, ())
+    stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
+    return _Matching(leaf, stated, is_numbered_alike=is_numbered_alike).siblings(wanted, found, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Matching:
     leaf: str
+    stated: frozenset[int]
     is_numbered_alike: bool
 
     def siblings(
-        self, wanted: Sequence[pa.Field], found: Sequence[LeafField], above: tuple[str, ...]
+        self,
+        wanted: Sequence[pa.Field],
+        found: Sequence[LeafField],
+        above: tuple[str, ...],
+        *,
+        is_numbered: bool = False,
     ) -> tuple[FieldMatch, ...]:
-        chosen = self._choose(wanted, found)
+        chosen = self._choose(wanted, found, is_numbered=is_numbered)
         return tuple(
-            self._match(target, chosen.get(at), (*above, target.name))
+            self._match(target, chosen.get(at), (*above, target.name), is_numbered=is_numbered)
             for at, target in enumerate(wanted)
         )
 
     def _choose(
-        self, wanted: Sequence[pa.Field], found: Sequence[LeafField]
+        self, wanted: Sequence[pa.Field], found: Sequence[LeafField], *, is_numbered: bool
     ) -> dict[int, LeafField]:
         """Give each wanted field at most one of the leaf's, the surest way first."""
         chosen: dict[int, LeafField] = {}
@@ -139,17 +150,24 @@ class _Matching:
                     chosen[at] = named
             elif target_id in stated:
                 chosen[at] = stated[target_id]
-        for by_number in (self.is_numbered_alike, not self.is_numbered_alike):
+        is_alike = self.is_numbered_alike or is_numbered
+        for by_number in (is_alike, not is_alike):
             for at, target in enumerate(wanted):
                 if at in chosen:
                     continue
                 field = _find(target, silent, by_number=by_number)
-                if field is not None:
+                is_named = is_numbered and not by_number and field_id_of(target) is not None
+                if field is not None and not (is_named and field.number not in self.stated):
                     chosen[at] = silent.pop(field.name)
         return chosen
 
     def _match(
-        self, target: pa.Field, field: LeafField | None, path: tuple[str, ...]
+        self,
+        target: pa.Field,
+        field: LeafField | None,
+        path: tuple[str, ...],
+        *,
+        is_numbered: bool,
     ) -> FieldMatch:
         if field is None:
             return FieldMatch(target, None, ())
@@ -160,10 +178,12 @@ class _Matching:
             raise LeafTypeMismatch(
                 column=".".join(path), leaf=self.leaf, found=field.arrow.type, wanted=target.type
             )
+        is_numbered = is_numbered or field.stated_id == field.number
         if pa.types.is_struct(target.type):
-            return FieldMatch(target, field, self.siblings(below, field.children, path))
+            children = self.siblings(below, field.children, path, is_numbered=is_numbered)
+            return FieldMatch(target, field, children)
         children = tuple(
-            self._match(child, inner, (*path, child.name))
+            self._match(child, inner, (*path, child.name), is_numbered=is_numbered)
             for child, inner in zip(below, _below(field) if below else (), strict=True)
         )
         return FieldMatch(target, field, children)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import PartitionValueOverflow
+from pennon.errors import PartitionSourceDropped, PartitionValueOverflow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
 
-__all__ = ["Run", "partition_tuples", "runs"]
+__all__ = ["Run", "check_sources", "partition_tuples", "runs"]
 
 _MOST_CODES = 1 << 62
 
@@ -32,6 +32,26 @@ class Run:
 
     values: pa.RecordBatch
     rows: pa.RecordBatch
+
+
+def check_sources(spec: PartitionSpec, snapshot: Snapshot) -> None:
+    """Check that every column is there from which a spec makes its partition values.
+
+    Raises:
+        PartitionSourceDropped: A column was dropped. All new rows would fall into its NULL
+            partition; a spec without the field says what is meant.
+
+    Spec: "Column removal resistant".
+    """
+    for field in spec.fields:
+        for source_id in field.source_ids:
+            if snapshot.schema.field_by_id(source_id) is None:
+                raise PartitionSourceDropped(
+                    table=snapshot.location,
+                    field=field.field_id,
+                    spec_version=spec.spec_version,
+                    source_id=source_id,
+                )
 
 
 def partition_tuples(

@@ -4,7 +4,7 @@ pylance makes a Lance schema from Arrow (numbered from zero) or from the message
 format, and joins no two. A schema pickles as those messages; they are Protocol Buffers, in which
 the last of two values of a field counts, so a number is changed by appending another.
 
-Spec of the messages: ``message Field`` of Lance's file format, id = 3, parent_id = 4,
+Spec of the messages: ``message Field`` of Lance's file format, name = 2, id = 3, parent_id = 4,
 metadata = 10.
 """
 
@@ -19,12 +19,13 @@ from pennon.leaf.incoming import plain_field
 from pennon.spec.schema import FIELD_ID, children_of, field_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from lance.schema import LanceField
 
-__all__ = ["widened"]
+__all__ = ["vacated", "widened"]
 
+_NAME = b"\x12"
 _ID = b"\x18"
 _PARENT_ID = b"\x20"
 _METADATA = b"\x52"
@@ -56,13 +57,49 @@ def widened(schema: LanceSchema, columns: Sequence[pa.Field], highest: int) -> L
         field_id if are_free and field_id is not None else highest + 1 + at
         for at, field_id in enumerate(ids)
     ]
-    parents = [parent for field in plain.fields() for parent in _parents(field, None)]
+    parents = [parent for _, parent in _walk(plain)]
     added = [
         message + _numbered(number, None if parent is None else numbers[parent], field_id)
         for message, number, parent, field_id in zip(messages, numbers, parents, ids, strict=True)
     ]
     widest: LanceSchema = make(metadata, *kept, *added)
     return widest
+
+
+def vacated(schema: LanceSchema, names: Collection[str]) -> LanceSchema | None:
+    """Give the columns that have one of the names another one, with their number.
+
+    A column that was dropped from the namespace, or renamed there, may still have the name of an
+    added one in the leaf. It stays: ids decide, not names.
+
+    Args:
+        schema: The leaf's schema.
+        names: The names that further columns will take.
+
+    Returns:
+        The schema; None where the names are free.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
+        >>> [field.name() for field in vacated(leaf, {"b"}).fields()]
+        ['a', 'b_1']
+    """
+    taken = {*names, *(field.name() for field in schema.fields())}
+    if len(taken) == len(names) + len(schema.fields()):
+        return None
+    make, (metadata, *messages) = schema.__reduce__()
+    renamed = []
+    for message, (field, parent) in zip(messages, _walk(schema), strict=True):
+        if parent is not None or field.name() not in names:
+            renamed.append(message)
+            continue
+        name = f"{field.name()}_{field.id()}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        renamed.append(message + _name(name))
+    free: LanceSchema = make(metadata, *renamed)
+    return free
 
 
 def _ids(column: pa.Field) -> Iterator[int | None]:
@@ -75,10 +112,17 @@ def _ids(column: pa.Field) -> Iterator[int | None]:
         yield from _ids(child)
 
 
-def _parents(field: LanceField, parent: int | None) -> Iterator[int | None]:
-    yield parent
-    for child in field.children():
-        yield from _parents(child, field.id())
+def _walk(schema: LanceSchema) -> Iterator[tuple[LanceField, int | None]]:
+    """Yield every field and its parent's number, in the order of Lance's messages."""
+    below: list[tuple[LanceField, int | None]] = [(each, None) for each in schema.fields()]
+    while below:
+        field, parent = below.pop(0)
+        yield field, parent
+        below[:0] = [(child, field.id()) for child in field.children()]
+
+
+def _name(name: str) -> bytes:
+    return _NAME + _varint(len(name.encode())) + name.encode()
 
 
 def _numbered(number: int, parent: int | None, field_id: int | None) -> bytes:

@@ -21,7 +21,7 @@ from pennon.leaf.dataset import leaf_uri
 from pennon.leaf.destination import Destinations
 from pennon.leaf.incoming import conform
 from pennon.leaf.staged import StagedPartition
-from pennon.leaf.tuples import partition_tuples, runs
+from pennon.leaf.tuples import check_sources, partition_tuples, runs
 from pennon.manifest import Snapshot
 from pennon.manifest.names import canonical_bytes
 
@@ -52,6 +52,7 @@ def write_partitions(
 
     Raises:
         NotNullViolated: A NOT NULL column has a NULL.
+        PartitionSourceDropped: The spec needs a column that was dropped.
         WriteColumnUnknown: The rows have a column that the table has not.
         WriteTypeMismatch: A value does not fit its column.
         PartitionValueOverflow: A partition value does not fit the manifest's column.
@@ -131,6 +132,7 @@ class _Task:
             target.location, target.version, storage_options=target.storage_options
         )
         self._spec = self._snapshot.specs[target.spec_version]
+        check_sources(self._spec, self._snapshot)
         self._destinations = Destinations(self._snapshot, self._spec)
         self._partitions: dict[bytes, _Partition] = {}
 

@@ -1,4 +1,4 @@
-"""ADD, DROP and REPLACE PARTITION FIELD: from a spec to its next version.
+"""ADD, DROP and REPLACE PARTITION FIELD, and promotion: from a spec to its next version.
 
 A field with the sources and the transform of a field of any earlier version takes that field's
 id again; every other field gets an id that no version has used. A composed transform (``days(ts)``)
@@ -32,7 +32,7 @@ from pennon.transforms.expression_checks import check_expression
 from pennon.transforms.registry import TransformCall
 from pennon.transforms.transform import Transform
 
-__all__ = ["add_field", "drop_field", "replace_field", "spec_of"]
+__all__ = ["add_field", "drop_field", "promoted_spec", "replace_field", "spec_of"]
 
 _Specs = Mapping[int, PartitionSpec]
 
@@ -154,6 +154,25 @@ def replace_field(
             reason="is this transform already",
         )
     return _checked(replace(rest, fields=fields), schema)
+
+
+def promoted_spec(specs: _Specs, schema: NamespaceSchema) -> PartitionSpec | None:
+    """Take the current spec over promoted source columns.
+
+    Args:
+        specs: Every spec version of the namespace.
+        schema: The full namespace schema, with the promoted types.
+
+    Returns:
+        The next spec version, its result types as wide as the sources demand; None where the
+        current one is wide enough.
+
+    Spec: "Type-promotion resistant", "Field ID Reuse".
+    """
+    following = _following(specs, schema)
+    if following.fields == specs[max(specs)].fields:
+        return None
+    return _checked(following, schema)
 
 
 def _following(specs: _Specs, schema: NamespaceSchema) -> PartitionSpec:

@@ -1,0 +1,217 @@
+"""ALTER TABLE on columns over leaves that were written before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pennon.catalog import alter
+from pennon.catalog.catalog import Catalog
+from pennon.errors import (
+    LeafSchemaMismatch,
+    PartitionSourceDropped,
+    UnsupportedTableChange,
+)
+from pennon.manifest import Snapshot, create
+from pennon.planning import plan_scan
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.transforms.bucket import Bucket
+from pennon.transforms.calendar import Day
+from pennon.transforms.truncate import Truncate
+from transaction.lake import append, latest, make, regions, stage
+
+
+def changed(snapshot: Snapshot, kind: str, *column: str, **more: object) -> Snapshot:
+    """Run one ALTER TABLE and open what it left."""
+    catalog = Catalog("lance", str(Path(snapshot.location).parent))
+    change = {"change": kind, "column": list(column), **more}
+    alter.alter_table(catalog, (snapshot.location,), [change])
+    return latest(snapshot)
+
+
+def rows(snapshot: Snapshot, predicate: str | None = None, key: str = "id") -> list[dict]:
+    return sorted(
+        plan_scan(snapshot, predicate).to_arrow().to_pylist(),
+        key=lambda row: (row[key] is None, row[key]),
+    )
+
+
+def written(tmp_path: Path) -> Snapshot:
+    return append(make(tmp_path), {1: "eu", 2: "us"})
+
+
+@pytest.mark.spec("Schema 2", "Schema 4", "reading 10")
+def test_an_added_column_is_null_in_older_rows_and_kept_in_new_ones(tmp_path: Path) -> None:
+    snapshot = changed(written(tmp_path), "add_column", "n", type='"integer"')
+    assert rows(snapshot, "n IS NULL", "id") == rows(snapshot)
+    batch = pa.record_batch({"id": [3], "region": ["eu"], "n": pa.array([7], pa.int32())})
+    snapshot = append(snapshot, batch)
+    assert [row["n"] for row in rows(snapshot)] == [None, None, 7]
+    assert [row["id"] for row in rows(snapshot, "n = 7 AND region = 'eu'")] == [3]
+
+
+@pytest.mark.spec("Schema 4", "Schema 5", "reading 9")
+def test_a_dropped_column_that_comes_back_shows_no_old_values(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("region", pa.utf8()), ("v", pa.int64())])
+    batch = pa.record_batch({"id": [1], "region": ["eu"], "v": [5]})
+    snapshot = append(make(tmp_path, schema), batch)
+    snapshot = changed(changed(snapshot, "delete_column", "v"), "add_column", "v", type='"long"')
+    assert rows(snapshot) == [{"id": 1, "region": "eu", "v": None}]
+    assert rows(snapshot, "v = 5") == []
+    snapshot = append(snapshot, pa.record_batch({"id": [2], "region": ["eu"], "v": [6]}))
+    assert [row["v"] for row in rows(snapshot)] == [None, 6]
+
+
+@pytest.mark.spec("Schema 5", "Schema 6", "reading 11")
+def test_columns_renamed_into_each_other_keep_their_values(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("region", pa.utf8()), ("v", pa.utf8())])
+    batch = pa.record_batch({"id": [1], "region": ["eu"], "v": ["x"]})
+    snapshot = append(make(tmp_path, schema), batch)
+    for old, new in (("region", "t"), ("v", "region"), ("t", "v")):
+        snapshot = changed(snapshot, "rename_column", old, new_name=new)
+    snapshot = append(snapshot, pa.record_batch({"id": [2], "region": ["y"], "v": ["eu"]}))
+    assert rows(snapshot, "v = 'eu'") == [
+        {"id": 1, "v": "eu", "region": "x"},
+        {"id": 2, "v": "eu", "region": "y"},
+    ]
+    assert len(snapshot.leaves().table) == 1
+
+
+@pytest.mark.spec("Schema 4", "reading 9", "reading 12")
+def test_fields_of_structs_are_added_dropped_and_renamed(tmp_path: Path) -> None:
+    point = pa.struct([("x", pa.int32()), ("y", pa.int32())])
+    schema = pa.schema([("id", pa.int64()), ("region", pa.utf8()), ("p", point)])
+    batch = pa.record_batch(
+        {"id": [1, 2], "region": ["eu", "eu"], "p": pa.array([{"x": 1, "y": 2}, None], point)}
+    )
+    snapshot = append(make(tmp_path, schema), batch)
+    snapshot = changed(snapshot, "rename_column", "p", "x", new_name="z")
+    assert [row["p"] for row in rows(snapshot)] == [{"z": 1, "y": 2}, None]
+    snapshot = changed(snapshot, "delete_column", "p", "y")
+    assert [row["p"] for row in rows(snapshot)] == [{"z": 1}, None]
+    snapshot = changed(snapshot, "add_column", "p", "y", type='"integer"')
+    assert [row["p"] for row in rows(snapshot)] == [{"z": 1, "y": None}, None]
+    assert rows(snapshot, "p.y = 2") == []
+    new = pa.array([{"z": 3, "y": 4}], pa.struct([("z", pa.int32()), ("y", pa.int32())]))
+    with pytest.raises(LeafSchemaMismatch, match=r"column p\.y to leaf .*no such field.*int32"):
+        stage(snapshot, pa.record_batch({"id": [3], "region": ["eu"], "p": new}))
+    snapshot = append(snapshot, pa.record_batch({"id": [3], "region": ["us"], "p": new}))
+    assert rows(snapshot, "p.y = 4")[0]["p"] == {"z": 3, "y": 4}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "kind", "wide", "value"),
+    [
+        (pa.int32(), '"long"', pa.int64(), 2**40),
+        (pa.float32(), '"double"', pa.float64(), 0.1),
+        (pa.decimal128(5, 2), '"decimal(22,2)"', pa.decimal128(22, 2), 12345678),
+    ],
+)
+@pytest.mark.spec("Partition Expression 6", "Schema 6", "reading 10", "reading 18")
+def test_a_promoted_partition_column_gets_a_wider_spec(
+    tmp_path: Path, narrow: pa.DataType, kind: str, wide: pa.DataType, value: object
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("region", narrow)])
+    old = pa.record_batch({"id": [1, 2], "region": pa.array([2, None], pa.int8()).cast(wide)})
+    old = old.cast(schema)
+    before = append(make(tmp_path, schema), old)
+    snapshot = changed(before, "update_type", "region", type=kind)
+    assert sorted(snapshot.specs) == [1, 2]
+    assert snapshot.specs[1] == before.specs[1]
+    assert snapshot.current_spec.fields[0].field_id == "region"
+    assert snapshot.current_spec.fields[0].result_type == wide
+    new = pa.record_batch({"id": [3, 4], "region": pa.array([value, 2]).cast(wide)})
+    snapshot = append(snapshot, new)
+    assert [row["id"] for row in rows(snapshot)] == [1, 2, 3, 4]
+    assert rows(snapshot)[2]["region"] == pa.scalar(value).cast(wide).as_py()
+    for predicate, ids in (("region = 2", [1, 4]), ("region IS NULL", [2])):
+        assert [row["id"] for row in rows(snapshot, predicate)] == ids
+    assert len(plan_scan(snapshot, "region = 2").partitions) == 2
+    assert plan_scan(snapshot, "region > 100000").to_arrow()["id"].to_pylist() == (
+        [] if value == 0.1 else [3]
+    )
+
+
+def by(tmp_path: Path, kind: pa.DataType, transform: object, value: pa.DataType) -> Snapshot:
+    schema = NamespaceSchema.with_fresh_ids(pa.schema([("id", pa.int64()), ("k", kind)]))
+    spec = PartitionSpec(1, (PartitionField("k_part", (1,), transform, None, value),))
+    return create(str(tmp_path / "ns"), schema, spec)
+
+
+@pytest.mark.spec("Partition Expression 6", "reading 18")
+def test_a_bucket_of_a_promoted_column_keeps_its_spec_and_its_rows(tmp_path: Path) -> None:
+    snapshot = by(tmp_path, pa.int32(), Bucket(8), pa.int32())
+    old = pa.record_batch({"id": range(50), "k": pa.array(range(50), pa.int32())})
+    snapshot = append(snapshot, old)
+    snapshot = changed(snapshot, "update_type", "k", type='"long"')
+    assert list(snapshot.specs) == [1]
+    leaves = len(snapshot.leaves().table)
+    snapshot = append(snapshot, pa.record_batch({"id": range(50, 100), "k": range(50)}))
+    assert len(snapshot.leaves().table) == leaves
+    for number in range(50):
+        plan = plan_scan(snapshot, f"k = {number}")
+        assert len(plan.partitions) == 1
+        assert sorted(plan.to_arrow()["id"].to_pylist()) == [number, number + 50]
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "result", "wanted"),
+    [
+        (pa.date32(), Day(), pa.int32(), '"timestamp_ntz"'),
+        (pa.decimal128(5, 2), Truncate(10), pa.decimal128(5, 2), '"decimal(12,4)"'),
+        (pa.int32(), Bucket(8), pa.int32(), '"decimal(12,0)"'),
+    ],
+)
+def test_a_promotion_that_may_move_rows_is_refused(
+    tmp_path: Path, kind: pa.DataType, transform: object, result: pa.DataType, wanted: str
+) -> None:
+    snapshot = by(tmp_path, kind, transform, result)
+    with pytest.raises(UnsupportedTableChange, match="the partition field k_part of spec version"):
+        changed(snapshot, "update_type", "k", type=wanted)
+
+
+@pytest.mark.spec("Partition Expression 7", "reading 21")
+def test_after_a_partition_column_is_dropped_writes_wait_for_a_new_spec(tmp_path: Path) -> None:
+    snapshot = changed(written(tmp_path), "delete_column", "region")
+    assert rows(snapshot) == [{"id": 1}, {"id": 2}]
+    batch = pa.record_batch({"id": [3]})
+    with pytest.raises(PartitionSourceDropped, match="DROP PARTITION FIELD region"):
+        stage(snapshot, batch)
+    catalog = Catalog("lance", str(tmp_path))
+    alter.alter_partitioning(
+        catalog, (snapshot.location,), "drop", transform=None, dropped=["region"], name=None
+    )
+    snapshot = append(latest(snapshot), batch)
+    assert rows(snapshot) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert regions(snapshot) == {"eu": [1], "us": [2], None: [3]}
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.spec("reading 11")
+def test_not_null_is_dropped_and_never_set(tmp_path: Path, *, nullable: bool) -> None:
+    snapshot = written(tmp_path)
+    if not nullable:
+        with pytest.raises(UnsupportedTableChange, match="stored already may be NULL"):
+            changed(snapshot, "update_nullability", "region", nullable=False)
+        return
+    snapshot = changed(snapshot, "update_nullability", "id", nullable=True)
+    batch = pa.record_batch({"id": pa.array([None], pa.int64()), "region": ["asia"]})
+    snapshot = append(snapshot, batch)
+    assert [row["id"] for row in rows(snapshot)] == [1, 2, None]
+    there = pa.record_batch({"id": pa.array([None], pa.int64()), "region": ["eu"]})
+    with pytest.raises(LeafSchemaMismatch, match="int64 NOT NULL"):
+        stage(snapshot, there)
+
+
+def test_a_default_for_older_rows_is_refused_and_one_for_new_rows_is_kept(tmp_path: Path) -> None:
+    snapshot = written(tmp_path)
+    with pytest.raises(UnsupportedTableChange, match="Add it without DEFAULT"):
+        changed(snapshot, "add_column", "n", type='"integer"', default="5")
+    snapshot = changed(snapshot, "add_column", "n", type='"integer"')
+    snapshot = changed(snapshot, "update_default", "n", default="5")
+    column = snapshot.schema.field_by_path(["n"])
+    assert column is not None
+    assert column.field.metadata[b"CURRENT_DEFAULT"] == b"5"
+    assert [row["n"] for row in rows(snapshot)] == [None, None]
