@@ -101,7 +101,9 @@ def _server(path: Path, log_level: str) -> Server:  # type: ignore[name-defined]
 
 def _warm_up() -> None:
     """Import what the first query needs while the JVM is still busy with itself."""
-    import pennon.worker.operations  # noqa: F401, PLC0415
+    from pennon.worker.dispatch import driver_handlers  # noqa: PLC0415
+
+    driver_handlers()
 
 
 def _say(ready: object, message: dict[str, object]) -> None:

@@ -6,6 +6,7 @@ of the whole start.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
 """Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
 
+_IMPORTING = threading.Lock()
 _DATA_PLANE: Mapping[str, Handler] = {
     Read.op: data_plane.read,
     Write.op: data_plane.write,
@@ -35,10 +37,21 @@ def handler_of(operation: object) -> Handler:
     handler = _DATA_PLANE.get(operation) if isinstance(operation, str) else None
     if handler is not None:
         return handler
-    from pennon.worker.operations import HANDLERS  # noqa: PLC0415 - see above
-
-    handler = HANDLERS.get(operation) if isinstance(operation, str) else None
+    handlers = driver_handlers()
+    handler = handlers.get(operation) if isinstance(operation, str) else None
     if handler is None:
-        known = ", ".join(sorted([*_DATA_PLANE, *HANDLERS]))
+        known = ", ".join(sorted([*_DATA_PLANE, *handlers]))
         raise UnknownOperation(operation=repr(operation), known=known)
     return handler
+
+
+def driver_handlers() -> Mapping[str, Handler]:
+    """Import the driver's half, one thread at a time.
+
+    Threads that import the same modules at once can see them half made: Python breaks the
+    deadlock of two of them in that way.
+    """
+    with _IMPORTING:
+        from pennon.worker.operations import HANDLERS  # noqa: PLC0415 - see above
+
+        return HANDLERS
