@@ -40,15 +40,15 @@ public final class PennonScan
 
   private final ScanPlan plan;
   private final String derivation;
-  private final boolean isPacked;
+  private final PennonScan unpacked;
   private volatile List<PennonSplit> splits;
 
   PennonScan(ScanPlan plan) {
-    this(plan, null, false);
+    this(plan, null, null);
   }
 
-  private PennonScan(ScanPlan plan, String derivation, boolean isPacked) {
-    this.isPacked = isPacked;
+  private PennonScan(ScanPlan plan, String derivation, PennonScan unpacked) {
+    this.unpacked = unpacked;
     this.plan = plan;
     this.derivation = derivation;
     this.splits = plan.splits();
@@ -61,16 +61,21 @@ public final class PennonScan
    * @param derivation the functions that the key stands for, as EXPLAIN shows them
    */
   public PennonScan withDerivedKeys(long[] values, String derivation) {
-    return new PennonScan(plan.withDerivedKeys(values), derivation, false);
+    return new PennonScan(plan.withDerivedKeys(values), derivation, null);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed(int numTasks, long maxBytes) {
-    return new PennonScan(plan.packed(numTasks, maxBytes), null, true);
+    return new PennonScan(plan.packed(numTasks, maxBytes), null, this);
   }
 
   public boolean isPacked() {
-    return isPacked;
+    return unpacked != null;
+  }
+
+  /** The scan that was packed, with one split per leaf and its keys. */
+  public PennonScan unpacked() {
+    return unpacked;
   }
 
   public boolean isDerived() {
@@ -106,7 +111,7 @@ public final class PennonScan
       Expression[] key = {Expressions.identity(DERIVED_KEY)};
       return new KeyGroupedPartitioning(key, plan.splits().size());
     }
-    if (isPacked || plan.keys().isEmpty()) {
+    if (isPacked() || plan.keys().isEmpty()) {
       return new UnknownPartitioning(plan.splits().size());
     }
     return new KeyGroupedPartitioning(
@@ -167,7 +172,7 @@ public final class PennonScan
     if (isDerived()) {
       return derivation + " as one key" + inGroups();
     }
-    return isPacked || plan.keys().isEmpty()
+    return isPacked() || plan.keys().isEmpty()
         ? "none"
         : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
             + inGroups();
@@ -186,7 +191,7 @@ public final class PennonScan
   @Override
   public boolean equals(Object other) {
     return other instanceof PennonScan that
-        && isPacked == that.isPacked
+        && isPacked() == that.isPacked()
         && Objects.equals(derivation, that.derivation)
         && plan.identity().equals(that.plan.identity());
   }

@@ -73,6 +73,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!outline.hasGroupings() && listener == null) {
       return PackedScans.in(plan, conf);
     }
+    if (outline.hasPackedScans()) {
+      return apply(PackedScans.unpackedIn(plan));
+    }
     ObjectNode request = Messages.request("derive_keys");
     request.set("nodes", outline.message());
     DerivedKeyReply reply = DerivedKeyReply.ask(request);

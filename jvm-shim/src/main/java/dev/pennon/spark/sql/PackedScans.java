@@ -3,34 +3,55 @@ package dev.pennon.spark.sql;
 import dev.pennon.spark.read.PennonScan;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.V2ScanPartitioningAndOrdering$;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Packs the leaves of scans whose partitioning nothing in the query can use. */
+/**
+ * Packs the leaves of scans whose partitioning nothing in the query can use.
+ *
+ * <p>Spark optimizes the plan of an IN or EXISTS before it makes a join of it: what was packed
+ * there is unpacked when the join is seen.
+ */
 final class PackedScans {
   private PackedScans() {}
 
   static LogicalPlan in(LogicalPlan plan, SQLConf conf) {
+    int numTasks = SparkSession.active().leafNodeDefaultParallelism();
+    long maxBytes = conf.filesMaxPartitionBytes();
+    return replaced(
+        plan, scan -> scan.isDerived() || scan.isPacked() ? scan : scan.packed(numTasks, maxBytes));
+  }
+
+  /** The plan with the scans that were packed, their partitioning reported again. */
+  static LogicalPlan unpackedIn(LogicalPlan plan) {
+    LogicalPlan unpacked = replaced(plan, scan -> scan.isPacked() ? scan.unpacked() : scan);
+    return V2ScanPartitioningAndOrdering$.MODULE$.apply(unpacked);
+  }
+
+  private static LogicalPlan replaced(LogicalPlan plan, UnaryOperator<PennonScan> replacement) {
     if (plan instanceof DataSourceV2ScanRelation relation
-        && relation.scan() instanceof PennonScan scan
-        && !scan.isDerived()
-        && !scan.isPacked()) {
-      int numTasks = SparkSession.active().leafNodeDefaultParallelism();
-      return relation.copy(
-          relation.relation(),
-          scan.packed(numTasks, conf.filesMaxPartitionBytes()),
-          relation.output(),
-          Option.empty(),
-          relation.ordering(),
-          relation.pushedFilters(),
-          relation.mergeableScan());
+        && relation.scan() instanceof PennonScan scan) {
+      PennonScan other = replacement.apply(scan);
+      return other == scan
+          ? relation
+          : relation.copy(
+              relation.relation(),
+              other,
+              relation.output(),
+              Option.empty(),
+              relation.ordering(),
+              relation.pushedFilters(),
+              relation.mergeableScan());
     }
     List<LogicalPlan> children = new ArrayList<>();
-    CollectionConverters.asJava(plan.children()).forEach(child -> children.add(in(child, conf)));
+    CollectionConverters.asJava(plan.children())
+        .forEach(child -> children.add(replaced(child, replacement)));
     return plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
   }
 }

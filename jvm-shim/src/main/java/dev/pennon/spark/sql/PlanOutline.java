@@ -57,6 +57,7 @@ final class PlanOutline {
   private final JoinSelectionHelper broadcasts;
   private final SQLConf conf;
   private int scans;
+  private int packedScans;
   private int groupings;
 
   PlanOutline(JoinSelectionHelper broadcasts, SQLConf conf) {
@@ -71,6 +72,11 @@ final class PlanOutline {
   /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
   boolean hasScans() {
     return scans > 0;
+  }
+
+  /** Whether a scan was packed, as that of a subquery that is a join by now. */
+  boolean hasPackedScans() {
+    return packedScans > 0;
   }
 
   /** Whether there is an operator that could profit from a key. */
@@ -114,7 +120,7 @@ final class PlanOutline {
   }
 
   private Node scan(DataSourceV2ScanRelation relation) {
-    if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived() || scan.isPacked()) {
+    if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived()) {
       return add(relation, Kind.OPAQUE, node("opaque"), List.of());
     }
     ObjectNode message = scan.outline().put("node", "scan");
@@ -122,6 +128,7 @@ final class PlanOutline {
     CollectionConverters.asJava(relation.output())
         .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));
     scans++;
+    packedScans += scan.isPacked() ? 1 : 0;
     return add(relation, Kind.SCAN, message, List.of());
   }
 
