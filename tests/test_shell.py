@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pennon import shell
+from pennon import quiet_start, shell
 from pennon.session import spark as session_builder
 from separate_process import ENVIRONMENT
 
@@ -51,6 +51,15 @@ def pennon_sql(root: Path, *arguments: str, typed: str = "") -> subprocess.Compl
         timeout=300,
         env=ENVIRONMENT,
     )
+
+
+def test_a_condition_that_spark_does_not_know_is_one_message() -> None:
+    class Translated(Exception):
+        def getMessage(self) -> str:  # noqa: N802 - PySpark's name
+            raise ValueError
+
+    error = Translated("[PACKAGE_VERSION] Cannot start.\n\nJVM stacktrace:\n\tat x")
+    assert quiet_start.message_of(error) == "[PACKAGE_VERSION] Cannot start."
 
 
 @pytest.mark.slow

@@ -74,9 +74,10 @@ def message_of(error: Exception) -> str:
         >>> message_of(Exception("[NO_TABLE] Not there.\n\nJVM stacktrace:\norg.apache…"))
         '[NO_TABLE] Not there.'
     """
-    stated = getattr(error, "java_exception", error)
-    asked = getattr(stated, "getMessage", None)
-    text = str((asked() if asked is not None else None) or error)
+    # Of an exception that PySpark has translated, only its text is asked: its own getMessage
+    # looks the condition up among Spark's and fails for Pennon's.
+    thrown = getattr(error, "java_exception", None)
+    text = str((thrown.getMessage() if thrown is not None else None) or error)
     kept = []
     for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():
         if line.lstrip().startswith(("at ", "Driver stacktrace", "Traceback (most recent")):
