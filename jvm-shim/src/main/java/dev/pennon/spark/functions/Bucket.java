@@ -17,8 +17,6 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
-import org.apache.spark.unsafe.Platform;
-import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -90,7 +88,7 @@ abstract class Bucket extends PennonFunction<Integer>
     return null;
   }
 
-  private static int ofHash(int numBuckets, int hash) {
+  static int ofHash(int numBuckets, int hash) {
     if (numBuckets <= 0) {
       throw new IllegalArgumentException(
           "bucket needs a positive number of buckets, not " + numBuckets);
@@ -99,11 +97,17 @@ abstract class Bucket extends PennonFunction<Integer>
   }
 
   static int ofLong(int numBuckets, long value) {
-    return ofHash(numBuckets, Murmur3_x86_32.hashLong(value, SEED));
+    return ofHash(numBuckets, ValueHash.ofLong(value, SEED));
   }
 
-  static int ofBytes(int numBuckets, Object base, long offset, int length) {
-    return ofHash(numBuckets, Murmur3_x86_32.hashUnsafeBytes2(base, offset, length, SEED));
+  @Override
+  public Integer produceResult(InternalRow row) {
+    return row.isNullAt(1) ? null : ofValue(row.getInt(0), row.get(1, sourceType()));
+  }
+
+  /** The bucket of a value that is an object in Spark's internal form. */
+  static Integer ofValue(int numBuckets, Object value) {
+    return value == null ? null : ofHash(numBuckets, ValueHash.of(value, SEED));
   }
 
   /** BIGINT, and the timestamps by their microseconds. */
@@ -116,11 +120,6 @@ abstract class Bucket extends PennonFunction<Integer>
 
     public static int invoke(int numBuckets, long value) {
       return ofLong(numBuckets, value);
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : ofLong(row.getInt(0), row.getLong(1));
     }
   }
 
@@ -135,11 +134,6 @@ abstract class Bucket extends PennonFunction<Integer>
     public static int invoke(int numBuckets, int value) {
       return ofLong(numBuckets, value);
     }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : ofLong(row.getInt(0), row.getInt(1));
-    }
   }
 
   /** SMALLINT. */
@@ -152,11 +146,6 @@ abstract class Bucket extends PennonFunction<Integer>
 
     public static int invoke(int numBuckets, short value) {
       return ofLong(numBuckets, value);
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : ofLong(row.getInt(0), row.getShort(1));
     }
   }
 
@@ -171,11 +160,6 @@ abstract class Bucket extends PennonFunction<Integer>
     public static int invoke(int numBuckets, byte value) {
       return ofLong(numBuckets, value);
     }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : ofLong(row.getInt(0), row.getByte(1));
-    }
   }
 
   /** BOOLEAN as 0 and 1. */
@@ -189,11 +173,6 @@ abstract class Bucket extends PennonFunction<Integer>
     public static int invoke(int numBuckets, boolean value) {
       return ofLong(numBuckets, value ? 1 : 0);
     }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : invoke(row.getInt(0), row.getBoolean(1));
-    }
   }
 
   /** STRING by its UTF-8 bytes. */
@@ -205,14 +184,7 @@ abstract class Bucket extends PennonFunction<Integer>
     }
 
     public static Integer invoke(int numBuckets, UTF8String value) {
-      return value == null
-          ? null
-          : ofBytes(numBuckets, value.getBaseObject(), value.getBaseOffset(), value.numBytes());
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : invoke(row.getInt(0), row.getUTF8String(1));
+      return ofValue(numBuckets, value);
     }
   }
 
@@ -225,14 +197,7 @@ abstract class Bucket extends PennonFunction<Integer>
     }
 
     public static Integer invoke(int numBuckets, byte[] value) {
-      return value == null
-          ? null
-          : ofBytes(numBuckets, value, Platform.BYTE_ARRAY_OFFSET, value.length);
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(1) ? null : invoke(row.getInt(0), row.getBinary(1));
+      return ofValue(numBuckets, value);
     }
   }
 
@@ -245,19 +210,7 @@ abstract class Bucket extends PennonFunction<Integer>
     }
 
     public static Integer invoke(int numBuckets, Decimal value) {
-      if (value == null) {
-        return null;
-      }
-      byte[] unscaled = value.toJavaBigDecimal().unscaledValue().toByteArray();
-      return ofBytes(numBuckets, unscaled, Platform.BYTE_ARRAY_OFFSET, unscaled.length);
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      DecimalType type = (DecimalType) sourceType();
-      return row.isNullAt(1)
-          ? null
-          : invoke(row.getInt(0), row.getDecimal(1, type.precision(), type.scale()));
+      return ofValue(numBuckets, value);
     }
   }
 }

@@ -103,6 +103,6 @@ public final class Surrogate extends PennonFunction<Long> {
         hash = ValueHash.of(value, hash == null ? 0 : hash);
       }
     }
-    return hash == null ? null : (int) (Math.abs((long) hash) % component.numBuckets());
+    return hash == null ? null : Bucket.ofHash(component.numBuckets(), hash);
   }
 }

@@ -22,12 +22,16 @@ final class ValueHash {
       return ofBytes(unscaled, Platform.BYTE_ARRAY_OFFSET, unscaled.length, seed);
     }
     if (value instanceof Boolean flag) {
-      return Murmur3_x86_32.hashLong(flag ? 1 : 0, seed);
+      return ofLong(flag ? 1 : 0, seed);
     }
-    return Murmur3_x86_32.hashLong(((Number) value).longValue(), seed);
+    return ofLong(((Number) value).longValue(), seed);
   }
 
-  static int ofBytes(Object base, long offset, int length, int seed) {
+  static int ofLong(long value, int seed) {
+    return Murmur3_x86_32.hashLong(value, seed);
+  }
+
+  private static int ofBytes(Object base, long offset, int length, int seed) {
     return Murmur3_x86_32.hashUnsafeBytes2(base, offset, length, seed);
   }
 }
