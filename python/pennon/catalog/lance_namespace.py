@@ -16,7 +16,7 @@ Which version is read decides which rows there are. So what upstream cannot read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,7 @@ from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.catalog import Catalog, is_local, plain_path
 from pennon.catalog.directory import LOCATION, MARKER
+from pennon.catalog.leaf_place import FIRST_DETACHED, at_read_version, read_place
 from pennon.catalog.namespace_requests import (
     changed_names,
     upstreams_errors,
@@ -41,14 +42,12 @@ from pennon.errors import (
 from pennon.leaf.dataset import open_leaf
 from pennon.manifest import Snapshot
 from pennon.manifest.names import SEPARATOR
-from pennon.manifest.namespace_rows import is_below_spec, namespace_properties, read_version_of
+from pennon.manifest.namespace_rows import is_below_spec, namespace_properties
 from pennon.spec.arrow_json import field_to_json
 
 __all__ = ["PennonNamespace"]
 
 _STORAGE: Final = "storage."
-# Upstream's requests hold versions as signed 64 bit numbers; detached ones have the high bit set.
-_FIRST_DETACHED: Final = 1 << 63
 
 Name = tuple[str, ...]
 Method = Callable[..., Any]
@@ -88,7 +87,7 @@ def _reading(operation: str, *, reads_rows: bool) -> Method:
         place = self._table_place(value_of(request, "id"))
         changed: dict[str, Any] = {"id": list(place.path)}
         if reads_rows and place.is_leaf_place and value_of(request, "version") is None:
-            changed.update(_at_version(operation, request, place))
+            changed.update(at_read_version(operation, request, place.snapshot, place.path))
         return getattr(place.client, operation)(with_values(request, changed))
 
     read.__doc__ = f"Answer ``{operation}`` for a table, a leaf at the version that is read."
@@ -191,16 +190,18 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         """
         place = self._table_place(request.id)
         there = with_values(request, {"id": list(place.path)})
-        version = request.version
+        version, elsewhere = request.version, None
         is_plain = request.tag is None and request.branch is None
         if version is None and is_plain:
-            version = self._read_version(place)
-        elif not is_plain or version < _FIRST_DETACHED:
+            version, elsewhere = self._read_at(place)
+        elif not is_plain or version < FIRST_DETACHED:
             version = None
         if version is None or not place.is_leaf_place:
             return place.client.describe_table(there)
         light = {"version": None, "load_detailed_metadata": False}
         answer = place.client.describe_table(with_values(there, light))
+        if elsewhere is not None:
+            answer = answer.model_copy(update={"location": elsewhere, "table_uri": elsewhere})
         if request.load_detailed_metadata:
             return self._describe_leaf(answer, version)
         return answer.model_copy(update={"version": version})
@@ -213,13 +214,13 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
     def count_table_rows(self, request: Any) -> Any:
         """Count the rows of a table, of a leaf at the version that the snapshot reads."""
         place = self._table_place(request.id)
-        version = request.version
+        version, elsewhere = request.version, None
         if version is None and request.branch is None:
-            version = self._read_version(place)
-        if version is None or version < _FIRST_DETACHED:
+            version, elsewhere = self._read_at(place)
+        if version is None or (version < FIRST_DETACHED and elsewhere is None):
             there = with_values(request, {"id": list(place.path), "version": version})
             return place.client.count_table_rows(there)
-        location = self._location(place)
+        location = elsewhere or self._location(place)
         counted = self._leaf(location, version).count_rows(filter=request.predicate or None)
         return upstream.CountTableRowsResponse(count=counted)
 
@@ -340,11 +341,12 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         for child in place.client.list_namespaces(children).namespaces:
             yield from self._walk((*above, child), request)
 
-    def _read_version(self, place: _Place) -> int | None:
+    def _read_at(self, place: _Place) -> tuple[int | None, str | None]:
+        """Give the version that is read, and where it is if that is not the leaf's main branch."""
         if place.snapshot is None or not place.is_leaf_place:
-            return None
+            return None, None
         with upstreams_errors():
-            return read_version_of(place.snapshot, place.path)
+            return read_place(place.snapshot, place.path)
 
     def _location(self, place: _Place) -> str:
         request = upstream.DescribeTableRequest(id=list(place.path))
@@ -365,25 +367,6 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
                 "is_only_declared": False,
             }
         )
-
-
-def _at_version(operation: str, request: Any, place: _Place) -> dict[str, Any]:
-    """Give what makes a request read a leaf at its read version."""
-    if place.snapshot is None or value_of(request, "branch") is not None:
-        return {}
-    with upstreams_errors():
-        version = read_version_of(place.snapshot, place.path)
-    if version is None:
-        return {}
-    has_version = isinstance(request, Mapping) or "version" in type(request).model_fields
-    if version >= _FIRST_DETACHED or not has_version:
-        message = (
-            f"Cannot answer {operation} for {SEPARATOR.join(place.full)}: the table is read at"
-            f" version {version}, which this operation cannot name. Open the location that"
-            " describe_table gives with lance.dataset(location, version=…)."
-        )
-        raise upstream_errors.UnsupportedOperationError(message)
-    return {"version": version}
 
 
 def _refusal(operation: str, place: _Place) -> upstream_errors.LanceNamespaceError:

@@ -41,6 +41,7 @@ from pennon.errors.installation import (
 )
 from pennon.errors.leaves import (
     LeafMissing,
+    LeafReadAtReference,
     LeafSchemaMismatch,
     LeafTypeMismatch,
     NotNullViolated,
@@ -119,6 +120,7 @@ __all__ = [
     "JavaTooOld",
     "JvmWithoutPennon",
     "LeafMissing",
+    "LeafReadAtReference",
     "LeafSchemaMismatch",
     "LeafTypeMismatch",
     "MalformedMessage",

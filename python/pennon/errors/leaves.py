@@ -16,6 +16,18 @@ class LeafMissing(PennonError):
     sql_state = "58030"
 
 
+class LeafReadAtReference(PennonError):
+    """A write to a leaf that the manifest has read at a branch or a tag."""
+
+    condition = "LEAF_READ_AT_REFERENCE"
+    template = (
+        "Cannot write to leaf {leaf} of table {table}: the manifest has it read at {reference},"
+        " where new rows would not be seen. Let the client that set this clear read_branch and"
+        " read_tag of the leaf's row, then write again."
+    )
+    sql_state = "55000"
+
+
 class LeafTypeMismatch(PennonError):
     """A leaf stores a column in a type that does not promote to the namespace's."""
 

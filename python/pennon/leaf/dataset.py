@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import lance
 
-from pennon.errors import LeafMissing
+from pennon.errors import LeafMissing, LeafReadAtReference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["forget_leaves", "leaf_uri", "open_leaf"]
+__all__ = ["check_is_main", "forget_leaves", "leaf_uri", "open_leaf", "resolve_reference"]
 
 _OPEN_LIMIT = 128
+_MAIN = "main"
 _opened: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
 _lock = threading.Lock()
 
@@ -86,6 +87,53 @@ def open_leaf(
             while len(_opened) > _OPEN_LIMIT:
                 _opened.popitem(last=False)
     return dataset
+
+
+def resolve_reference(
+    root: str,
+    location: str,
+    reference: tuple[str | None, str | None],
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[str, int]:
+    """Look up where a branch or a tag of a leaf is, as of now.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        location: The leaf's ``location`` in the manifest.
+        reference: Branch and tag; the tag decides where both are there. No branch is main.
+        version: The version to read, of that branch; None for its newest. A tag has its own.
+        storage_options: Passed to Lance, never printed.
+
+    Returns:
+        The location of the branch, which opens as a dataset of its own, and the version.
+
+    Raises:
+        LeafMissing: There is no such branch or tag.
+    """
+    branch, tag = reference
+    if tag is not None:
+        tags = open_leaf(root, location, None, storage_options).tags.list()
+        if tag not in tags:
+            raise LeafMissing(leaf=location, table=root, version=f"tag '{tag}'")
+        branch, version = tags[tag]["branch"], int(tags[tag]["version"])
+    if branch is not None and branch != _MAIN:
+        location = f"{location}/tree/{branch}"
+    if version is None:
+        version = int(open_leaf(root, location, None, storage_options).version)
+    return location, version
+
+
+def check_is_main(root: str, location: str, branch: str | None, tag: str | None) -> None:
+    """Check that a leaf is read on its main branch, where alone Pennon writes.
+
+    Raises:
+        LeafReadAtReference: The manifest names a branch or a tag of it.
+    """
+    if tag is not None:
+        raise LeafReadAtReference(leaf=location, table=root, reference=f"tag '{tag}'")
+    if branch is not None and branch != _MAIN:
+        raise LeafReadAtReference(leaf=location, table=root, reference=f"branch '{branch}'")
 
 
 def forget_leaves() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import LeafSchemaMismatch
-from pennon.leaf.dataset import open_leaf
+from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.incoming import plain_field
 from pennon.leaf.layout import write_layout
 from pennon.leaf.reconciliation import leaf_fields, match_fields
@@ -57,6 +57,8 @@ class _Row:
     object_id: str
     location: str
     read_version: int | None
+    read_branch: str | None = None
+    read_tag: str | None = None
 
 
 class Destinations:
@@ -76,6 +78,7 @@ class Destinations:
         Raises:
             LeafSchemaMismatch: The leaf cannot take the namespace's rows.
             LeafMissing: The leaf's files are gone.
+            LeafReadAtReference: The manifest has it read at a branch or a tag.
         """
         row = self._row(values)
         if row is None:
@@ -83,6 +86,7 @@ class Destinations:
             name = leaf_name(self._snapshot.salt, self._spec.spec_version, scalars)
             schema, layout = self._new
             return Destination(name.object_id, name.directory, values, schema, layout, None)
+        check_is_main(self._snapshot.location, row.location, row.read_branch, row.read_tag)
         dataset = open_leaf(
             self._snapshot.location,
             row.location,
@@ -113,16 +117,16 @@ class Destinations:
             known = known.filter(mask)
         if known.num_rows == 0:
             return None
-        names = ("object_id", "location", "read_version")
-        return _Row(*(known[name][0].as_py() for name in names))
+        names = [each.name for each in fields(_Row) if each.name in known.column_names]
+        return _Row(**{name: known[name][0].as_py() for name in names})
 
     def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
-        fields = leaf_fields(dataset)
-        matches = match_fields(self._columns, fields, leaf)
+        stored = leaf_fields(dataset)
+        matches = match_fields(self._columns, stored, leaf)
         for match in matches:
             _check_whole(match, (match.wanted.name,), leaf)
         used = {id(match.found) for match in matches}
-        for field in fields:
+        for field in stored:
             if id(field) not in used and not field.arrow.nullable:
                 raise LeafSchemaMismatch(
                     column=field.name, leaf=leaf, found="it NOT NULL", wanted="no such column"

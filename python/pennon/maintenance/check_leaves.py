@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import lance
 import numpy as np
@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 
 from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError
 from pennon.leaf import open_leaf
+from pennon.leaf.dataset import resolve_reference
 from pennon.leaf.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 from pennon.maintenance.findings import Finding, Progress, note, violation, warning
 from pennon.maintenance.manifest_rows import RawRow, RawRows, newest_version
 from pennon.maintenance.partition_values import RowValues, differs
 from pennon.manifest.properties import text_of_value
+from pennon.manifest.rows import TABLE
 from pennon.manifest.storage import StorageOptions
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.schema import field_id_of
@@ -93,7 +95,12 @@ class LeafCheck:
         return None
 
     def _open(self, row: RawRow, version: int | None) -> lance.LanceDataset:
-        return open_leaf(self.location, row.location or "", version, self.storage_options)
+        place = row.location or ""
+        if row.is_elsewhere and row.object_type == TABLE:
+            place, version = resolve_reference(
+                self.location, place, row.reference, version, self.storage_options
+            )
+        return open_leaf(self.location, place, version, self.storage_options)
 
     def _older(self, row: RawRow, versions: Mapping[int, RawRow], current: int) -> None:
         """The versions that are recorded open, or were expired."""
@@ -101,7 +108,7 @@ class LeafCheck:
             if each.read_version in (None, current):
                 continue
             try:
-                self._open(row, each.read_version)
+                self._open(replace(row, reference=(None, None)), each.read_version)
             except (LeafMissing, OSError, ValueError):
                 problem = f"version {each.read_version} is recorded, but not there (any more)"
                 self.findings.append(

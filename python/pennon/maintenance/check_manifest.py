@@ -235,7 +235,7 @@ class _Rows:
                 problem = f"the spec version has no namespace row v{number}"
                 yield warning(_LAYOUT, f"partition_spec_v{number}", problem)
         for each in leaf_rows(self.raw, self.specs):
-            if each.read_version is None:
+            if each.read_version is None or each.is_elsewhere:
                 continue
             recorded = {row.read_version for row in self.versions.get(each.object_id, {}).values()}
             if each.read_version not in recorded:

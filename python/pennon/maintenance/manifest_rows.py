@@ -9,7 +9,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from pennon.manifest.columns import PARTITION_PREFIX
+from pennon.manifest.columns import PARTITION_PREFIX, READ_BRANCH, READ_TAG
 from pennon.manifest.names import SEPARATOR, ObjectId
 from pennon.manifest.rows import TABLE_VERSION
 from pennon.manifest.storage import storage_failure
@@ -29,6 +29,7 @@ class RawRow:
         metadata: JSON text.
         read_version: A Lance version.
         parsed: The id taken apart; None for what is no object of a partitioned namespace.
+        reference: The branch and the tag that the row names.
     """
 
     at: int
@@ -38,6 +39,12 @@ class RawRow:
     metadata: str | None
     read_version: int | None
     parsed: ObjectId | None
+    reference: tuple[str | None, str | None] = (None, None)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether a leaf is read at a branch or a tag."""
+        return self.reference != (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +78,11 @@ class RawRows:
         ids = [each or "" for each in column("object_id")]
         types = [each or "" for each in column("object_type")]
         others = (column("location"), column("metadata"), column("read_version"))
+        references = list(zip(column(READ_BRANCH), column(READ_TAG), strict=True))
         rows = [
-            RawRow(at, name, kind, location, metadata, version, ObjectId.parse(name))
-            for at, (name, kind, location, metadata, version) in enumerate(
-                zip(ids, types, *others, strict=True)
+            RawRow(at, name, kind, location, metadata, version, ObjectId.parse(name), reference)
+            for at, (name, kind, location, metadata, version, reference) in enumerate(
+                zip(ids, types, *others, references, strict=True)
             )
         ]
         return cls(table, rows)
@@ -121,6 +129,6 @@ def version_row_of(object_id: str) -> tuple[str, int] | None:
 
 def newest_version(row: RawRow, versions: Mapping[int, RawRow]) -> int | None:
     """Give the version that readers read: the row's own, else that of its newest version row."""
-    if row.read_version is not None or not versions:
+    if row.read_version is not None or row.is_elsewhere or not versions:
         return row.read_version
     return versions[max(versions)].read_version

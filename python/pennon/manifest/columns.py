@@ -17,6 +17,8 @@ __all__ = [
     "BASE_COLUMNS",
     "PARTITION_PREFIX",
     "PRIMARY_KEY",
+    "READ_BRANCH",
+    "READ_TAG",
     "READ_VERSION",
     "manifest_schema",
     "partition_columns",
@@ -25,6 +27,9 @@ __all__ = [
 PARTITION_PREFIX: Final = "partition_field_"
 PRIMARY_KEY: Final = b"lance-schema:unenforced-primary-key:position"
 READ_VERSION: Final = pa.field("read_version", pa.uint64())
+# An older text of the specification has these; Pennon honours them and makes none.
+READ_BRANCH: Final = "read_branch"
+READ_TAG: Final = "read_tag"
 BASE_COLUMNS: Final = (
     pa.field(
         "object_id",

@@ -12,7 +12,7 @@ from pennon.manifest.properties import SCHEMA, runtime_properties
 from pennon.manifest.select import select
 from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["is_below_spec", "namespace_properties", "read_version_of"]
+__all__ = ["is_below_spec", "namespace_properties", "row_of_leaf"]
 
 
 def is_below_spec(snapshot: Snapshot, path: Sequence[str]) -> bool:
@@ -55,14 +55,14 @@ def _values(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, pa.Scalar]:
     return {name.removeprefix("partition_field_"): rows[name][0] for name in columns}
 
 
-def read_version_of(snapshot: Snapshot, path: Sequence[str]) -> int | None:
-    """Give the version at which the snapshot reads a leaf; None for the latest of its main branch.
+def row_of_leaf(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, object]:
+    """Give what ``Snapshot.leaves`` tells of one leaf; nothing where there is none.
 
     Spec: "Read Behavior".
     """
-    found = snapshot.leaves(_is_object(path)).table["read_version"]
-    version: int | None = found[0].as_py() if len(found) else None
-    return version
+    found = snapshot.leaves(_is_object(path)).table
+    rows: list[dict[str, object]] = found.slice(0, 1).to_pylist()
+    return rows[0] if rows else {}
 
 
 def _is_object(path: Sequence[str]) -> exp.Expr:

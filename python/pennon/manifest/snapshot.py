@@ -4,16 +4,19 @@ Opening a snapshot and asking it for leaves reads ``__manifest`` alone, never a 
 
 Which version of a leaf is read: the ``read_version`` of its table row; where that is NULL, the one
 of its newest ``table_version`` row; where there is none, or the manifest has no ``read_version``
-column at all, the latest version of the leaf's main branch (NULL here).
+column at all, the latest version of the leaf's main branch (NULL here). A table row that names a
+branch or a tag (columns of an older text of the specification) is read there: ``leaves`` tells
+them, and ``pennon.planning`` looks up what they mean.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 from threading import Lock
 from types import MappingProxyType
 
@@ -23,7 +26,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import InvalidPartitionSpec, ManifestColumnsLost, ManifestColumnType
-from pennon.manifest.columns import READ_VERSION, partition_columns
+from pennon.manifest.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.properties import (
     COMMENT,
@@ -151,7 +154,8 @@ class Snapshot:
         Returns:
             The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
             main), ``num_rows``, ``num_bytes``, ``num_fragments`` (NULL: unknown), the partition
-            columns and the flags. Objects that are no leaves of a spec are left out.
+            columns and the flags; where a leaf is read at a branch or a tag ``read_branch`` and
+            ``read_tag`` as well. Objects that are no leaves of a spec are left out.
 
         Raises:
             InvalidPartitionSpec: A leaf belongs to a spec version that is not there.
@@ -162,18 +166,39 @@ class Snapshot:
         columns: list[str | exp.Expr] = ["object_id", "location"]
         if self.has_read_versions:
             columns.append(READ_VERSION.name)
-        columns += ["metadata", *self.partition_columns]
+        columns += [*self._reference_columns, "metadata", *self.partition_columns]
         columns += [exp.alias_(flag, name) for flag, name in zip(flags, names, strict=True)]
         found = select(self.manifest, columns, "table", condition)
         rows = self._only_leaves(found.table)
+        references = self._references(rows)
+        metadata = rows["metadata"]
+        silent = pc.is_null(rows[READ_VERSION.name]) if self.has_read_versions else None
+        if references:
+            elsewhere = pc.invert(_all_null(references.values()))
+            # The statistics are those of the version that Pennon wrote.
+            metadata = pc.if_else(elsewhere, pa.scalar(None, metadata.type), metadata)
+            silent = silent if silent is None else pc.and_not(silent, elsewhere)
         shown: dict[str, pa.ChunkedArray] = {
             "object_id": rows["object_id"],
             "location": rows["location"],
-            READ_VERSION.name: self._read_versions(rows),
-            **statistics_columns(rows["metadata"]),
+            READ_VERSION.name: self._read_versions(rows, silent),
+            **references,
+            **statistics_columns(metadata),
         }
         shown.update({name: rows[name] for name in (*self.partition_columns, *names)})
         return LeafQuery(found.sql, pa.table(shown))
+
+    @property
+    def _reference_columns(self) -> list[str]:
+        return [name for name in (READ_BRANCH, READ_TAG) if name in self.manifest.schema.names]
+
+    def _references(self, rows: pa.Table) -> dict[str, pa.ChunkedArray]:
+        """Give the branch and the tag of each leaf; nothing where no leaf has one."""
+        null = pa.chunked_array([pa.nulls(len(rows), pa.utf8())])
+        found = {name: rows[name] for name in self._reference_columns}
+        if all(column.null_count == len(rows) for column in found.values()):
+            return {}
+        return {name: found.get(name, null) for name in (READ_BRANCH, READ_TAG)}
 
     def _only_leaves(self, rows: pa.Table) -> pa.Table:
         names = rows["object_id"]
@@ -200,14 +225,13 @@ class Snapshot:
                     wanted=f"the spec of the leaf {each}",
                 )
 
-    def _read_versions(self, rows: pa.Table) -> pa.ChunkedArray:
-        if not self.has_read_versions:
+    def _read_versions(self, rows: pa.Table, silent: pa.ChunkedArray | None) -> pa.ChunkedArray:
+        """Fill in the newest recorded version of the silent rows."""
+        if silent is None:
             return pa.chunked_array([pa.nulls(len(rows), pa.uint64())])
         stated = rows[READ_VERSION.name]
-        if stated.null_count == 0:
-            return stated
-        silent = rows.filter(pc.is_null(stated))["object_id"]
-        newest = newest_versions(self.manifest, silent.to_pylist())
+        leaves = rows["object_id"].filter(silent).to_pylist()
+        newest = newest_versions(self.manifest, leaves) if leaves else {}
         if not newest:
             return stated
         found = pa.table(
@@ -218,6 +242,10 @@ class Snapshot:
         )
         at = pc.index_in(rows["object_id"], value_set=found["leaf"].combine_chunks())
         return pc.coalesce(stated, pc.take(found["v"], at))
+
+
+def _all_null(columns: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
+    return reduce(pc.and_, [pc.is_null(column) for column in columns])
 
 
 class _Recent:
@@ -296,6 +324,11 @@ def _check_columns(
         raise ManifestColumnsLost(
             location=location, version=manifest.version, columns=", ".join(lost)
         )
+    for name in (READ_BRANCH, READ_TAG):
+        if name in there and not pa.types.is_string(there[name]):
+            raise ManifestColumnType(
+                location=location, column=name, found=there[name], wanted=pa.utf8()
+            )
     for name, declared in wanted.items():
         if not is_same_kind(there[name], declared):
             raise ManifestColumnType(

@@ -22,6 +22,7 @@ from pennon.leaf.scan import scan_leaf
 from pennon.planning.bind import bind_all
 from pennon.planning.bound_predicate import FALSE, TRUE, BoundPredicate, conjuncts
 from pennon.planning.manifest_query import manifest_query
+from pennon.planning.pinned_versions import pinned
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
 from pennon.planning.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from pennon.manifest.snapshot import Snapshot
 
-_OPENING_THREADS = 16
 _READING_THREADS = 4
 _PARTITION_FIELD = "partition_field_"
 _REFUSED = "Invalid user input"
@@ -222,7 +222,7 @@ def plan_scan(
     else:
         asked = manifest_query(snapshot, parts)
         query, flagged = snapshot.leaves(asked.condition, asked.flags), asked.flagged
-    leaves = _pinned(snapshot, query.table)
+    leaves = pinned(snapshot, query.table)
     exact, whole = exact_and_whole(parts, flagged, leaves)
     kept = [name for name in leaves.column_names if not name.startswith("flag_")]
     table = leaves.select(kept).append_column("residual", exact.indices)
@@ -253,26 +253,6 @@ def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
         [schema.field(resolve_column([name], schema).path[0]) for name in columns],
         metadata=schema.metadata,
     )
-
-
-def _pinned(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
-    """Resolve the versions that the manifest does not name, so that all tasks read the same."""
-    versions = leaves.column("read_version")
-    if versions.null_count == 0:
-        return leaves
-    locations = leaves.filter(pc.is_null(versions)).column("location").to_pylist()
-
-    def newest(location: str) -> int:
-        dataset = open_leaf(snapshot.location, location, None, snapshot.storage_options)
-        return int(dataset.version)
-
-    with ThreadPoolExecutor(_OPENING_THREADS) as pool:
-        resolved = pa.array(list(pool.map(newest, locations)), pa.uint64())
-    pinned = pc.replace_with_mask(
-        versions.combine_chunks(), pc.is_null(versions).combine_chunks(), resolved
-    )
-    position = leaves.column_names.index("read_version")
-    return leaves.set_column(position, "read_version", pinned)
 
 
 def _total(table: pa.Table, name: str) -> int | None:

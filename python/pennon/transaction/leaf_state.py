@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.leaf.dataset import check_is_main
 from pennon.manifest import ObjectId
+from pennon.transaction.staged import Drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pennon.manifest import Snapshot
+    from pennon.transaction.staged import Change
 
-__all__ = ["LeafState", "leaf_states", "partition_text"]
+__all__ = ["LeafState", "check_writable", "leaf_states", "partition_text"]
 
 # Beyond so many ids one pass over all rows is cheaper than a list of literals.
 _MAX_KEYS = 500
@@ -33,6 +36,8 @@ class LeafState:
     num_rows: int | None
     num_bytes: int | None
     num_fragments: int | None
+    read_branch: str | None = None
+    read_tag: str | None = None
 
 
 def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:
@@ -45,9 +50,8 @@ def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, Leaf
         condition = exp.column("object_id").isin(*[exp.Literal.string(each) for each in ids])
     rows = snapshot.leaves(condition).table
     rows = rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(ids, pa.utf8())))
-    plain = rows.select(
-        ["object_id", "location", "read_version", "num_rows", "num_bytes", "num_fragments"]
-    ).to_pylist()
+    names = [each.name for each in fields(LeafState) if each.name != "values"]
+    plain = rows.select([name for name in names if name in rows.column_names]).to_pylist()
     return {
         row["object_id"]: LeafState(values=_values(snapshot, rows, at, row["object_id"]), **row)
         for at, row in enumerate(plain)
@@ -56,8 +60,22 @@ def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, Leaf
 
 def _values(snapshot: Snapshot, rows: pa.Table, at: int, object_id: str) -> dict[str, pa.Scalar]:
     parsed = ObjectId.parse(object_id)
-    fields = () if parsed is None else snapshot.specs[parsed.spec_version].fields
-    return {field.field_id: rows[field.column][at] for field in fields}
+    levels = () if parsed is None else snapshot.specs[parsed.spec_version].fields
+    return {level.field_id: rows[level.column][at] for level in levels}
+
+
+def check_writable(
+    location: str, changes: Mapping[str, Change], states: Mapping[str, LeafState]
+) -> None:
+    """Refuse a write to a leaf that readers look for on a branch or at a tag; dropping is fine.
+
+    Raises:
+        LeafReadAtReference: The manifest names a branch or a tag of it.
+    """
+    for object_id, state in states.items():
+        if isinstance(changes[object_id], Drop):
+            continue
+        check_is_main(location, state.location, state.read_branch, state.read_tag)
 
 
 def partition_text(values: Mapping[str, pa.Scalar]) -> str:

@@ -18,7 +18,7 @@ from pennon.leaf.creation import create_leaf
 from pennon.leaf.dataset import open_leaf
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.transaction.conflicts import check_layouts, rebase
-from pennon.transaction.leaf_state import leaf_states
+from pennon.transaction.leaf_state import check_writable, leaf_states
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
 from pennon.transaction.staged import Append, Drop, Replace, Truncate
 
@@ -51,6 +51,7 @@ def commit_strong(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
     """
     snapshot = base
     states = leaf_states(base, changes)
+    check_writable(base.location, changes, states)
     prepared: dict[str, LeafChange] = {}
     for attempt in range(_MAX_ATTEMPTS):
         redo = [object_id for object_id in changes if object_id not in prepared]
@@ -67,6 +68,7 @@ def commit_strong(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
         snapshot = _opened(base, None)
         verdict = check_layouts(changes, snapshot.schema.arrow)
         now = leaf_states(snapshot, changes)
+        check_writable(base.location, changes, now)
         judged = verdict or rebase(changes, states, now)
         if isinstance(judged, Conflicted):
             return judged

@@ -20,7 +20,7 @@ from pennon.leaf.creation import create_leaf
 from pennon.leaf.dataset import open_leaf
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.transaction.conflicts import check_layouts
-from pennon.transaction.leaf_state import leaf_states
+from pennon.transaction.leaf_state import check_writable, leaf_states
 from pennon.transaction.outcome import Committed, Outcome, Retryable
 from pennon.transaction.staged import Append, Drop, Replace
 from pennon.transaction.strong import staged_values, wait_for_others
@@ -55,6 +55,7 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
     if snapshot is None:
         return Retryable(_MAX_ATTEMPTS)
     states = leaf_states(snapshot, changes)
+    check_writable(base.location, changes, states)
 
     def apply(object_id: str) -> None:
         change = changes[object_id]
