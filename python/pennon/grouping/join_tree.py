@@ -60,6 +60,23 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyGroup:
+    """Scans that have one key in common, and the operators that it serves.
+
+    Args:
+        scans: Positions of the scans.
+        joins: Positions of the served joins.
+        groupings: Positions of the served aggregates and windows.
+        computed: Positions of the served joins where Spark computes the key of one side.
+    """
+
+    scans: tuple[int, ...]
+    joins: tuple[int, ...]
+    groupings: tuple[int, ...]
+    computed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DerivedKeys:
     """The answer to the rule.
 
@@ -69,12 +86,14 @@ class DerivedKeys:
         computed: For each served join with a side that has no partitioning, the functions from
             which Spark computes the key there; their sources are attributes.
         verdicts: What was found at each join, aggregate and window.
+        groups: Which of the scans have their key in common.
     """
 
     scans: Mapping[int, tuple[LayoutFunction, ...]]
     served: frozenset[int]
     computed: Mapping[int, tuple[LayoutFunction, ...]]
     verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
+    groups: tuple[KeyGroup, ...] = ()
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
@@ -91,7 +110,11 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
     for offer in resolver.unfinished():
         resolver.finish(offer)
     return DerivedKeys(
-        resolver.scans, frozenset(resolver.served), resolver.computed, resolver.verdicts
+        resolver.scans,
+        frozenset(resolver.served),
+        resolver.computed,
+        resolver.verdicts,
+        tuple(resolver.groups),
     )
 
 
@@ -105,6 +128,7 @@ class _Resolver:
         self.served: set[int] = set()
         self.computed: dict[int, tuple[LayoutFunction, ...]] = {}
         self.verdicts: dict[int, Verdict] = {}
+        self.groups: list[KeyGroup] = []
 
     def take(self, position: int) -> Offer | None:
         offer, self.offers[position] = self.offers[position], None
@@ -177,7 +201,7 @@ class _Resolver:
 
     def finish(self, offer: Offer) -> None:
         """Settle a group that grows no further."""
-        scans = [each for each in offer.members if isinstance(self.nodes[each], ScanNode)]
+        scans = sorted(each for each in offer.members if isinstance(self.nodes[each], ScanNode))
         if not offer.joins and not offer.groupings:
             return
         if len(scans) == 1 and self.spark_serves(offer, scans[0]):
@@ -186,6 +210,8 @@ class _Resolver:
             functions = tuple(self.bound(function, member) for function in offer.functions)
             (self.scans if member in scans else self.computed)[member] = functions
         self.served.update(offer.joins, offer.groupings)
+        computed = sorted(offer.members.difference(scans))
+        self.groups.append(KeyGroup(tuple(scans), offer.joins, offer.groupings, tuple(computed)))
 
     def bound(self, function: OfferedFunction, member: int) -> LayoutFunction:
         """See a function of the group on the columns, and the widths of integers, of a member."""

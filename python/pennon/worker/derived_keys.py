@@ -11,7 +11,7 @@ import pyarrow as pa
 from pennon.catalog.catalog import Catalog
 from pennon.errors import MalformedMessage
 from pennon.execution import BatchStream
-from pennon.grouping.derived_key import surrogates
+from pennon.grouping.assignment import TaskTarget, assign
 from pennon.grouping.join_tree import derive_keys
 from pennon.grouping.key_grouping import reported_functions
 from pennon.grouping.layout import layout_of
@@ -28,14 +28,16 @@ from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
 from pennon.worker.json_fields import decode
 from pennon.worker.plans import find_plan
+from pennon.worker.tokens import assigned_column
 
 if TYPE_CHECKING:
+    from pennon.grouping.assignment import Assignment
     from pennon.grouping.layout import LayoutFunction
     from pennon.grouping.plan_nodes import PlanNode
     from pennon.planning import ScanPlan
     from pennon.worker.framing import FrameSocket
 
-_KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64()})
+_KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})
 
 
 def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
@@ -48,21 +50,17 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
             nodes.append(_scan_node(plans[position], message))
         else:
             nodes.append(_node(message))
-    answer = derive_keys(nodes)
-    batches: list[pa.RecordBatch] = []
-    for position, functions in answer.scans.items():
-        node = nodes[position]
-        if not isinstance(node, ScanNode):
-            raise MalformedMessage(why="a derived key was given to what is no scan")
-        keys = surrogates(node.layout, functions, plans[position].table)
-        scan = pa.array([position] * len(keys), pa.int32())
-        batches.append(pa.RecordBatch.from_arrays([scan, keys], schema=_KEYS))
+    leaves = {position: plan.table for position, plan in plans.items()}
+    target = TaskTarget(request["parallelism"], request["max_bytes"])
+    assignment = assign(derive_keys(nodes), nodes, leaves, target)
+    answer = assignment.keys
     frames.send_json(
         {
             "arrow": True,
             "served": sorted(answer.served),
             "scans": {
-                str(position): _spelled(functions, plans[position])
+                str(position): f"{_spelled(functions, plans[position])} as one key "
+                f"({assignment.notes[position]})"
                 for position, functions in answer.scans.items()
             },
             "verdicts": [asdict(answer.verdicts[each]) for each in sorted(answer.verdicts)],
@@ -72,7 +70,15 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
             },
         }
     )
-    send_batches(BatchStream(_KEYS, iter(batches)), frames)
+    send_batches(BatchStream(_KEYS, iter(_assigned(assignment, leaves))), frames)
+
+
+def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa.RecordBatch]:
+    """Write what is read under each key, with the texts of parts of leaves."""
+    rows = assignment.rows
+    splits = assigned_column(rows, leaves)
+    table = rows.select(["scan", "key", "leaf"]).append_column("split", splits)
+    return table.cast(_KEYS).to_batches()
 
 
 def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:

@@ -320,6 +320,8 @@ class DeriveKeys:
 
     op: ClassVar[str] = "derive_keys"
     nodes: tuple[JsonObject, ...]
+    parallelism: int
+    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

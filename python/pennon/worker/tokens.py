@@ -160,9 +160,34 @@ def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Arr
     def text(piece: Piece) -> str:
         if piece.fragments is None:
             return str(texts[piece.leaf])
-        return f'{texts[piece.leaf][:-1]},"fragments":{json.dumps(piece.fragments)}}}'
+        return _part(texts[piece.leaf], piece.fragments)
 
     return pa.array([f"[{','.join(map(text, pieces))}]" for pieces in packed], pa.utf8())
+
+
+def assigned_column(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> pa.Array:
+    """Write the split of each part of a leaf; NULL where the leaf's own stands for all of it.
+
+    Args:
+        rows: ``scan``, ``leaf``, ``first_fragment`` and ``end_fragment``.
+        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+    """
+    parts = rows.filter(pc.is_valid(rows["first_fragment"]))
+    own: dict[int, list[str]] = {}
+    texts: list[str] = []
+    for part in parts.to_pylist():
+        scan = part["scan"]
+        if scan not in own:
+            own[scan] = split_column(leaves[scan]).to_pylist()
+        fragments = (part["first_fragment"], part["end_fragment"])
+        texts.append(_part(own[scan][part["leaf"]], fragments))
+    whole = pa.nulls(rows.num_rows, pa.utf8())
+    is_part = pc.is_valid(rows["first_fragment"]).combine_chunks()
+    return pc.replace_with_mask(whole, is_part, pa.array(texts, pa.utf8()))
+
+
+def _part(split: str, fragments: tuple[int, int]) -> str:
+    return f'{split[:-1]},"fragments":{json.dumps(fragments)}}}'
 
 
 def split_column(leaves: pa.Table) -> pa.Array:

@@ -6,30 +6,29 @@ import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.IntVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.util.ArrowUtils;
 
 /**
  * The worker's answer about derived keys.
  *
- * @param keysOfScans the key of each split, in the plan's order, by the scan's position
- * @param derivations the functions that the key of a scan stands for, by the scan's position
+ * @param keysOfScans what is read under each key, by the scan's position
+ * @param derivations what the key of a scan stands for and its groups, by the scan's position
  * @param served positions of the joins, groupings and windows that use the keys
  * @param computed what Spark computes the key from on a side without partitioning, by the position
  *     of the join
  * @param verdicts what was found at each join, aggregate and window, for people
  */
 public record DerivedKeyReply(
-    Map<Integer, long[]> keysOfScans,
+    Map<Integer, KeyedLeaves> keysOfScans,
     Map<Integer, String> derivations,
     Set<Integer> served,
     Map<Integer, List<Computed>> computed,
@@ -44,20 +43,18 @@ public record DerivedKeyReply(
       JsonNode reply = connection.call(request);
       Set<Integer> served = new HashSet<>();
       reply.path("served").forEach(position -> served.add(position.asInt()));
-      Map<Integer, long[]> keys = new HashMap<>();
+      Map<Integer, KeyedLeaves> keys = new HashMap<>();
       Map<Integer, String> derivations = new HashMap<>();
       reply.path("scans").properties().forEach(
           scan -> {
             Integer position = Integer.valueOf(scan.getKey());
-            keys.put(position, new long[0]);
+            keys.put(position, new KeyedLeaves());
             derivations.put(position, scan.getValue().asText());
           });
       try (BufferAllocator allocator = ArrowUtils.rootAllocator().newChildAllocator("derived keys", 0, Long.MAX_VALUE);
           ArrowStreamReader reader = new ArrowStreamReader(connection.arrowChannel(), allocator)) {
         while (reader.loadNextBatch()) {
-          IntVector scans = (IntVector) reader.getVectorSchemaRoot().getVector("scan");
-          BigIntVector values = (BigIntVector) reader.getVectorSchemaRoot().getVector("key");
-          append(keys, scans, values);
+          append(keys, reader.getVectorSchemaRoot());
         }
       }
       connection.release();
@@ -90,7 +87,8 @@ public record DerivedKeyReply(
   }
 
   /** Rows of one scan stand together. */
-  private static void append(Map<Integer, long[]> keys, IntVector scans, BigIntVector values) {
+  private static void append(Map<Integer, KeyedLeaves> keys, VectorSchemaRoot rows) {
+    IntVector scans = (IntVector) rows.getVector("scan");
     int from = 0;
     while (from < scans.getValueCount()) {
       int scan = scans.get(from);
@@ -98,12 +96,7 @@ public record DerivedKeyReply(
       while (to < scans.getValueCount() && scans.get(to) == scan) {
         to++;
       }
-      long[] present = keys.get(scan);
-      long[] all = Arrays.copyOf(present, present.length + to - from);
-      for (int row = from; row < to; row++) {
-        all[present.length + row - from] = values.get(row);
-      }
-      keys.put(scan, all);
+      keys.computeIfAbsent(scan, position -> new KeyedLeaves()).append(rows, from, to);
       from = to;
     }
   }

@@ -57,11 +57,11 @@ public final class PennonScan
   /**
    * This scan with a key as its last column, never NULL and constant over each split.
    *
-   * @param values one per split, in the order of the plan
-   * @param derivation the functions that the key stands for, as EXPLAIN shows them
+   * @param keys what is read under each key
+   * @param derivation what the key stands for and how many groups it makes, as EXPLAIN shows it
    */
-  public PennonScan withDerivedKeys(long[] values, String derivation) {
-    return new PennonScan(plan.withDerivedKeys(values), derivation, null);
+  public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation) {
+    return new PennonScan(plan.withDerivedKeys(keys), derivation, null);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
@@ -170,7 +170,7 @@ public final class PennonScan
 
   private String grouping() {
     if (isDerived()) {
-      return derivation + " as one key" + inGroups();
+      return derivation;
     }
     return isPacked() || plan.keys().isEmpty()
         ? "none"

@@ -30,6 +30,11 @@ record PennonSplit(List<String> objectIds, String token, InternalRow partitionKe
     return new PennonSplit(objectIds, "[" + tokens + "]", key);
   }
 
+  /** A part of this split, as the worker names it. */
+  PennonSplit part(String partToken) {
+    return new PennonSplit(objectIds, partToken, partitionKey);
+  }
+
   /** Whether it still has rows when only these partitions have. */
   boolean isPossible(Set<String> possible) {
     return objectIds.stream().anyMatch(possible::contains);

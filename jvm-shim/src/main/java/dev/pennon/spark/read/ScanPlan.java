@@ -8,7 +8,6 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -36,7 +35,8 @@ import org.apache.spark.sql.types.StructType;
  * @param rows estimated or exact number of rows before residual filters
  * @param bytes bytes on disk of all columns
  * @param description the worker's text for EXPLAIN
- * @param derivedKeys one value per split when the scan gives its derived key as last column
+ * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
+ *     null when it does not
  */
 record ScanPlan(
     TableHandle table,
@@ -49,7 +49,7 @@ record ScanPlan(
     OptionalLong rows,
     OptionalLong bytes,
     String description,
-    List<Long> derivedKeys) {
+    KeyedLeaves derivedKeys) {
   /** Key of the split that stands for none; any value is right, for it has no rows. */
   private static final long NO_SPLITS_KEY = 0;
 
@@ -103,21 +103,25 @@ record ScanPlan(
         optional(reply.path("rows")),
         optional(reply.path("bytes")),
         reply.path("description").asText(),
-        List.of());
+        null);
   }
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
-  ScanPlan withDerivedKeys(long[] values) {
+  ScanPlan withDerivedKeys(KeyedLeaves keyedLeaves) {
     Map<Long, List<PennonSplit>> byKey = new LinkedHashMap<>();
-    for (int i = 0; i < values.length; i++) {
-      byKey.computeIfAbsent(values[i], key -> new ArrayList<>()).add(splits.get(i));
+    for (int row = 0; row < keyedLeaves.size(); row++) {
+      PennonSplit leaf = splits.get(keyedLeaves.leaf(row));
+      String part = keyedLeaves.split(row);
+      byKey
+          .computeIfAbsent(keyedLeaves.key(row), key -> new ArrayList<>())
+          .add(part == null ? leaf : leaf.part(part));
     }
     List<PennonSplit> keyed = new ArrayList<>();
     byKey.forEach((key, of) -> keyed.add(PennonSplit.together(of, keyRow(key))));
     if (keyed.isEmpty()) {
       keyed.add(PennonSplit.empty(keyRow(NO_SPLITS_KEY)));
     }
-    return with(keyed, Arrays.stream(values).boxed().toList());
+    return with(keyed, keyedLeaves);
   }
 
   private static InternalRow keyRow(long key) {
@@ -128,10 +132,10 @@ record ScanPlan(
   ScanPlan packed(int numTasks, long maxBytes) {
     ObjectNode request = table.request("pack_splits").put("plan", token);
     request.put("num_tasks", numTasks).put("max_bytes", maxBytes);
-    return with(ask(request, (reply, packed) -> packed), List.of());
+    return with(ask(request, (reply, packed) -> packed), null);
   }
 
-  private ScanPlan with(List<PennonSplit> otherSplits, List<Long> otherKeys) {
+  private ScanPlan with(List<PennonSplit> otherSplits, KeyedLeaves otherKeys) {
     return new ScanPlan(
         table,
         predicates,
@@ -192,5 +196,5 @@ record ScanPlan(
       String token,
       List<String> predicates,
       StructType schema,
-      List<Long> derivedKeys) {}
+      KeyedLeaves derivedKeys) {}
 }

@@ -2,6 +2,7 @@ package dev.pennon.spark.sql;
 
 import dev.pennon.spark.functions.Surrogate;
 import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.KeyedLeaves;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.sql.PlanOutline.Node;
 import java.util.ArrayList;
@@ -61,7 +62,7 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed scan(Node node) {
-    long[] keys = reply.keysOfScans().get(node.position());
+    KeyedLeaves keys = reply.keysOfScans().get(node.position());
     if (keys == null) {
       return new Keyed(node.plan(), null);
     }

@@ -77,6 +77,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       return apply(PackedScans.unpackedIn(plan));
     }
     ObjectNode request = Messages.request("derive_keys");
+    request.put(
+        "parallelism",
+        org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
+    request.put("max_bytes", conf.filesMaxPartitionBytes());
     request.set("nodes", outline.message());
     DerivedKeyReply reply = DerivedKeyReply.ask(request);
     if (listener != null) {
