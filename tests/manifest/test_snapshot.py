@@ -24,6 +24,7 @@ from pennon.errors import (
     SnapshotNotFound,
 )
 from pennon.manifest import Snapshot, runtime_properties
+from transaction.lake import append, make
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -167,6 +168,28 @@ def test_a_version_or_time_that_is_not_there_is_named(handmade: Handmade) -> Non
         Snapshot.open(handmade.location, version=77)
     with pytest.raises(SnapshotNotFound, match=r"as of 2001-01-01"):
         Snapshot.open(handmade.location, timestamp=datetime(2001, 1, 1, tzinfo=UTC))
+
+
+def test_the_version_in_the_middle_of_a_creation_is_the_empty_table(tmp_path: Path) -> None:
+    created = make(tmp_path)
+    append(created, {1: "eu"})
+    manifest = lance.dataset(f"{created.location}/__manifest")
+    first = manifest.versions()[0]["timestamp"].astimezone(UTC)
+    for found in (
+        Snapshot.open(created.location, version=1),
+        Snapshot.open(created.location, timestamp=first),
+    ):
+        assert (found.version, found.schema, len(found.leaves().table)) == (2, created.schema, 0)
+    with pytest.raises(SnapshotNotFound, match="its first version is of"):
+        Snapshot.open(created.location, timestamp=first - timedelta(microseconds=1))
+    for number in (0, 4, -1, 10**30):
+        with pytest.raises(SnapshotNotFound, match=rf"at version {number}: .* 1 to 3"):
+            Snapshot.open(created.location, version=number)
+
+
+def test_versions_from_before_a_namespace_was_partitioned_are_refused(handmade: Handmade) -> None:
+    with pytest.raises(SnapshotNotFound, match="since version 2, and its versions .* 2 to 2"):
+        Snapshot.open(handmade.location, version=1)
 
 
 def _set(handmade: Handmade, **metadata: str | None) -> None:

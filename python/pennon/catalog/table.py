@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "load", "reopen"]
 
+_LAST_VERSION = (1 << 64) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -160,7 +161,14 @@ def _number(catalog: Catalog, identifier: Name, version: str | None) -> int | No
             wanted=f"at version {version!r}",
             why="versions are whole numbers",
         )
-    return int(version)
+    number = int(version)
+    if number > _LAST_VERSION:
+        raise TableVersionNotFound(
+            table=catalog.full_name(identifier),
+            wanted=f"at version {version}",
+            why="versions are numbers of 64 bits",
+        )
+    return number
 
 
 def drop_dataset(location: str, storage: Mapping[str, str]) -> None:

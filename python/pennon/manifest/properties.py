@@ -41,6 +41,7 @@ __all__ = [
     "SCHEMA",
     "TRANSACTION",
     "WRITER_FLAGS",
+    "has_specs",
     "read_specs",
     "root_metadata",
     "runtime_properties",
@@ -121,6 +122,18 @@ def read_schema(metadata: Mapping[str, str], location: str) -> NamespaceSchema:
     return NamespaceSchema.from_json(text, SCHEMA)
 
 
+def has_specs(metadata: Mapping[str, str]) -> bool:
+    """Whether a metadata map makes its directory namespace a partitioned one.
+
+    Example:
+        >>> has_specs({"partition_spec_v1": "{}"}), has_specs({"schema": "{}"})
+        (True, False)
+
+    Spec: "Metadata Definition".
+    """
+    return any(_SPEC_KEY.fullmatch(name) for name in metadata)
+
+
 def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, PartitionSpec]:
     """Read every partition spec of a metadata map, by version.
 
@@ -139,7 +152,7 @@ def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, Parti
     )
     if not found:
         if "lance.partitioning.enabled" in metadata:
-            raise DraftLayout(location=location)
+            raise DraftLayout(verb="open", location=location)
         raise NotPartitionedNamespace(location=location)
     return MappingProxyType(
         {number: PartitionSpec.from_json(metadata[name], name) for number, name in found}

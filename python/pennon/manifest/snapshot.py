@@ -27,11 +27,13 @@ from sqlglot import exp
 
 from pennon.errors import InvalidPartitionSpec, ManifestColumnsLost, ManifestColumnType
 from pennon.manifest.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
+from pennon.manifest.first_version import when_made
 from pennon.manifest.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.properties import (
     COMMENT,
     SALT,
     TRANSACTION,
+    has_specs,
     read_schema,
     read_specs,
     user_properties,
@@ -85,6 +87,9 @@ class Snapshot:
     ) -> Snapshot:
         """Open a namespace at its latest version, at a version, or as of a time.
 
+        Its creation takes two versions of ``__manifest``; at the first it reads as the empty table
+        that it is at the second.
+
         Args:
             location: Path or URL of the namespace.
             version: Version of ``__manifest``, or None.
@@ -98,12 +103,16 @@ class Snapshot:
             CorruptJson: A text of the metadata is not JSON.
             InvalidPartitionSpec: A spec breaks a rule.
             ManifestColumnsLost: A foreign writer dropped partition columns.
-            SnapshotNotFound: There is no such version, or none that old.
+            SnapshotNotFound: There is no such version, none that old, or it was no partitioned
+                namespace then.
 
         Spec: "Metadata Definition".
         """
         manifest = open_manifest(location, version, timestamp, storage_options)
-        return _snapshot_of(location, manifest, storage_options or _NO_OPTIONS)
+        options = storage_options or _NO_OPTIONS
+        if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
+            manifest = when_made(location, manifest, options)
+        return _snapshot_of(location, manifest, options)
 
     @property
     def current_spec(self) -> PartitionSpec:

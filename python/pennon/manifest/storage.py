@@ -50,7 +50,7 @@ def open_manifest(
         return dataset
     try:
         return _open(location, version, storage_options)
-    except NamespaceHasNoManifest as error:
+    except (NamespaceHasNoManifest, OverflowError) as error:
         known = [each["version"] for each in dataset.versions()]
         existing = f"its versions are {known[0]} to {known[-1]}, {len(known)} in number"
         raise SnapshotNotFound(
