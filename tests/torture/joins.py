@@ -1,6 +1,8 @@
 """Random joins over partitioned tables, each against the same query without any partitioning.
 
-Run it with ``make torture-joins N=1000``; a failure prints the command that repeats it.
+Run it with ``make torture-joins N=1000``; a failure prints the command that repeats it. The tables
+are small and their settings make planning and starting a query cheap, for it is queries that
+find mistakes, not rows.
 """
 
 from __future__ import annotations
@@ -9,62 +11,168 @@ import argparse
 import random
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.conftest import RUN_CONF
-from tests.spark.assert_join import conf, execute, views
+from tests.spark.assert_join import Executed, execute
 from tests.spark.joined_rows import ROWS
 from tests.torture.random_queries import random_query
 
 from pennon import session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pyspark.sql import SparkSession
 
 LAYOUTS: list[tuple[list[str], str | None]] = [
     (["bucket(8, id)"], None),
     (["bucket(6, id)"], "REPLACE PARTITION FIELD bucket(6, id) WITH bucket(4, id)"),
-    (["bucket(16, id)", "days(ts)"], None),
+    (["bucket(4, id)", "days(ts)"], None),
     (["months(ts)"], "ADD PARTITION FIELD days(ts)"),
-    (["region", "bucket(8, id)"], None),
-    (["bucket(4, id)", "region"], None),
+    (["region", "bucket(4, id)"], None),
+    (["bucket(2, id)", "region"], None),
     (["multi_bucket(8, a, b)"], None),
     (["a", "b"], None),
     (["truncate(2, s)"], None),
-    (["truncate(4, id)"], "ADD PARTITION FIELD region"),
+    (["truncate(8, id)"], "ADD PARTITION FIELD region"),
     (["d"], None),
     (["years(tsn)", "bucket(4, s)"], None),
     (["expression('lower(col0)', region)"], None),
     ([], "ADD PARTITION FIELD bucket(8, id)"),
     ([], None),
 ]
+ROW_COUNTS = {"left": (3, "'a', 'b', NULL", 75), "right": (5, "'b', 'c', NULL", 55)}
+# A query of a few rows is planned and compiled longer than it runs: compile every tenth.
+FAST = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 OFF = {"spark.sql.adaptive.enabled": "false", "spark.sql.sources.v2.bucketing.enabled": "false"}
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One random query: over the tables of Pennon, and over their plain copies."""
+
+    number: int
+    sql: str
+    plain_sql: str
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out: what is wrong, if anything, and how the shuffles compare."""
+
+    case: Case
+    shuffles: str
+    problem: str | None = None
+
+
 def make_tables(spark: SparkSession, folder: Path) -> tuple[list[str], list[str]]:
-    """Make one table per layout, and its plain copy as a view."""
+    """Make one table per layout, and its plain copy as a view that every session sees."""
     spark.sql("CREATE NAMESPACE lance.torture")
     names: list[str] = []
     plain: list[str] = []
     for number, (layout, change) in enumerate(LAYOUTS):
-        is_left = number % 2 == 0
         path = str(folder / f"plain{number}")
-        step, deps, rows = (3, "'a', 'b', NULL", 120) if is_left else (5, "'b', 'c', NULL", 70)
+        step, deps, rows = ROW_COUNTS["right" if number % 2 else "left"]
         spark.sql(ROWS.format(step=step, deps=deps, rows=rows)).coalesce(2).write.parquet(path)
-        spark.read.parquet(path).createOrReplaceTempView(f"plain{number}")
+        copy = f"global_temp.plain{number}"
+        spark.read.parquet(path).createGlobalTempView(f"plain{number}")
+        spark.catalog.cacheTable(copy)
         name = f"lance.torture.t{number}"
         by = f"PARTITIONED BY ({', '.join(layout)})" if layout else ""
         where = "v % 2 = 0" if change else "TRUE"
-        spark.sql(f"CREATE TABLE {name} {by} AS SELECT * FROM plain{number} WHERE {where}")
+        spark.sql(f"CREATE TABLE {name} {by} AS SELECT * FROM {copy} WHERE {where}")
         if change:
             spark.sql(f"ALTER TABLE {name} {change}")
-            spark.sql(f"INSERT INTO {name} SELECT * FROM plain{number} WHERE v % 2 <> 0")
+            spark.sql(f"INSERT INTO {name} SELECT * FROM {copy} WHERE v % 2 <> 0")
         names.append(name)
-        plain.append(f"plain{number}")
+        plain.append(copy)
     return names, plain
+
+
+def case_of(seed: int, number: int, tables: Sequence[str], plain: Sequence[str]) -> Case:
+    rng = random.Random(f"{seed}/{number}")  # noqa: S311 - it has to repeat
+    beginning = rng.getstate()
+    sql = random_query(rng, tables)
+    rng.setstate(beginning)
+    plain_sql = random_query(rng, plain)
+    settings = {"spark.sql.adaptive.enabled": str(number % 2 == 0).lower()}
+    return Case(number, sql, plain_sql, settings | (COMPILED if number % 10 == 5 else FAST))
+
+
+class Sessions(threading.local):
+    """Two sessions per thread: settings of one do not reach into the queries of another."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.partitioned = spark.newSession()
+        self.plain = spark.newSession()
+
+
+def check(sessions: Sessions, case: Case) -> Outcome:
+    """Run a query both ways."""
+    for one, settings in (
+        (sessions.plain, case.settings | OFF),
+        (sessions.partitioned, case.settings),
+    ):
+        for key, value in settings.items():
+            one.conf.set(key, value)
+    expected = execute(sessions.plain, case.plain_sql)
+    try:
+        return judged(case, execute(sessions.partitioned, case.sql), expected)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+        return Outcome(case, "error", f"{type(error).__name__}: {str(error)[:2000]}")
+
+
+def judged(case: Case, actual: Executed, expected: Executed) -> Outcome:
+    if actual.rows != expected.rows:
+        missing, extra = expected.rows - actual.rows, actual.rows - expected.rows
+        problem = f"{missing.total()} rows missing, {extra.total()} too many\n{actual.plan}"
+        return Outcome(case, "wrong", problem)
+    if actual.shuffles == 0:
+        return Outcome(case, "none")
+    return Outcome(case, "fewer" if actual.shuffles < expected.shuffles else "same")
+
+
+def outcomes(spark: SparkSession, cases: Iterator[Case], threads: int) -> Iterator[Outcome]:
+    """Check cases on several threads, in order, a batch at a time."""
+    sessions = Sessions(spark)
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in iter(lambda: [case for _, case in zip(range(50), cases, strict=False)], []):
+            yield from pool.map(lambda case: check(sessions, case), batch)
+
+
+def run(spark: SparkSession, folder: Path, options: argparse.Namespace) -> int:
+    tables, plain = make_tables(spark, folder)
+    numbers = range(options.queries) if options.only is None else [options.only]
+    cases = (case_of(options.seed, number, tables, plain) for number in numbers)
+    failed = 0
+    shuffles: Counter[str] = Counter()
+    started = time.monotonic()
+    for done, outcome in enumerate(outcomes(spark, cases, options.threads), start=1):
+        shuffles[outcome.shuffles] += 1
+        if outcome.problem:
+            failed += 1
+            only = f"--seed {options.seed} --only {outcome.case.number}"
+            again = f"make torture-joins N=1 ARGS='{only}'"
+            print(f"query {outcome.case.number} failed: {outcome.problem}", flush=True)
+            print(f"{outcome.case.sql}\nagain: {again}", flush=True)
+        if done % 100 == 0:
+            pace = done / (time.monotonic() - started)
+            print(f"{done} queries, {failed} failed, {dict(shuffles)}, {pace:.2f}/s", flush=True)
+    print(f"{len(numbers)} queries, seed {options.seed}: {failed} failed, {dict(shuffles)}")
+    return failed
 
 
 def main() -> int:
@@ -72,72 +180,17 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", type=int, help="run just the query of this number")
+    parser.add_argument("--threads", type=int, default=2, help="queries at the same time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         builder = session.spark(root=Path(folder) / "lake").master("local[2]")
-        for key, value in RUN_CONF.items():
+        for key, value in (RUN_CONF | FAST | {"spark.ui.showConsoleProgress": "false"}).items():
             builder.config(key, value)
         spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         failed = run(spark, Path(folder), options)
         spark.stop()
     return 1 if failed else 0
-
-
-def run(spark: SparkSession, folder: Path, options: argparse.Namespace) -> int:
-    tables, plain = make_tables(spark, folder)
-    aliases = [f"t{number}" for number in range(len(tables))]
-    numbers = range(options.queries) if options.only is None else [options.only]
-    failed = 0
-    shuffles: Counter[str] = Counter()
-    started = time.monotonic()
-    for number in numbers:
-        rng = random.Random(f"{options.seed}/{number}")  # noqa: S311 - it has to repeat
-        sql = random_query(rng, aliases)
-        problem, verdict = compare(
-            spark,
-            sql,
-            dict(zip(aliases, tables, strict=True)),
-            dict(zip(aliases, plain, strict=True)),
-            is_adaptive=number % 2 == 0,
-        )
-        shuffles[verdict] += 1
-        if problem:
-            failed += 1
-            again = f"make torture-joins N=1 ARGS='--seed {options.seed} --only {number}'"
-            print(f"query {number} failed: {problem}\n{sql}\nagain: {again}", flush=True)
-        if number % 50 == 49:
-            pace = (number + 1) / (time.monotonic() - started)
-            print(
-                f"{number + 1} queries, {failed} failed, {dict(shuffles)}, {pace:.2f}/s", flush=True
-            )
-    print(f"{len(numbers)} queries, seed {options.seed}: {failed} failed, {dict(shuffles)}")
-    return failed
-
-
-def compare(
-    spark: SparkSession,
-    sql: str,
-    tables: dict[str, str],
-    plain: dict[str, str],
-    *,
-    is_adaptive: bool,
-) -> tuple[str | None, str]:
-    """Run a query both ways; say what is wrong, and how many shuffles were saved."""
-    with views(spark, plain), conf(spark, OFF):
-        expected = execute(spark, sql)
-    adaptive = {"spark.sql.adaptive.enabled": str(is_adaptive).lower()}
-    with views(spark, tables), conf(spark, adaptive):
-        try:
-            actual = execute(spark, sql)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-            return f"{type(error).__name__}: {str(error)[:2000]}", "error"
-    if actual.rows != expected.rows:
-        missing, extra = expected.rows - actual.rows, actual.rows - expected.rows
-        return f"{missing.total()} rows missing, {extra.total()} too many\n{actual.plan}", "wrong"
-    if actual.shuffles == 0:
-        return None, "none"
-    return None, "fewer" if actual.shuffles < expected.shuffles else "same"
 
 
 if __name__ == "__main__":
