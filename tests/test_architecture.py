@@ -29,6 +29,7 @@ LEVELS = (
     {"spec"},
     {"manifest", "leaf"},
     {"execution", "planning", "grouping", "transaction"},
+    {"pushdown"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
     {"session", "worker"},

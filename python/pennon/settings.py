@@ -68,6 +68,13 @@ STORAGE = Setting(
     None,
     "Handed to Lance as a storage option, without the prefix; never printed.",
 )
+EXECUTION = Setting(
+    "execution",
+    Place.CATALOG,
+    "worker | spark",
+    "worker",
+    "Who joins and aggregates partition by partition: DataFusion in the workers, or Spark.",
+)
 TRANSACTION = Setting(
     "transaction",
     Place.TABLE,
@@ -96,15 +103,24 @@ WORKER_PYTHON = Setting(
     None,
     "The interpreter that runs the workers, stronger than everything that Spark is told.",
 )
+MEMORY = Setting(
+    "PENNON_MEMORY",
+    Place.ENVIRONMENT,
+    "bytes",
+    "a quarter of the machine's",
+    "The memory that a worker gives to all joins and aggregates that it computes at a time.",
+)
 
 SETTINGS: tuple[Setting, ...] = (
     ROOT,
     IMPLEMENTATION,
     STORAGE,
+    EXECUTION,
     TRANSACTION,
     JAR,
     PYTHON,
     WORKER_PYTHON,
+    MEMORY,
 )
 
 
@@ -113,7 +129,7 @@ def catalog_options() -> tuple[str, ...]:
 
     Example:
         >>> catalog_options()
-        ('implementation',)
+        ('implementation', 'execution')
     """
     return tuple(
         setting.name

@@ -25,6 +25,7 @@ from pennon.errors.catalog import (
     UnsupportedTransform,
     WriteConflict,
 )
+from pennon.errors.execution import FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.errors.installation import (
     DemoCheckFailed,
     DemoDataNotFound,
@@ -109,6 +110,9 @@ __all__ = [
     "DraftLayout",
     "FileGone",
     "FileNotReadable",
+    "FragmentFailed",
+    "FragmentMemory",
+    "FragmentOverflow",
     "InternalError",
     "InvalidArrowJson",
     "InvalidNamespaceSchema",

@@ -1,6 +1,7 @@
 """A fragment over the leaves of one key group, run in this process, as a stream of batches."""
 
-from pennon.execution.fragment import Fragment, LeafRead, Relation
-from pennon.execution.run import BatchStream, run
+from pennon.execution.batch_stream import BatchStream
+from pennon.execution.fragment import Fragment, LeafRead, Query, Relation
+from pennon.execution.run import run
 
-__all__ = ["BatchStream", "Fragment", "LeafRead", "Relation", "run"]
+__all__ = ["BatchStream", "Fragment", "LeafRead", "Query", "Relation", "run"]

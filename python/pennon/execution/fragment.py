@@ -45,11 +45,26 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Query:
+    """What DataFusion computes over the relations of a fragment.
+
+    Args:
+        sql: One SELECT in DataFusion's dialect; the i-th relation is called ``r<i>``.
+        schema: The result's columns in order, in the types that are promised.
+    """
+
+    sql: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
 class Fragment:
     """What one task computes.
 
     Args:
-        relations: One is scanned as it stands; several will be joined by DataFusion.
+        relations: One without a query is scanned as it stands.
+        query: What DataFusion computes over them; None for a scan.
     """
 
     relations: tuple[Relation, ...]
+    query: Query | None = None

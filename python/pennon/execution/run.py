@@ -1,28 +1,20 @@
 """Runs a fragment: a stream of Arrow batches in exactly the wanted types.
 
-Nothing is collected here. A fragment of one relation needs no engine: its leaves are scanned one
-after the other and Lance applies the residual filter.
+A fragment without a query needs no engine: its leaves are scanned one after the other and Lance
+applies the residual filter. All others are run by DataFusion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from pennon.errors import InternalError
+from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Relation
 from pennon.leaf import open_leaf, scan_leaf
 from pennon.leaf.promotion import stream_schema
-
-
-@dataclass(frozen=True, slots=True)
-class BatchStream:
-    """The schema of a stream and its batches; closing the batches stops the scan."""
-
-    schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
 
 
 def run(fragment: Fragment) -> BatchStream:
@@ -33,12 +25,18 @@ def run(fragment: Fragment) -> BatchStream:
     Raises:
         LeafMissing: A leaf's files are gone.
         LeafTypeMismatch: A stored type does not promote to the wanted one.
+        FragmentOverflow: A value does not fit the type that it has in SQL.
+        FragmentMemory: The query needs more memory than the process gives it.
+        FragmentFailed: DataFusion refuses the query.
     """
-    match fragment.relations:
-        case (relation,):
-            return _scan(relation)
-        case _:
-            raise InternalError(what=f"a fragment has {len(fragment.relations)} relations")
+    if fragment.query is not None:
+        # DataFusion takes a quarter of a second to import, and scans need none of it.
+        from pennon.execution.engine import run_query  # noqa: PLC0415
+
+        return run_query(fragment.relations, fragment.query)
+    if len(fragment.relations) != 1:
+        raise InternalError(what=f"a scan of {len(fragment.relations)} relations")
+    return _scan(fragment.relations[0])
 
 
 def _scan(relation: Relation) -> BatchStream:

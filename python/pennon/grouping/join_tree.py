@@ -21,6 +21,7 @@ from pennon.grouping.plan_nodes import (
     GroupNode,
     JoinNode,
     OpaqueNode,
+    PassNode,
     PlanNode,
     ProjectNode,
     ScanNode,
@@ -143,6 +144,8 @@ class _Resolver:
                 return _scan_offer(position, scan)
             case ProjectNode() as project:
                 return _renamed(self.take(project.child), project.columns)
+            case PassNode() as node:
+                return self.take(node.child)
             case JoinNode() as join:
                 return self.join_offer(position, join)
             case GroupNode() as group:
@@ -153,8 +156,8 @@ class _Resolver:
                 if opaque.condition:
                     self.verdicts[position] = not_comparable(opaque.condition)
                 return None
-            case node:
-                assert_never(node)
+            case unknown:
+                assert_never(unknown)
 
     def join_offer(self, position: int, join: JoinNode) -> Offer | None:
         left, right = offered = self.take(join.left), self.take(join.right)

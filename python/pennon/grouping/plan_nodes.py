@@ -87,6 +87,13 @@ class WindowNode:
 
 
 @dataclass(frozen=True, slots=True)
+class PassNode:
+    """What leaves rows and attributes where they are: a filter, a join to a broadcast."""
+
+    child: int
+
+
+@dataclass(frozen=True, slots=True)
 class OpaqueNode:
     """Anything else: nothing of its input's grouping is known above it.
 
@@ -97,4 +104,4 @@ class OpaqueNode:
     condition: str = ""
 
 
-PlanNode = ScanNode | ProjectNode | JoinNode | GroupNode | WindowNode | OpaqueNode
+PlanNode = ScanNode | ProjectNode | JoinNode | GroupNode | WindowNode | PassNode | OpaqueNode

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pennon.leaf.reconciliation import LeafField
 
-__all__ = ["leaf_filter"]
+__all__ = ["arrow_cast", "leaf_filter"]
 
 _UNIT_NAMES = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _TYPE_NAMES = {
@@ -94,10 +94,10 @@ def _reference(
         else:
             names.append(match.found.name)
     if match is None or match.found is None:
-        return _typed(exp.Null(), wanted.type)
+        return arrow_cast(exp.Null(), wanted.type)
     reference = _column(tuple(names))
     stored, target = stream_type(match.found.arrow.type), stream_type(wanted.type)
-    return reference if match.children or stored == target else _typed(reference, target)
+    return reference if match.children or stored == target else arrow_cast(reference, target)
 
 
 def _child(match: FieldMatch, wanted: pa.Field) -> FieldMatch | None:
@@ -114,7 +114,8 @@ def _column(path: tuple[str, ...]) -> exp.Expression:
     return reference
 
 
-def _typed(value: exp.Expression, data_type: pa.DataType) -> exp.Expression:
+def arrow_cast(value: exp.Expression, data_type: pa.DataType) -> exp.Expression:
+    """Cast a value to the plain form of a type; a nested type leaves it as it is."""
     name = _type_name(stream_type(data_type))
     if name is None:
         return value

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.catalog.plain_dataset import stage_plain
-from pennon.execution import Fragment, LeafRead, Relation, run
+from pennon.execution import Fragment, run
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.fragment_tokens import FragmentToken, relation
 from pennon.worker.framing import (
     ArrowStreamReader,
     ArrowStreamWriter,
@@ -19,7 +20,7 @@ from pennon.worker.framing import (
     FrameSocket,
 )
 from pennon.worker.json_fields import decode, encode
-from pennon.worker.messages import Read, ReadReply
+from pennon.worker.messages import Read, ReadReply, RunFragment
 from pennon.worker.tokens import ScanToken, Split, WriteToken
 from pennon.worker.write_messages import Write, WriteReply
 
@@ -34,21 +35,20 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(Read, request)
     scan = ScanToken.from_json(message.scan)
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    relation = Relation(
-        scan.location,
-        tuple(_leaf_read(scan, split) for split in Split.from_json(message.split)),
-        scan.schema,
-        scan.namespace_schema,
-        scan.storage_options,
-    )
-    stream = run(Fragment((relation,)))
+    stream = run(Fragment((relation(scan, Split.from_json(message.split)),)))
     frames.send_json(encode(ReadReply()))
     send_batches(stream, frames)
 
 
-def _leaf_read(scan: ScanToken, split: Split) -> LeafRead:
-    residual = scan.residuals[split.residual] if split.residual >= 0 else None
-    return LeafRead(split.location, split.version, residual, split.fragments)
+def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``run_fragment``: compute one task of a fragment and stream its rows."""
+    message = decode(RunFragment, request)
+    token = FragmentToken.from_json(message.fragment)
+    for scan in token.scans:
+        STORAGE_OPTION_VALUES.remember(scan.storage_options)
+    stream = run(token.fragment(message.split))
+    frames.send_json(encode(ReadReply()))
+    send_batches(stream, frames)
 
 
 def send_batches(stream: BatchStream, frames: FrameSocket) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,14 @@ from pennon.grouping.plan_nodes import (
     JoinNode,
     JoinType,
     OpaqueNode,
+    PassNode,
     ProjectNode,
     ScanNode,
     WindowNode,
 )
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
+from pennon.worker.fragments import choose_fragments, without_fragments
 from pennon.worker.json_fields import decode
 from pennon.worker.plans import find_plan
 from pennon.worker.tokens import assigned_column
@@ -34,10 +37,13 @@ if TYPE_CHECKING:
     from pennon.grouping.assignment import Assignment
     from pennon.grouping.layout import LayoutFunction
     from pennon.grouping.plan_nodes import PlanNode
+    from pennon.grouping.verdict import Verdict
     from pennon.planning import ScanPlan
+    from pennon.worker.fragments import ChosenFragment
     from pennon.worker.framing import FrameSocket
 
 _KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})
+_NO_LEAF = -1
 
 
 def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
@@ -52,8 +58,12 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
             nodes.append(_node(message))
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(request["parallelism"], request["max_bytes"])
-    assignment = assign(derive_keys(nodes), nodes, leaves, target)
+    fragments = choose_fragments(request, nodes, plans, target)
+    remaining = without_fragments(nodes, fragments)
+    assignment = assign(derive_keys(remaining), remaining, leaves, target)
     answer = assignment.keys
+    inside = {position for each in fragments for position in each.candidate.positions}
+    verdicts = {**answer.verdicts, **_verdicts_inside(nodes, inside)}
     frames.send_json(
         {
             "arrow": True,
@@ -63,14 +73,38 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
                 f"({assignment.notes[position]})"
                 for position, functions in answer.scans.items()
             },
-            "verdicts": [asdict(answer.verdicts[each]) for each in sorted(answer.verdicts)],
+            "verdicts": [asdict(verdicts[each]) for each in sorted(verdicts)],
             "computed": {
                 str(position): [_computed(function) for function in functions]
                 for position, functions in answer.computed.items()
             },
+            "fragments": [fragment.reply for fragment in fragments],
         }
     )
-    send_batches(BatchStream(_KEYS, iter(_assigned(assignment, leaves))), frames)
+    batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
+    send_batches(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _verdicts_inside(nodes: Sequence[PlanNode], inside: AbstractSet[int]) -> dict[int, Verdict]:
+    """Tell what serves the operators that workers compute."""
+    if not inside:
+        return {}
+    found = derive_keys(nodes).verdicts
+    return {position: found[position] for position in inside & found.keys()}
+
+
+def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
+    """Write the tasks of a fragment in the place of leaves."""
+    count = len(fragment.tasks)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(pa.scalar(fragment.candidate.root, pa.int32()), count),
+            pa.array(fragment.tasks.keys(), pa.int64()),
+            pa.repeat(pa.scalar(_NO_LEAF, pa.int32()), count),
+            pa.array(fragment.tasks.values(), pa.utf8()),
+        ],
+        schema=_KEYS,
+    )
 
 
 def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa.RecordBatch]:
@@ -117,6 +151,8 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
             )
         case "window":
             return WindowNode(message["child"], frozenset(message["keys"]))
+        case "filter" | "through":
+            return PassNode(message["child"])
         case "opaque":
             return OpaqueNode(str(message.get("condition", "")))
         case other:

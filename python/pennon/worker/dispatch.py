@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
 from pennon.worker import data_plane
-from pennon.worker.messages import Read
+from pennon.worker.messages import Read, RunFragment
 from pennon.worker.write_messages import Write
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
 _IMPORTING = threading.Lock()
 _DATA_PLANE: Mapping[str, Handler] = {
     Read.op: data_plane.read,
+    RunFragment.op: data_plane.run_fragment,
     Write.op: data_plane.write,
 }
 

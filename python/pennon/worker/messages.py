@@ -308,6 +308,15 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFragment:
+    """One task's rows of a fragment; the Arrow stream that follows has the promised columns."""
+
+    op: ClassVar[str] = "run_fragment"
+    fragment: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadReply:
     """The stream follows."""
 
@@ -322,6 +331,9 @@ class DeriveKeys:
     nodes: tuple[JsonObject, ...]
     parallelism: int
     max_bytes: int
+    ansi: bool = False
+    execution: str = "spark"
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,8 @@ class ScanToken:
         return json.dumps(
             {
                 "location": self.location,
-                "schema": _schema_text(self.schema),
-                "namespace_schema": _schema_text(self.namespace_schema),
+                "schema": schema_text(self.schema),
+                "namespace_schema": schema_text(self.namespace_schema),
                 "residuals": list(self.residuals),
                 "storage": dict(self.storage_options),
             }
@@ -105,8 +105,8 @@ def _scan_token(text: str) -> ScanToken:
     stored = _object(text, "scan")
     return ScanToken(
         str(stored["location"]),
-        _schema_of(stored["schema"]),
-        _schema_of(stored["namespace_schema"]),
+        schema_of(stored["schema"]),
+        schema_of(stored["namespace_schema"]),
         tuple(stored["residuals"]),
         stored["storage"],
     )
@@ -157,12 +157,20 @@ def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Arr
     """
     texts = split_column(leaves).to_pylist()
 
-    def text(piece: Piece) -> str:
-        if piece.fragments is None:
-            return str(texts[piece.leaf])
-        return _part(texts[piece.leaf], piece.fragments)
+    joined = (",".join(piece_text(texts, piece) for piece in pieces) for pieces in packed)
+    return pa.array([f"[{each}]" for each in joined], pa.utf8())
 
-    return pa.array([f"[{','.join(map(text, pieces))}]" for pieces in packed], pa.utf8())
+
+def piece_text(splits: Sequence[str], piece: Piece) -> str:
+    """Write the split of a piece.
+
+    Args:
+        splits: The texts of whole leaves.
+        piece: A leaf or a part of it.
+    """
+    if piece.fragments is None:
+        return splits[piece.leaf]
+    return _part(splits[piece.leaf], piece.fragments)
 
 
 def assigned_column(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> pa.Array:
@@ -245,7 +253,7 @@ class WriteToken:
             {
                 "table": self.table.to_json(),
                 "target": self.target,
-                "schema": _schema_text(self.schema),
+                "schema": schema_text(self.schema),
                 "mode": self.mode,
                 "storage": dict(self.storage_options),
                 "predicates": list(self.predicates),
@@ -259,7 +267,7 @@ class WriteToken:
         return cls(
             TableToken.from_json(stored["table"]),
             str(stored["target"]),
-            _schema_of(stored["schema"]),
+            schema_of(stored["schema"]),
             str(stored["mode"]),
             stored["storage"],
             tuple(stored["predicates"]),
@@ -276,9 +284,11 @@ def _object(text: str, what: str) -> dict[str, Any]:
     return stored
 
 
-def _schema_text(schema: pa.Schema) -> str:
+def schema_text(schema: pa.Schema) -> str:
+    """Write a schema."""
     return base64.b64encode(memoryview(schema.serialize())).decode("ascii")
 
 
-def _schema_of(text: str) -> pa.Schema:
+def schema_of(text: str) -> pa.Schema:
+    """Read a schema."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,38 @@
+"""Errors of queries that the worker computes beside the leaves."""
+
+from __future__ import annotations
+
+from pennon.errors.root import PennonError
+
+
+class FragmentOverflow(PennonError):
+    """A value does not fit the type that it has in SQL, as under ANSI in Spark itself."""
+
+    condition = "ARITHMETIC_OVERFLOW"
+    template = (
+        "Cannot compute a part of the query: a value does not fit its type ({why})."
+        " Cast it to a wider type in the query."
+    )
+    sql_state = "22003"
+
+
+class FragmentMemory(PennonError):
+    """A query needs more memory than the worker gives to all of its queries."""
+
+    condition = "FRAGMENT_MEMORY"
+    template = (
+        "Cannot join within the {pool} bytes that a worker gives to its queries: {why}."
+        " Raise PENNON_MEMORY, or set the catalog's option execution to spark."
+    )
+    sql_state = "53200"
+
+
+class FragmentFailed(PennonError):
+    """DataFusion refused a query that it had planned."""
+
+    condition = "FRAGMENT_FAILED"
+    template = (
+        "Cannot compute a part of the query beside the leaves: {why}."
+        " Set the catalog's option execution to spark, and report this as a bug of Pennon."
+    )
+    sql_state = "XX000"

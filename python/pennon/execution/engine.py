@@ -1,0 +1,130 @@
+"""Runs a query over relations in DataFusion, as a stream of batches in the promised types.
+
+One memory pool serves all queries of the process. A hash join does not spill: when the pool is
+exhausted before the first batch, the query runs again with sort-merge joins, which do. After the
+first batch there is no way back, and the task fails.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+
+from pennon.errors import FragmentFailed, FragmentMemory, FragmentOverflow
+from pennon.execution.batch_stream import BatchStream
+from pennon.execution.engine_failures import EngineFailures
+from pennon.execution.leaf_table import register_empty, register_relation
+from pennon.execution.memory import pool_bytes
+from pennon.leaf.promotion import stream_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from datafusion import RecordBatchStream
+
+    from pennon.execution.fragment import Query, Relation
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    "datafusion.execution.target_partitions": "1",
+    "datafusion.execution.batch_size": "8192",
+    "datafusion.sql_parser.map_string_types_to_utf8view": "false",
+    "datafusion.catalog.information_schema": "false",
+}
+_SPILLING: Final[Mapping[str, str]] = {
+    **_OPTIONS,
+    "datafusion.execution.target_partitions": "2",
+    "datafusion.optimizer.prefer_hash_join": "false",
+    "datafusion.execution.sort_spill_reservation_bytes": "1048576",
+}
+
+
+def run_query(
+    relations: Sequence[Relation], query: Query, runtime: RuntimeEnvBuilder | None = None
+) -> BatchStream:
+    """Start a query.
+
+    The first batch is computed here, so that what fails before it fails at once.
+
+    Args:
+        relations: Called ``r0``, ``r1`` and so on in the query.
+        query: The query.
+        runtime: The memory that it may use; None for the pool of the process.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+        FragmentOverflow: A value does not fit the type that it has in SQL.
+        FragmentMemory: Even sort-merge joins need more memory than there is.
+    """
+    pool = process_runtime() if runtime is None else runtime
+    try:
+        batches = _started(relations, query, _OPTIONS, pool)
+    except FragmentMemory:
+        batches = _started(relations, query, _SPILLING, pool)
+    return BatchStream(query.schema, batches)
+
+
+def result_schema(relations: Sequence[pa.Schema], sql: str) -> pa.Schema | None:
+    """Plan a query over empty relations.
+
+    Args:
+        relations: The columns of ``r0``, ``r1`` and so on.
+        sql: The query.
+
+    Returns:
+        Names and types of the result; None where DataFusion refuses the query.
+    """
+    context = SessionContext(SessionConfig(dict(_OPTIONS)))
+    for position, schema in enumerate(relations):
+        register_empty(context, f"r{position}", schema)
+    try:
+        with EngineFailures():
+            planned = context.sql(sql)
+            planned.execution_plan()
+            return planned.schema()
+    except (FragmentFailed, FragmentOverflow):
+        return None
+
+
+@cache
+def process_runtime() -> RuntimeEnvBuilder:
+    """Give the memory that all queries of the process share."""
+    return RuntimeEnvBuilder().with_fair_spill_pool(pool_bytes()).with_disk_manager_os()
+
+
+def _started(
+    relations: Sequence[Relation],
+    query: Query,
+    options: Mapping[str, str],
+    pool: RuntimeEnvBuilder,
+) -> Iterator[pa.RecordBatch]:
+    context = SessionContext(SessionConfig(dict(options)), pool)
+    for position, relation in enumerate(relations):
+        register_relation(context, f"r{position}", relation)
+    batches = _converted(context, query)
+    first = next(batches, None)
+    return iter(()) if first is None else _preceded(first, batches)
+
+
+def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from batches
+
+
+def _converted(context: SessionContext, query: Query) -> Iterator[pa.RecordBatch]:
+    with EngineFailures():
+        stream: RecordBatchStream = context.sql(query.sql).execute_stream()
+        for each in stream:
+            batch = each.to_pyarrow()
+            if batch.num_rows:
+                yield _of_schema(batch, query.schema)
+
+
+def _of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        column if column.type == field.type else column.cast(stream_type(field.type))
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

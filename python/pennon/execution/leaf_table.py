@@ -1,0 +1,152 @@
+"""A relation as a table of DataFusion: UNION ALL of its leaves, each seen in the wanted schema.
+
+A leaf is read through Lance's own table provider, which takes projections and filters and knows
+its row count. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a
+SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a cast. What
+has no such form is scanned into batches first: a range of fragments, nested columns, and casts
+that are checked value by value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import lance
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.leaf import open_leaf, scan_leaf
+from pennon.leaf.filters import arrow_cast, leaf_filter
+from pennon.leaf.promotion import stream_schema, stream_type
+from pennon.leaf.reconciliation import leaf_fields, match_fields
+from pennon.predicate.dialect import DataFusion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from datafusion import SessionContext
+
+    from pennon.execution.fragment import LeafRead, Relation
+    from pennon.leaf.reconciliation import FieldMatch
+
+# A relation without columns still counts rows.
+_NOTHING: Final = "c"
+
+
+def register_relation(context: SessionContext, name: str, relation: Relation) -> None:
+    """Make a relation known as a view.
+
+    Args:
+        context: Where.
+        name: The view's name; its leaves are called ``<name>_<i>``.
+        relation: What is read.
+
+    Raises:
+        LeafMissing: A leaf's files are gone.
+        LeafTypeMismatch: A stored type does not promote to the wanted one.
+    """
+    parts: list[exp.Expression] = []
+    for leaf in relation.leaves:
+        part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf)
+        if part is not None:
+            parts.append(part)
+    if not parts:
+        register_empty(context, f"{name}_none", relation.schema)
+        parts.append(_selected(f"{name}_none", _own_columns(relation.schema)))
+    view = context.sql(_union(parts).sql(dialect=DataFusion))
+    context.register_view(name, view)
+
+
+def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> None:
+    """Make a table without rows known."""
+    plain = stream_schema(schema).remove_metadata() if len(schema) else _nothing()
+    context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=plain)]])
+
+
+def _register_leaf(
+    context: SessionContext, name: str, relation: Relation, leaf: LeafRead
+) -> exp.Expression | None:
+    dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
+    fields = leaf_fields(dataset)
+    wanted = stream_schema(relation.schema)
+    matches = match_fields(list(wanted), fields, leaf.location)
+    if leaf.fragments is not None or not all(_is_expressible(match) for match in matches):
+        _register_scanned(context, name, relation, leaf, dataset)
+        return _selected(name, _own_columns(relation.schema))
+    condition: exp.Expression | None = None
+    if leaf.residual is not None:
+        text = leaf_filter(leaf.residual, list(relation.namespace_schema), fields, leaf.location)
+        if text is None:
+            return None
+        condition = exp.maybe_parse(text, dialect=DataFusion)
+    context.register_table(name, lance.FFILanceTableProvider(dataset))
+    return _selected(name, [_column(match) for match in matches], condition)
+
+
+def _register_scanned(
+    context: SessionContext,
+    name: str,
+    relation: Relation,
+    leaf: LeafRead,
+    dataset: lance.LanceDataset,
+) -> None:
+    scanned = scan_leaf(
+        dataset,
+        relation.schema,
+        leaf.residual,
+        namespace_schema=relation.namespace_schema,
+        fragments=leaf.fragments,
+    )
+    if len(relation.schema):
+        plain = stream_schema(relation.schema).remove_metadata()
+        batches = [pa.RecordBatch.from_arrays(batch.columns, schema=plain) for batch in scanned]
+    else:
+        count = sum(batch.num_rows for batch in scanned)
+        plain = _nothing()
+        batches = [pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=plain)]
+    context.register_record_batches(name, [batches or [pa.RecordBatch.from_pylist([], plain)]])
+
+
+def _is_expressible(match: FieldMatch) -> bool:
+    if match.found is None:
+        return not match.wanted.type.num_fields
+    found, wanted = match.found.arrow.type, match.wanted.type
+    if match.children or pa.types.is_dictionary(found):
+        return False
+    is_cut = pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted)
+    return stream_type(found) == wanted or not (is_cut or pa.types.is_time(found))
+
+
+def _column(match: FieldMatch) -> exp.Expression:
+    wanted = match.wanted
+    if match.found is None:
+        return exp.alias_(arrow_cast(exp.Null(), wanted.type), wanted.name, quoted=True)
+    stored = exp.column(match.found.name, quoted=True)
+    if match.found.arrow.type == wanted.type:
+        return exp.alias_(stored, wanted.name, quoted=True)
+    return exp.alias_(arrow_cast(stored, wanted.type), wanted.name, quoted=True)
+
+
+def _own_columns(schema: pa.Schema) -> list[exp.Expression]:
+    return [exp.column(name, quoted=True) for name in schema.names]
+
+
+def _selected(
+    table: str, columns: Sequence[exp.Expression], condition: exp.Expression | None = None
+) -> exp.Select:
+    chosen = list(columns) or [exp.alias_(exp.true(), _NOTHING, quoted=True)]
+    select = exp.select(*chosen, copy=False).from_(exp.to_table(table))
+    return select if condition is None else select.where(condition)
+
+
+def _union(parts: Sequence[exp.Expression]) -> exp.Expression:
+    """Join SELECTs by UNION ALL as a balanced tree, so that many leaves nest little."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    left, right = _union(parts[:middle]), _union(parts[middle:])
+    return exp.Union(this=left, expression=right, distinct=False)
+
+
+def _nothing() -> pa.Schema:
+    return pa.schema([pa.field(_NOTHING, pa.bool_())])

@@ -1,0 +1,100 @@
+"""An expression of DataFusion and the type that it has in Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.pushdown.semantics import Declined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_DIGITS: Final = 38
+WIDE_DIGITS: Final = 76
+_NAMES: Final[Mapping[pa.DataType, str]] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.utf8(): "TEXT",
+    pa.binary(): "BINARY",
+    pa.date32(): "DATE",
+    pa.timestamp("us"): "TIMESTAMPNTZ",
+    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression.
+
+    Args:
+        tree: What DataFusion computes.
+        type: The type in Spark, as Arrow's; null for a NULL that has none yet.
+    """
+
+    tree: exp.Expression
+    type: pa.DataType
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values may be NaN or negative zero."""
+        return bool(pa.types.is_floating(self.type))
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers of one of Spark's four widths."""
+        return bool(pa.types.is_signed_integer(self.type))
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether values are decimals."""
+        return bool(pa.types.is_decimal(self.type))
+
+
+def is_plain(data_type: pa.DataType) -> bool:
+    """Whether a type is one that fragments compute with: no nested one, no other widths."""
+    return data_type in _NAMES or (
+        pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= data_type.precision
+    )
+
+
+def cast(tree: exp.Expression, data_type: pa.DataType) -> exp.Expression:
+    """Cast an expression.
+
+    Raises:
+        Declined: The type is not one of Spark's plain ones.
+    """
+    return exp.Cast(this=tree, to=sql_type(data_type))
+
+
+def sql_type(data_type: pa.DataType) -> exp.DataType:
+    """Spell a type in SQL.
+
+    Raises:
+        Declined: The type is not one of Spark's plain ones.
+    """
+    if pa.types.is_decimal(data_type):
+        return decimal_type(data_type.precision, data_type.scale)
+    name = _NAMES.get(data_type)
+    if name is None:
+        raise Declined(why=f"the type {data_type}")
+    return exp.DataType.build(name)
+
+
+def decimal_type(precision: int, scale: int) -> exp.DataType:
+    """Spell a decimal type; above 38 digits it is DataFusion's 256-bit one."""
+    return exp.DataType.build(f"DECIMAL({precision}, {scale})")
+
+
+def enclosed(tree: exp.Expression) -> exp.Expression:
+    """Put parentheses around an operand where it needs them."""
+    is_closed = isinstance(tree, exp.Column | exp.Cast | exp.Paren | exp.Case | exp.Anonymous)
+    return tree if is_closed else exp.paren(tree, copy=False)
