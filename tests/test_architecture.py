@@ -28,7 +28,7 @@ LEVELS = (
     {"transforms"},
     {"spec"},
     {"manifest", "leaf"},
-    {"execution", "planning", "grouping", "transaction"},
+    {"execution", "planning", "grouping", "transaction", "draft"},
     {"pushdown"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},

@@ -128,8 +128,7 @@ def _describe(options: argparse.Namespace) -> int:
         print(json.dumps(_description(namespace, plan), indent=2))
         return 0
     snapshot = namespace.snapshot
-    mode = "strong" if snapshot.is_strong else "weak"
-    print(f"{namespace.location} at version {namespace.version} ({mode} transactions)")
+    print(f"{namespace.location} at version {namespace.version} ({_mode(namespace)})")
     if snapshot.comment:
         print(snapshot.comment)
     print("columns:")
@@ -149,12 +148,19 @@ def _describe(options: argparse.Namespace) -> int:
     return 0
 
 
+def _mode(namespace: PartitionedNamespace) -> str:
+    if namespace.is_draft:
+        return f"older draft, read only: pennon migrate {namespace.location}"
+    return "strong transactions" if namespace.snapshot.is_strong else "weak transactions"
+
+
 def _description(namespace: PartitionedNamespace, plan: ScanPlan) -> dict[str, object]:
     snapshot = namespace.snapshot
     return {
         "location": namespace.location,
         "version": namespace.version,
         "transaction": "strong" if snapshot.is_strong else "weak",
+        "is_draft": namespace.is_draft,
         "comment": snapshot.comment,
         "columns": {column.name: str(column.type) for column in namespace.schema},
         "specs": _specs(namespace),

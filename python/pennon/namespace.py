@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pennon.catalog.catalog import plain_path
+from pennon.draft import DraftSnapshot, open_snapshot
 from pennon.manifest import Snapshot
 from pennon.planning import ScanPlan, plan_scan
 
@@ -39,6 +40,11 @@ class PartitionedNamespace:
     def version(self) -> int:
         """Version of ``__manifest``."""
         return self.snapshot.version
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it has the layout of the older draft, which is only read."""
+        return isinstance(self.snapshot, DraftSnapshot)
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,4 +100,4 @@ def open_namespace(
     """
     location = plain_path(os.fspath(path))
     location = location.rstrip("/") or location
-    return PartitionedNamespace(Snapshot.open(location, version, None, storage_options))
+    return PartitionedNamespace(open_snapshot(location, version, None, storage_options))

@@ -125,6 +125,7 @@ def _until_committed(
                 why="it is a plain Lance dataset",
                 advice="Create a table from it with CREATE TABLE … AS SELECT",
             )
+        table.snapshot.check_writable("change the definition of")
         match change(table):
             case ManifestCommitted():
                 return load(catalog, identifier)

@@ -1,16 +1,14 @@
 """Namespaces and tables under a catalog's root, through the ``lance_namespace`` interface.
 
-A partitioned namespace is registered as a child *namespace* with two properties: ``location``,
-the folder of its ``__manifest`` (relative to the root, or a path or URL), and
-``pennon.partitioned_namespace`` = ``v1``. Spark sees it as a table; upstream's clients see a
-namespace. A plain Lance table is what the implementation lists as a table.
+A partitioned namespace is registered as a child *namespace*, marked by its properties
+(`registration`). Spark sees it as a table; upstream's clients see a namespace. A plain Lance table
+is what the implementation lists as a table.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +18,14 @@ from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.catalog import Catalog, plain_path
 from pennon.catalog.near_names import near_names
+from pennon.catalog.registration import (
+    LOCATION,
+    MARKER,
+    MARKER_VALUE,
+    Registration,
+    is_table,
+    registered,
+)
 from pennon.errors import (
     CatalogRefused,
     NamespaceAlreadyExists,
@@ -37,27 +43,11 @@ from pennon.manifest.registration import move_registration
 
 __all__ = ["Directory", "Registration"]
 
-MARKER = "pennon.partitioned_namespace"
-MARKER_VALUE = "v1"
-LOCATION = "location"
 _CONNECTIONS = 64
 _PAGE = 1000
 
 Name = tuple[str, ...]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """A table that the catalog knows.
-
-    Args:
-        location: Path or URL of the partitioned namespace or of the plain dataset.
-        is_partitioned: Whether there is a ``__manifest``.
-    """
-
-    location: str
-    is_partitioned: bool
 
 
 class Directory:
@@ -80,12 +70,12 @@ class Directory:
     def namespaces(self, parent: Name) -> list[Name]:
         """List child namespaces, without those that are tables to Spark."""
         children = self._children(parent)
-        return [child for child in children if not _is_table(self._describe(child))]
+        return [child for child in children if not is_table(self._describe(child))]
 
     def tables(self, parent: Name) -> list[str]:
         """List plain tables and partitioned namespaces."""
         partitioned = [
-            child[-1] for child in self._children(parent) if _is_table(self._describe(child))
+            child[-1] for child in self._children(parent) if is_table(self._describe(child))
         ]
         return sorted({*self._plain_tables(parent), *partitioned})
 
@@ -99,7 +89,7 @@ class Directory:
         if not namespace:
             return {LOCATION: plain_path(self.catalog.root)}
         found = self._describe(namespace)
-        if found is None or _is_table(found):
+        if found is None or is_table(found):
             raise NamespaceNotFound(
                 namespace=self.catalog.full_name(namespace), near=self._near_namespaces(namespace)
             )
@@ -117,11 +107,11 @@ class Directory:
         self._make_root()
         existing = self._describe(namespace)
         if existing is not None:
-            if if_not_exists and not _is_table(existing):
+            if if_not_exists and not is_table(existing):
                 return
             raise NamespaceAlreadyExists(
                 namespace=self.catalog.full_name(namespace),
-                there="a table" if _is_table(existing) else "a namespace",
+                there="a table" if is_table(existing) else "a namespace",
             )
         request = upstream.CreateNamespaceRequest(id=list(namespace), properties=dict(properties))
         self._ask("create namespace", namespace, lambda: self._client.create_namespace(request))
@@ -170,8 +160,9 @@ class Directory:
         """Find a table by its name; None quickly when there is none."""
         self._check_root()
         properties = self._describe(identifier)
-        if _is_table(properties):
-            return Registration(self.catalog.address((properties or {})[LOCATION]), True)
+        known = registered(self.catalog, identifier, properties)
+        if known is not None:
+            return known
         request = upstream.DescribeTableRequest(id=list(identifier))
         try:
             answer = self._client.describe_table(request)
@@ -389,10 +380,6 @@ def _connect(
         raise UnknownImplementation(
             catalog=name, implementation=implementation, why=_one_line(error)
         ) from error
-
-
-def _is_table(properties: Mapping[str, str] | None) -> bool:
-    return properties is not None and MARKER in properties and LOCATION in properties
 
 
 def _one_line(error: Exception) -> str:

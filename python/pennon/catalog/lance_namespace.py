@@ -26,14 +26,15 @@ import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.catalog import Catalog, is_local, plain_path
-from pennon.catalog.directory import LOCATION, MARKER
 from pennon.catalog.leaf_place import FIRST_DETACHED, at_read_version, read_place
 from pennon.catalog.namespace_requests import (
     changed_names,
+    refused_inside,
     upstreams_errors,
     value_of,
     with_values,
 )
+from pennon.catalog.registration import LOCATION, MARKER
 from pennon.errors import (
     DraftLayout,
     NamespaceHasNoManifest,
@@ -41,6 +42,7 @@ from pennon.errors import (
 )
 from pennon.leaf.dataset import open_leaf
 from pennon.manifest import Snapshot
+from pennon.manifest.draft import draft_properties, is_draft
 from pennon.manifest.names import SEPARATOR
 from pennon.manifest.namespace_rows import is_below_spec, namespace_properties
 from pennon.spec.arrow_json import field_to_json
@@ -61,6 +63,7 @@ class _Place:
     path: Name
     full: Name
     snapshot: Snapshot | None = None
+    location: str | None = None
 
     @property
     def is_leaf_place(self) -> bool:
@@ -149,7 +152,9 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         """
         place = self._place(request.id)
         if place.snapshot is None:
-            return self._outer.describe_namespace(request)
+            answer = place.client.describe_namespace(with_values(request, {"id": list(place.path)}))
+            properties = {**(answer.properties or {}), **self._draft_properties(place)}
+            return answer.model_copy(update={"properties": properties})
         # A registration's own properties stand where it is registered.
         asked = place if place.path else replace(place, client=self._outer, path=place.full)
         answer = asked.client.describe_namespace(with_values(request, {"id": list(asked.path)}))
@@ -293,7 +298,10 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
                 location = self._registered(full[:depth])
                 if location is None:
                     continue
-                snapshot = Snapshot.open(location, storage_options=self._storage)
+                try:
+                    snapshot = Snapshot.open(location, storage_options=self._storage)
+                except DraftLayout:
+                    return _Place(self._client(location), full[depth:], full, None, location)
                 return _Place(self._client(location), full[depth:], full, snapshot)
         return outer
 
@@ -330,7 +338,25 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
             return
         place = self._place(identifier)
         if place.snapshot is not None:
-            raise _refusal(operation, place)
+            raise refused_inside(operation, place.full, place.snapshot.location)
+        above = (place.full[:depth] for depth in range(len(place.full) + 1))
+        if any(is_draft(self._properties_of(name)) for name in above):
+            error = DraftLayout(verb=operation.replace("_", " "), location=self._root)
+            raise upstream_errors.UnsupportedOperationError(error.message)
+
+    def _properties_of(self, name: Name) -> dict[str, str]:
+        request = upstream.DescribeNamespaceRequest(id=list(name))
+        try:
+            return self.describe_namespace(request).properties or {}
+        except upstream_errors.NamespaceNotFoundError:
+            return {}
+
+    def _draft_properties(self, place: _Place) -> dict[str, str]:
+        """Give what makes the folder of a manifest a namespace of the older draft."""
+        if place.path:
+            return {}
+        with upstreams_errors():
+            return draft_properties(place.location or self._root, self._storage)
 
     def _walk(self, above: Name, request: Any) -> Iterator[Name]:
         place = self._existing(list(above))
@@ -367,14 +393,3 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
                 "is_only_declared": False,
             }
         )
-
-
-def _refusal(operation: str, place: _Place) -> upstream_errors.LanceNamespaceError:
-    where = SEPARATOR.join(place.full) or "the root"
-    inside = place.snapshot.location if place.snapshot is not None else ""
-    message = (
-        f"Cannot {operation} {where}: it belongs to the partitioned namespace at {inside}, whose"
-        " partition values and versions this operation would not keep. Write through Spark SQL, or"
-        " through Pennon's own commands."
-    )
-    return upstream_errors.UnsupportedOperationError(message)

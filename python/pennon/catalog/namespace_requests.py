@@ -9,8 +9,9 @@ from typing import Any
 from lance_namespace import errors as upstream_errors
 
 from pennon.errors import PennonError, StorageFailure
+from pennon.manifest.names import SEPARATOR
 
-__all__ = ["changed_names", "upstreams_errors", "value_of", "with_values"]
+__all__ = ["changed_names", "refused_inside", "upstreams_errors", "value_of", "with_values"]
 
 
 def changed_names(request: Any) -> Iterator[list[str] | None]:
@@ -49,3 +50,22 @@ def upstreams_errors() -> Iterator[None]:
         raise upstream_errors.ServiceUnavailableError(str(error)) from error
     except PennonError as error:
         raise upstream_errors.InvalidTableStateError(str(error)) from error
+
+
+def refused_inside(
+    operation: str, name: tuple[str, ...], location: str
+) -> upstream_errors.LanceNamespaceError:
+    """Make the error of a change below a partitioned namespace.
+
+    Args:
+        operation: What was asked.
+        name: Of what.
+        location: The partitioned namespace that it belongs to.
+    """
+    where = SEPARATOR.join(name) or "the root"
+    message = (
+        f"Cannot {operation} {where}: it belongs to the partitioned namespace at {location}, whose"
+        " partition values and versions this operation would not keep. Write through Spark SQL, or"
+        " through Pennon's own commands."
+    )
+    return upstream_errors.UnsupportedOperationError(message)

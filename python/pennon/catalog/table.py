@@ -16,6 +16,7 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.partitioning import partitioning
 from pennon.catalog.plain_dataset import PlainSnapshot, open_plain
 from pennon.catalog.spark_types import spark_schema
+from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
     PathNotTable,
@@ -119,7 +120,7 @@ def load(
     name = catalog.full_name(identifier)
     found: Snapshot | None
     if registration.is_partitioned:
-        found = Snapshot.open(registration.location, number, timestamp, catalog.storage)
+        found = open_snapshot(registration.location, number, timestamp, catalog.storage)
     else:
         found = open_plain(registration.location, number, timestamp, catalog.storage)
     if found is None:
@@ -131,7 +132,7 @@ def load(
 def reopen(location: str, version: int, storage: Mapping[str, str], *, is_plain: bool) -> Snapshot:
     """Open the snapshot that an earlier load pinned."""
     if not is_plain:
-        return Snapshot.open(location, version, None, storage)
+        return open_snapshot(location, version, None, storage)
     snapshot = open_plain(location, version, None, storage)
     if snapshot is None:
         raise TableNotFound(table=location, near="it was dropped meanwhile")
@@ -144,7 +145,7 @@ def _open(
     if is_local(location) and Path(location).is_file():
         raise PathNotTable(path=location, why="it is a file and not a folder")
     try:
-        return Snapshot.open(location, version, timestamp, storage)
+        return open_snapshot(location, version, timestamp, storage)
     except NamespaceHasNoManifest as error:
         try:
             return open_plain(location, version, timestamp, storage)

@@ -21,6 +21,7 @@ from pennon.catalog.partitioning import calls_of
 from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.catalog.spark_types import arrow_schema
 from pennon.catalog.table import Table, drop_dataset, load
+from pennon.draft import open_snapshot
 from pennon.errors import (
     PennonError,
     TableAlreadyExists,
@@ -175,6 +176,8 @@ def _checked_name(catalog: Catalog, identifier: Name, mode: str) -> Table | None
         directory.found(identifier)
     if existing is None:
         directory.check_absent(identifier)
+    else:
+        existing.snapshot.check_writable("replace")
     return existing
 
 
@@ -185,6 +188,7 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
         table = _loaded(catalog, identifier)
         if table is None:
             return False
+        table.snapshot.check_writable("drop")
         _delete_files(catalog, table.snapshot)
         return True
     registration = directory.find(identifier)
@@ -193,10 +197,9 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
     if not registration.is_partitioned:
         directory.drop_plain(identifier)
         return True
-    # A table whose files are damaged or gone can be dropped all the same.
-    snapshot = None
-    with contextlib.suppress(PennonError):
-        snapshot = Snapshot.open(registration.location, None, None, catalog.storage)
+    snapshot = _readable(catalog, registration.location)
+    if snapshot is not None:
+        snapshot.check_writable("drop")
     directory.deregister(identifier)
     if snapshot is not None:
         _delete_files(catalog, snapshot)
@@ -229,6 +232,9 @@ def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
             advice="Create a table of the new name from it",
         )
     directory.check_absent(to)
+    snapshot = _readable(catalog, registration.location)
+    if snapshot is not None:
+        snapshot.check_writable("rename")
     directory.register(to, registration.location)
     directory.deregister(identifier)
 
@@ -244,6 +250,13 @@ def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:
             drop(catalog, (*namespace, name))
     directory.drop_namespace(namespace)
     return True
+
+
+def _readable(catalog: Catalog, location: str) -> Snapshot | None:
+    """Open a table; one whose files are damaged or gone can be dropped and renamed all the same."""
+    with contextlib.suppress(PennonError):
+        return open_snapshot(location, None, None, catalog.storage)
+    return None
 
 
 def _is_path(identifier: Name) -> bool:

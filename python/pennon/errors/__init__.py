@@ -54,6 +54,7 @@ from pennon.errors.leaves import (
 from pennon.errors.maintenance import (
     AdoptionRefused,
     DraftLayout,
+    DraftNotReadable,
     ManifestNotRepairable,
     MigrationRefused,
     ProcedureArgument,
@@ -108,6 +109,7 @@ __all__ = [
     "DemoCheckFailed",
     "DemoDataNotFound",
     "DraftLayout",
+    "DraftNotReadable",
     "FileGone",
     "FileNotReadable",
     "FragmentFailed",

@@ -37,10 +37,18 @@ class DraftLayout(PennonError):
 
     condition = "DRAFT_LAYOUT"
     template = (
-        "Cannot open {location} as a partitioned namespace: it has the layout of an older draft"
-        " (lance.partitioning.*). Run `pennon migrate {location}`, which rewrites no data file."
+        "Cannot {verb} {location}: it has the layout of an older draft (lance.partitioning.*),"
+        " which is only read. Run `pennon migrate {location}`, which rewrites no data file."
     )
     sql_state = "0A000"
+
+
+class DraftNotReadable(PennonError):
+    """A namespace of the older draft cannot be understood."""
+
+    condition = "DRAFT_NOT_READABLE"
+    template = "Cannot read {location} as a namespace of the older draft: {why}. {advice}."
+    sql_state = "22032"
 
 
 class MigrationRefused(PennonError):

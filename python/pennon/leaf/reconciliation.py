@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from pennon.errors import LeafTypeMismatch
 from pennon.leaf.promotion import is_promotable
-from pennon.spec.schema import children_of, field_id_of
+from pennon.spec.schema import BY_NAME, children_of, field_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -143,7 +143,7 @@ class _Matching:
         silent = {field.name: field for field in found if field.stated_id is None}
         stated = {field.stated_id: field for field in found if field.stated_id is not None}
         for at, target in enumerate(wanted):
-            target_id = field_id_of(target)
+            target_id = _id_of(target)
             if target_id is None and target.name not in silent:
                 named = next((field for field in found if field.name == target.name), None)
                 if named is not None:
@@ -156,7 +156,7 @@ class _Matching:
                 if at in chosen:
                     continue
                 field = _find(target, silent, by_number=by_number)
-                is_named = is_numbered and not by_number and field_id_of(target) is not None
+                is_named = is_numbered and not by_number and _id_of(target) is not None
                 if field is not None and not (is_named and field.number not in self.stated):
                     chosen[at] = silent.pop(field.name)
         return chosen
@@ -187,6 +187,11 @@ class _Matching:
             for child, inner in zip(below, _below(field) if below else (), strict=True)
         )
         return FieldMatch(target, field, children)
+
+
+def _id_of(target: pa.Field) -> int | None:
+    field_id = field_id_of(target)
+    return None if field_id is None or field_id >= BY_NAME else field_id
 
 
 def _find(target: pa.Field, silent: dict[str, LeafField], *, by_number: bool) -> LeafField | None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.spec.value_text import value_of_text
 from pennon.transforms.expression import Expression
 
-__all__ = ["NULL_TEXT", "path_values", "value_of_text", "values_of_spec"]
-
-NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
+__all__ = ["path_values", "values_of_spec"]
 
 
 def path_values(path: str) -> dict[str, str]:
@@ -30,30 +28,6 @@ def path_values(path: str) -> dict[str, str]:
     """
     pairs = (part.partition("=") for part in PurePosixPath(path).parts)
     return {name: unquote(text) for name, is_pair, text in pairs if is_pair and name}
-
-
-def value_of_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
-    """Read a value of a type; None where the text is none.
-
-    Example:
-        >>> value_of_text("2025-12-10", pa.date32())
-        <pyarrow.Date32Scalar: datetime.date(2025, 12, 10)>
-        >>> value_of_text("x", pa.int32()) is None
-        True
-    """
-    if text == NULL_TEXT:
-        return pa.scalar(None, kind)
-    try:
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return pa.scalar(bytes.fromhex(text), kind)
-        if pa.types.is_decimal(kind):
-            return pa.scalar(text).cast(pa.decimal128(38, kind.scale)).cast(kind)
-        if pa.types.is_timestamp(kind) and kind.tz is not None:
-            zoned = text if text.endswith("Z") or "+" in text else text + "Z"
-            return pa.scalar(zoned).cast(kind)
-        return pa.scalar(text).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
-        return None
 
 
 def values_of_spec(

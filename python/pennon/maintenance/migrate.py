@@ -14,11 +14,11 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.draft.readings import Reading, is_null_text, readings
 from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExists
 from pennon.leaf import open_leaf
 from pennon.leaf.adoption import columns_by_name, state_ids
 from pennon.leaf.commit import LeafCommit
-from pennon.maintenance.draft_readings import Reading, is_null_text, readings
 from pennon.maintenance.findings import Progress, no_progress
 from pennon.maintenance.partition_values import RowValues, differs, tuple_text
 from pennon.manifest import Snapshot, leaf_name
@@ -157,6 +157,12 @@ class _Migration:
                 self.readings[at] = kept
             progress("leaves read", done, len(leaves))
 
+    def _text(self, leaf: DraftLeaf, at: int) -> str:
+        if leaf.texts is None:
+            why = f"the id {leaf.object_id} does not tell a value of each partition column"
+            raise self._refused(why, "Correct the table's name, or take it out of the manifest")
+        return leaf.texts[at]
+
     def _stated(self, leaf: DraftLeaf, dataset: lance.LanceDataset) -> lance.LanceDataset:
         """State the namespace's ids on a leaf: one commit of its metadata."""
         try:
@@ -185,11 +191,11 @@ class _Migration:
                     )
                     return False
         self.tuples[leaf.object_id, id(reading)] = first
-        told = reading.values(leaf.texts[at])
+        told = reading.values(self._text(leaf, at))
         if first is None:
             self.contradiction[at] = f"the name of the empty leaf {leaf.location} tells no value"
-            return bool(told) or is_null_text(leaf.texts[at])
-        if all(not each.is_valid for each in first) and is_null_text(leaf.texts[at]):
+            return bool(told) or is_null_text(self._text(leaf, at))
+        if all(not each.is_valid for each in first) and is_null_text(self._text(leaf, at)):
             return True
         if any(_same(first, each) for each in told):
             return True
@@ -218,7 +224,7 @@ class _Migration:
         for at, known in enumerate(self.readings):
             values = self.tuples[leaf.object_id, id(known[0])]
             if values is None:
-                values = next(iter(known[0].values(leaf.texts[at])), None)
+                values = next(iter(known[0].values(self._text(leaf, at))), None)
             for index, own in enumerate(known[0].spec.fields):
                 target = next(each for each in spec.fields if each.derives_as(own))
                 value = pa.scalar(None, own.result_type) if values is None else values[index]

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import lance
 import pyarrow as pa
 
-from pennon.errors import MigrationRefused
+from pennon.errors import DraftNotReadable, MigrationRefused, NamespaceHasNoManifest
 from pennon.manifest.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.names import SEPARATOR
 from pennon.manifest.outcome import is_conflict
@@ -33,8 +33,21 @@ from pennon.manifest.storage import StorageOptions, open_manifest, storage_failu
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.json_text import object_from_text
 
-__all__ = ["DraftColumn", "DraftLeaf", "DraftNamespace", "read_draft", "remove_draft", "write_rows"]
+__all__ = [
+    "ENABLED",
+    "DraftColumn",
+    "DraftLeaf",
+    "DraftNamespace",
+    "draft_names",
+    "draft_of",
+    "draft_properties",
+    "is_draft",
+    "read_draft",
+    "remove_draft",
+    "write_rows",
+]
 
+_PREFIX: Final = "lance.partitioning."
 ENABLED: Final = "lance.partitioning.enabled"
 _COLUMNS: Final = "lance.partitioning.partition-columns"
 _SCHEMA: Final = "lance.partitioning.schema"
@@ -64,12 +77,12 @@ class DraftLeaf:
     Args:
         object_id: Its id.
         location: Its directory.
-        texts: One text per partition column, in their order.
+        texts: One text per partition column, in their order; None where the id does not tell them.
     """
 
     object_id: str
     location: str
-    texts: tuple[str, ...]
+    texts: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,7 @@ class DraftNamespace:
         schema: Its schema, with ids.
         columns: Its partition columns.
         leaves: Its leaves.
+        properties: Its own properties, ``lance.partitioning.*``.
         manifest: The manifest that was read.
     """
 
@@ -90,59 +104,148 @@ class DraftNamespace:
     schema: NamespaceSchema
     columns: Sequence[DraftColumn]
     leaves: Sequence[DraftLeaf]
+    properties: Mapping[str, str]
     manifest: lance.LanceDataset
 
 
-def read_draft(location: str, storage_options: StorageOptions | None = None) -> DraftNamespace:
+def is_draft(properties: Mapping[str, object] | None) -> bool:
+    """Whether properties are those of a namespace of the draft.
+
+    Example:
+        >>> is_draft({"lance.partitioning.enabled": "true"})
+        True
+    """
+    return str((properties or {}).get(ENABLED)).lower() == "true"
+
+
+def read_draft(
+    location: str, storage_options: StorageOptions | None = None, above: str | None = None
+) -> DraftNamespace:
     """Read a namespace of the older draft.
+
+    Args:
+        location: The folder that holds its ``__manifest``.
+        storage_options: Given to Lance.
+        above: The id of its namespace row; None for the only one that is there.
 
     Raises:
         NamespaceHasNoManifest: There is nothing.
-        MigrationRefused: It is none of the draft, or one that cannot be understood.
+        DraftNotReadable: It is none of the draft, or one that cannot be understood.
 
     Spec: the draft, §2 and §3.
     """
-    manifest = open_manifest(location, storage_options=storage_options)
+    return draft_of(location, open_manifest(location, storage_options=storage_options), above)
+
+
+def draft_of(
+    location: str, manifest: lance.LanceDataset, above: str | None = None
+) -> DraftNamespace:
+    """Read a namespace of the older draft from a version of its manifest; as ``read_draft``."""
     try:
         rows = manifest.to_table(columns=["object_id", "object_type", "location", "metadata"])
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("read", location, error) from error
     objects = rows.to_pylist()
-    above, properties = _properties(location, manifest, objects)
+    above, properties = _properties(location, manifest, objects, above)
     schema = _schema(properties)
     columns = _columns(location, properties, schema)
+    tables = {str(e["object_id"]): e["location"] for e in objects if e["object_type"] == TABLE}
+    leaves = list(_leaves(tables, above, len(columns)))
+    if above and not leaves:
+        # The draft's picture of the layout leaves the name of the namespace out.
+        leaves = list(_leaves(tables, "", len(columns)))
+    own = {key: str(value) for key, value in properties.items() if key.startswith(_PREFIX)}
+    return DraftNamespace(location, above, schema, columns, leaves, own, manifest)
+
+
+def _leaves(tables: Mapping[str, str | None], above: str, levels: int) -> Iterator[DraftLeaf]:
+    """Find the leaves: below a namespace of its own all tables, else those of ``column=value``."""
     prefix = above + SEPARATOR if above else ""
-    leaves = []
+    for object_id, location in tables.items():
+        below = object_id.removeprefix(prefix)
+        if not object_id.startswith(prefix) or (levels and not above and "=" not in below):
+            continue
+        yield DraftLeaf(object_id, location or f"{object_id}.lance", _texts(below, levels))
+
+
+def _texts(below: str, levels: int) -> tuple[str, ...] | None:
+    """Take an id apart; a value may contain the separator."""
+    parts: list[str] = []
+    for part in below.removesuffix(".lance").split(SEPARATOR):
+        if parts and "=" not in part:
+            parts[-1] += SEPARATOR + part
+        else:
+            parts.append(part)
+    if not levels:
+        return ()
+    is_told = len(parts) == levels and all("=" in part for part in parts)
+    return tuple(part.partition("=")[2] for part in parts) if is_told else None
+
+
+def draft_names(location: str, manifest: lance.LanceDataset) -> tuple[str, ...]:
+    """List the ids of the namespaces of the draft in a manifest; the root's is empty.
+
+    Args:
+        location: The folder of the manifest, for errors.
+        manifest: The manifest.
+    """
+    if is_draft(manifest.metadata):
+        return ("",)
+    try:
+        rows = manifest.to_table(
+            columns=["object_id", "object_type", "metadata"],
+            filter=f"object_type = '{NAMESPACE}'",
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("read", location, error) from error
+    return tuple(_enabled(rows.to_pylist()))
+
+
+def draft_properties(
+    location: str, storage_options: StorageOptions | None = None
+) -> dict[str, str]:
+    """Give the properties of the draft that a folder's manifest has for itself; none elsewhere."""
+    try:
+        metadata = open_manifest(location, storage_options=storage_options).metadata
+    except NamespaceHasNoManifest:
+        return {}
+    own = {key: text for key, text in metadata.items() if key.startswith(_PREFIX)}
+    return own if is_draft(own) else {}
+
+
+def _enabled(objects: Sequence[Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    """Give the properties of the namespaces of the draft by their ids."""
+    found: dict[str, dict[str, object]] = {}
     for each in objects:
-        object_id = str(each["object_id"])
-        if each["object_type"] != TABLE or not object_id.startswith(prefix):
-            continue
-        parts = object_id.removeprefix(prefix).split(SEPARATOR)
-        if len(parts) != len(columns) or not all("=" in part for part in parts):
-            continue
-        parts[-1] = parts[-1].removesuffix(".lance")
-        texts = tuple(part.partition("=")[2] for part in parts)
-        leaves.append(DraftLeaf(object_id, str(each["location"]), texts))
-    return DraftNamespace(location, above, schema, columns, leaves, manifest)
+        if each["object_type"] == NAMESPACE and ENABLED in str(each["metadata"]):
+            kept = object_from_text(str(each["metadata"]), f"metadata of {each['object_id']}")
+            inner = kept.get("properties")
+            properties = inner if isinstance(inner, dict) else kept
+            if is_draft(properties):
+                found[str(each["object_id"])] = properties
+    return found
 
 
 def _properties(
-    location: str, manifest: lance.LanceDataset, objects: Sequence[Mapping[str, object]]
+    location: str,
+    manifest: lance.LanceDataset,
+    objects: Sequence[Mapping[str, object]],
+    above: str | None,
 ) -> tuple[str, dict[str, object]]:
-    if manifest.metadata.get(ENABLED) == "true":
+    if not above and is_draft(manifest.metadata):
         return "", dict(manifest.metadata)
-    for each in objects:
-        if each["object_type"] != NAMESPACE or ENABLED not in str(each["metadata"]):
-            continue
-        kept = json.loads(str(each["metadata"]))
-        properties = kept.get("properties", kept)
-        if str(properties.get(ENABLED)).lower() == "true":
-            return str(each["object_id"]), properties
-    raise MigrationRefused(
-        location=location,
-        why=f"neither its metadata nor one of its namespaces has {ENABLED} = true",
-        advice="Name the folder of a namespace of the older draft",
-    )
+    found = _enabled(objects)
+    if above in found:
+        return above, found[above]
+    if above is None and len(found) == 1:
+        return next(iter(found.items()))
+    why = f"neither its metadata nor one of its namespaces has {ENABLED} = true"
+    advice = "Name the folder of a namespace of the older draft"
+    if found and above is None:
+        why = f"it holds several: {', '.join(found)}"
+        name = next(iter(found)).replace(SEPARATOR, "/")
+        advice = f"Name one of them, as {location}/{name}"
+    raise DraftNotReadable(location=location, why=why, advice=advice)
 
 
 def _object(properties: Mapping[str, object], key: str) -> object:
@@ -169,7 +272,7 @@ def _columns(
 ) -> tuple[DraftColumn, ...]:
     written = _object(properties, _COLUMNS)
     if not isinstance(written, list):
-        raise MigrationRefused(
+        raise DraftNotReadable(
             location=location, why=f"{_COLUMNS} is no array", advice="Correct the property"
         )
     return tuple(_column(location, each, schema) for each in written)
@@ -184,7 +287,7 @@ def _column(location: str, written: object, schema: NamespaceSchema) -> DraftCol
         sizes.append(called.group(2))
     names = _names(known, schema)
     if called is None or not names or not all(size.isdecimal() for size in sizes):
-        raise MigrationRefused(
+        raise DraftNotReadable(
             location=location,
             why=f"{_COLUMNS} has {written!r}, which names no known column, function or size",
             advice="Correct the property",
@@ -288,7 +391,7 @@ def remove_draft(draft: DraftNamespace, storage_options: StorageOptions | None =
         for key in sorted(gone):
             text = key.replace("'", "''")
             manifest.delete(f"object_id = '{text}'")
-        keys = [key for key in manifest.metadata if key.startswith("lance.partitioning.")]
+        keys = [key for key in manifest.metadata if key.startswith(_PREFIX)]
         if keys:
             manifest.update_metadata(dict.fromkeys(keys))
     except OSError as error:

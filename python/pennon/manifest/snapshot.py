@@ -151,6 +151,13 @@ class Snapshot:
         """
         return self.manifest.schema.field("partition_field_" + field_id).type
 
+    def check_writable(self, verb: str) -> None:
+        """Check that the namespace takes changes; a layout that is only read refuses.
+
+        Args:
+            verb: What is about to happen, for the error: ``write to``.
+        """
+
     def leaves(
         self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()
     ) -> LeafQuery:

@@ -23,6 +23,7 @@ from pennon.spec.arrow_json import field_from_json, field_to_json
 from pennon.spec.json_text import object_from_text, text_of
 
 __all__ = [
+    "BY_NAME",
     "FIELD_ID",
     "HIGHEST_FIELD_ID",
     "NamespaceSchema",
@@ -34,6 +35,8 @@ __all__ = [
 
 FIELD_ID: Final = b"lance:field_id"
 HIGHEST_FIELD_ID: Final = b"pennon:highest_field_id"
+BY_NAME: Final = 3 << 29
+"""Ids from here on are of no format: a leaf's fields are found by their names (the older draft)."""
 
 _FIELD_KEYS: Final = frozenset({"name", "nullable", "type", "metadata"})
 _SCHEMA_KEYS: Final = frozenset({"fields", "metadata"})
@@ -219,8 +222,12 @@ class NamespaceSchema:
         return cls(arrow, extra, field_extra)
 
     @classmethod
-    def with_fresh_ids(cls, schema: pa.Schema) -> NamespaceSchema:
+    def with_fresh_ids(cls, schema: pa.Schema, first: int = 0) -> NamespaceSchema:
         """Number every field of a new namespace's schema as Lance will; ids it has are dropped.
+
+        Args:
+            schema: The columns.
+            first: The first id; ``BY_NAME`` for a schema whose leaves state no ids.
 
         Example:
             >>> point = pa.struct({"x": pa.int32()})
@@ -230,7 +237,7 @@ class NamespaceSchema:
 
         Spec: "Schema".
         """
-        numbers = _Numbers(0)
+        numbers = _Numbers(first)
         columns = [_numbered(column, numbers, is_fresh=True) for column in schema]
         metadata = dict(schema.metadata or {})
         metadata.pop(HIGHEST_FIELD_ID, None)

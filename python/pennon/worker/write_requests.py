@@ -32,6 +32,7 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     """Answer ``plan_write``."""
     table = TableToken.from_json(request.table)
     snapshot = snapshot_of(request.catalog, request.table)
+    snapshot.check_writable("write to")
     mode = _mode(request.mode, snapshot)
     if mode == _OVERWRITE:
         # refused before any row is computed, and decided again by the commit
@@ -122,6 +123,7 @@ def _deleted(
     catalog: Catalog, table: str, predicates: Sequence[str]
 ) -> tuple[Snapshot, Sequence[str]]:
     snapshot = snapshot_of(catalog, table)
+    snapshot.check_writable("delete from")
     name = TableToken.from_json(table).name
     return snapshot, whole_partitions(snapshot, name, predicates, action="delete")
 

@@ -17,9 +17,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from pennon.errors import PennonError
-from pennon.maintenance.given_values import NULL_TEXT, value_of_text
 from pennon.manifest.draft import DraftColumn
 from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
+from pennon.spec.value_text import NULL_TEXT, value_of_text
 from pennon.transforms.registry import TransformCall, from_sql
 
 __all__ = ["Reading", "is_null_text", "readings"]
@@ -105,11 +105,13 @@ def _forms(column: DraftColumn, schema: NamespaceSchema) -> list[_Form]:
         case "bucket" if size is not None:
             signed = f"((CAST(murmur3(col0) AS BIGINT) % {size}) + {size}) % {size}"
             masked = f"(CAST(murmur3(col0) AS BIGINT) & 2147483647) % {size}"
-            return [
+            forms: list[_Form] = [
                 ("the hash's absolute value", "bucket", [size], _whole),
                 ("the hash without its sign bit", "expression", [masked], _whole),
-                ("the floored remainder of the hash", "expression", [signed], _whole),
             ]
+            if size & (size - 1):  # for powers of 2 it is the one before
+                forms.append(("the floored remainder of the hash", "expression", [signed], _whole))
+            return forms
         case "truncate" if size is not None:
             floored = f"col0 - (((col0 % {size}) + {size}) % {size})"
             return [

@@ -1,0 +1,235 @@
+"""What the rows of the draft's leaves say about the names of the leaves.
+
+A name tells a value only under a reading of its column's function (`readings`), and the draft
+leaves open which one its writer had. So rows are looked at: all of them where there are few, else
+the first of each leaf. A reading that a row contradicts is out. Where rows are left unseen, a
+hash is believed only after so many hits that chance is out of the question, and only where no
+row hides a NULL that the draft does not say where to put.
+
+Soundness: a name that no reading explains tells nothing. The leaf is kept then by every predicate
+on the column, and its rows are filtered like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.draft.readings import Reading, is_null_text
+from pennon.leaf import scan_leaf
+from pennon.predicate.dialect import DataFusion
+from pennon.spec import NamespaceSchema
+
+if TYPE_CHECKING:
+    import lance
+
+    from pennon.manifest.draft import DraftColumn, DraftLeaf
+
+__all__ = ["Fit", "LeafEvidence", "chosen_readings", "examine"]
+
+Values = tuple[pa.Scalar, ...]
+
+_HASHES: Final = frozenset({"bucket", "hash"})
+# One in a million millions: as unlikely as that is a chance hit of a hash.
+_CHANCE: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A reading that explains a leaf's name.
+
+    Args:
+        values: One partition value per field of the reading.
+        num_sources: Different source values that were seen.
+    """
+
+    values: Values
+    num_sources: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafEvidence:
+    """What the rows of one version of a leaf say.
+
+    Args:
+        num_rows: Its rows.
+        is_complete: Whether all of them were seen.
+        fits: Per partition column and reading, how it explains the name; None where it does not.
+    """
+
+    num_rows: int
+    is_complete: bool
+    fits: tuple[tuple[Fit | None, ...], ...]
+
+
+def examine(
+    dataset: lance.LanceDataset,
+    leaf: DraftLeaf,
+    readings: Sequence[Sequence[Reading]],
+    schema: NamespaceSchema,
+    most_rows: int,
+) -> LeafEvidence:
+    """Look at rows of a leaf.
+
+    Args:
+        dataset: The leaf.
+        leaf: Its name.
+        readings: Per partition column its readings.
+        schema: The namespace schema.
+        most_rows: How many rows to look at.
+    """
+    num_rows = dataset.count_rows()
+    tops = _columns(readings, schema)
+    rows = _first_rows(dataset, tops, most_rows)
+    is_complete = rows.num_rows == num_rows
+    fits = []
+    for at, known in enumerate(readings):
+        text = None if leaf.texts is None else leaf.texts[at]
+        found = [_fit(text, each, rows, schema) for each in known]
+        if not is_complete and any(found) and _may_hide_nulls(dataset, known, rows, schema):
+            found = [None for _ in known]
+        fits.append(tuple(found))
+    return LeafEvidence(num_rows, is_complete, tuple(fits))
+
+
+def _columns(readings: Sequence[Sequence[Reading]], schema: NamespaceSchema) -> pa.Schema:
+    wanted: dict[str, pa.Field] = {}
+    for known in readings:
+        for each in known:
+            for field in each.spec.fields:
+                for source in _paths(field.source_ids, schema):
+                    wanted[source[0]] = schema.arrow.field(source[0])
+    return pa.schema(list(wanted.values()))
+
+
+def _paths(source_ids: Sequence[int], schema: NamespaceSchema) -> list[tuple[str, ...]]:
+    found = [schema.field_by_id(number) for number in source_ids]
+    return [each.path for each in found if each is not None]
+
+
+def _first_rows(dataset: lance.LanceDataset, columns: pa.Schema, most: int) -> pa.Table:
+    batches = []
+    left = most
+    for batch in scan_leaf(dataset, columns):
+        batches.append(batch.slice(0, left))
+        left -= batch.num_rows
+        if left <= 0:
+            break
+    if not batches:
+        return columns.empty_table()
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _fit(text: str | None, reading: Reading, rows: pa.Table, schema: NamespaceSchema) -> Fit | None:
+    if text is None:
+        return None
+    told = reading.values(text)
+    nulls = [pa.scalar(None, field.result_type) for field in reading.spec.fields]
+    if is_null_text(text):
+        told.append(nulls)
+    if not rows.num_rows:
+        return Fit(tuple(told[0]), 0) if told else None
+    found = []
+    for field in reading.spec.fields:
+        sources = [_source(rows, path) for path in _paths(field.source_ids, schema)]
+        values = field.derivation.apply(sources).cast(field.result_type)
+        different = values.unique()
+        if len(different) != 1:
+            return None
+        found.append(different[0])
+    if not any(_same(found, each) for each in told):
+        return None
+    (first, *_) = _paths(reading.spec.fields[0].source_ids, schema)
+    seen = _source(rows, first).drop_null().unique()
+    return Fit(tuple(found), len(seen))
+
+
+def _source(rows: pa.Table, path: tuple[str, ...]) -> pa.Array:
+    top = rows.column(path[0])
+    array = top if len(path) == 1 else pc.struct_field(top, list(path[1:]))
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _same(one: Sequence[pa.Scalar], other: Sequence[pa.Scalar]) -> bool:
+    return all(a.equals(b) for a, b in zip(one, other, strict=True))
+
+
+def _may_hide_nulls(
+    dataset: lance.LanceDataset,
+    readings: Sequence[Reading],
+    rows: pa.Table,
+    schema: NamespaceSchema,
+) -> bool:
+    """Whether a row that was not seen is NULL where all that were seen are not."""
+    first = readings[0]
+    if first.call.transforms[0].type == "identity":
+        return False  # the name is the value of every row
+    for path in _paths(first.spec.fields[0].source_ids, schema):
+        if not schema.arrow.field(path[0]).nullable:
+            continue
+        if len(path) > 1:
+            return True
+        if _source(rows, path).null_count:
+            continue
+        is_null = exp.Is(this=exp.column(path[0], quoted=True), expression=exp.Null())
+        column = pa.schema([schema.arrow.field(path[0])])
+        found = scan_leaf(dataset, column, is_null.sql(dialect=DataFusion))
+        if any(batch.num_rows for batch in found):
+            return True
+    return False
+
+
+def chosen_readings(
+    columns: Sequence[DraftColumn],
+    readings: Sequence[Sequence[Reading]],
+    evidence: Mapping[str, LeafEvidence],
+) -> list[int | None]:
+    """Choose the reading of each column; None where its names are not understood.
+
+    An identity is chosen always: a leaf whose name it does not explain goes without.
+
+    Args:
+        columns: The partition columns.
+        readings: Their readings.
+        evidence: By leaf, what its rows say.
+    """
+    return [
+        _chosen(
+            column,
+            known,
+            [each.fits[at] for each in evidence.values() if each.num_rows],
+            is_complete=all(each.is_complete for each in evidence.values()),
+        )
+        for at, (column, known) in enumerate(zip(columns, readings, strict=True))
+    ]
+
+
+def _chosen(
+    column: DraftColumn,
+    readings: Sequence[Reading],
+    fits: Sequence[Sequence[Fit | None]],
+    *,
+    is_complete: bool,
+) -> int | None:
+    if column.function == "identity":
+        return 0 if readings else None
+    alive = [at for at in range(len(readings)) if all(each[at] is not None for each in fits)]
+    if not alive:
+        return None
+    if is_complete:
+        return alive[0]
+    if column.function in _HASHES:
+        hits = sum(fit.num_sources for each in fits if (fit := each[alive[0]]) is not None)
+        parts = column.size or 1 << 32
+        is_sure = parts == 1 or parts ** -min(hits, 64) < _CHANCE
+        return alive[0] if len(alive) == 1 and is_sure else None
+    if column.function == "truncate" and len(alive) > 1:
+        # Both ways of rounding agree from 0 on, and towards 0 is the wider one at 0.
+        values = [fit.values[0].as_py() for each in fits if (fit := each[alive[0]]) is not None]
+        return alive[0] if all(value is None or value >= 0 for value in values) else None
+    return alive[0] if len(alive) == 1 else None

@@ -1,0 +1,38 @@
+"""A value of a column as other writers put it into names and commands.
+
+``__HIVE_DEFAULT_PARTITION__`` is NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["NULL_TEXT", "value_of_text"]
+
+NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+def value_of_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    """Read a value of a type; None where the text is none.
+
+    Example:
+        >>> value_of_text("2025-12-10", pa.date32())
+        <pyarrow.Date32Scalar: datetime.date(2025, 12, 10)>
+        >>> value_of_text("x", pa.int32()) is None
+        True
+    """
+    if text == NULL_TEXT:
+        return pa.scalar(None, kind)
+    try:
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            return pa.scalar(bytes.fromhex(text), kind)
+        if pa.types.is_decimal(kind):
+            return pa.scalar(text).cast(pa.decimal128(38, kind.scale)).cast(kind)
+        if pa.types.is_timestamp(kind) and kind.tz is not None:
+            zoned = text if text.endswith("Z") or "+" in text else text + "Z"
+            return pa.scalar(zoned).cast(kind)
+        return pa.scalar(text).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return None
