@@ -116,6 +116,10 @@ def test_given_values_are_checked_and_needed_for_empty_datasets(snapshot: Snapsh
         adopt(snapshot, empty)
     (done,) = adopt(snapshot, empty, {"region": "de"})
     assert (done.values, done.num_rows) == ("region=de", 0)
+    named = f"{snapshot.location}/region=a%2Fb/empty"
+    lance.write_dataset(schema.empty_table(), named)
+    (done,) = adopt(Snapshot.open(snapshot.location), named)
+    assert (done.values, done.num_rows) == ("region=a/b", 0)
 
 
 def test_a_dataset_elsewhere_is_moved_only_on_request(snapshot: Snapshot, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from pennon.manifest import (
 from pennon.manifest.storage import MANIFEST
 from pennon.predicate.dialect import DataFusion
 
-__all__ = ["Adopted", "adopt", "datasets_below"]
+__all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
 
 _VERSIONS: Final = "_versions"
 _AUTO_CLEANUP: Final = "lance.auto_cleanup."
@@ -131,7 +131,7 @@ def adopt(
     _check_names(snapshot, path, values or {})
     found = datasets_below(path)
     if not found:
-        raise _refused(snapshot, path, "there is no Lance dataset", "Check the path")
+        raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
     candidates = []
     for at, each in enumerate(found, 1):
         candidates.append(_candidate(snapshot, each, values or {}, move=move))
@@ -152,7 +152,8 @@ def adopt(
     ]
 
 
-def _refused(snapshot: Snapshot, dataset: str, why: str, advice: str) -> AdoptionRefused:
+def refused(snapshot: Snapshot, dataset: str, why: str, advice: str) -> AdoptionRefused:
+    """Make the error of a dataset that cannot be adopted."""
     return AdoptionRefused(dataset=dataset, table=snapshot.location, why=why, advice=advice)
 
 
@@ -169,18 +170,14 @@ def _check_names(snapshot: Snapshot, path: str, values: Mapping[str, str]) -> No
     if unknown:
         why = f"'{unknown[0]}' is no partition field and no source column of one"
         names = ", ".join(sorted(known)) or "none: the namespace has one leaf"
-        raise _refused(snapshot, path, why, f"Give values of {names}")
+        raise refused(snapshot, path, why, f"Give values of {names}")
 
 
 def _candidate(
     snapshot: Snapshot, source: str, given: Mapping[str, str], *, move: bool
 ) -> _Candidate:
-    try:
-        dataset = lance.dataset(source, storage_options=dict(snapshot.storage_options) or None)
-    except (OSError, ValueError) as error:
-        why = f"Lance cannot open it: {str(error).splitlines()[0]}"
-        raise _refused(snapshot, source, why, "Check the path") from error
-    columns = _columns(snapshot, source, dataset)
+    dataset = opened(snapshot, source)
+    columns = checked_columns(snapshot, source, dataset)
     values = _tuple(snapshot, source, dataset, given)
     spec = snapshot.current_spec
     name = leaf_name(
@@ -188,7 +185,7 @@ def _candidate(
     )
     inside = _relative(snapshot.location, source)
     if inside is None and not move:
-        raise _refused(
+        raise refused(
             snapshot,
             source,
             "it is outside of the namespace's folder, where other readers would not find it",
@@ -196,10 +193,19 @@ def _candidate(
         )
     if inside is None and "://" in source + snapshot.location:
         advice = "Copy it below the namespace first"
-        raise _refused(snapshot, source, "an object store cannot move it", advice)
+        raise refused(snapshot, source, "an object store cannot move it", advice)
     return _Candidate(
         source, dataset, columns, values, name, inside or name.directory, inside is None
     )
+
+
+def opened(snapshot: Snapshot, source: str) -> lance.LanceDataset:
+    """Open a dataset that is to be adopted, with the storage options of the namespace."""
+    try:
+        return lance.dataset(source, storage_options=dict(snapshot.storage_options) or None)
+    except (OSError, ValueError) as error:
+        why = f"Lance cannot open it: {str(error).splitlines()[0]}"
+        raise refused(snapshot, source, why, "Check the path") from error
 
 
 def _relative(root: str, source: str) -> str | None:
@@ -210,22 +216,27 @@ def _relative(root: str, source: str) -> str | None:
     return str(inside.relative_to(top)) if top in inside.parents else None
 
 
-def _columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset) -> NamedColumns:
+def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset) -> NamedColumns:
+    """Match a dataset's columns to the namespace's by name.
+
+    Raises:
+        AdoptionRefused: They do not fit; nothing was changed.
+    """
     schema = snapshot.schema.arrow
     try:
         columns = columns_by_name(dataset, schema, source)
     except LeafTypeMismatch as error:
         column, found, wanted = (error.parameters[key] for key in ("column", "found", "wanted"))
         why = f"its column {column} is {found}, which does not promote to {wanted}"
-        raise _refused(snapshot, source, why, "Change the column's type first") from error
+        raise refused(snapshot, source, why, "Change the column's type first") from error
     if columns.unknown:
         names = ", ".join(columns.unknown.values())
         why = f"the table has no column {names}"
-        raise _refused(snapshot, source, why, "Add the columns to the table, or drop them first")
+        raise refused(snapshot, source, why, "Add the columns to the table, or drop them first")
     for each in columns.missing:
         if not each.nullable and dataset.count_rows():
             why = f"it lacks the NOT NULL column {each.name}"
-            raise _refused(snapshot, source, why, "Add the column to the dataset first")
+            raise refused(snapshot, source, why, "Add the column to the dataset first")
     lacking = {each.name for each in columns.missing}
     for each in schema:
         if each.nullable or each.name in lacking or not dataset.schema.field(each.name).nullable:
@@ -233,7 +244,7 @@ def _columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset) -> Na
         condition = exp.Is(this=exp.column(each.name), expression=exp.Null())
         if dataset.count_rows(filter=condition.sql(dialect=DataFusion)):
             why = f"its column {each.name} has NULLs, the table's is NOT NULL"
-            raise _refused(snapshot, source, why, "Fill the column first")
+            raise refused(snapshot, source, why, "Fill the column first")
     return columns
 
 
@@ -248,7 +259,12 @@ def _tuple(
     match recovered_tuple(dataset, rows):
         case MixedTuples(first=first, other=other):
             why = f"it holds several partitions: {first}, {other}"
-            raise _refused(snapshot, source, why, "Split it into one dataset per partition")
+            raise refused(
+                snapshot,
+                source,
+                why,
+                "Let its rows be copied into their partitions (--split, split => true)",
+            )
         case NoRows():
             values = dict(told)
         case found:
@@ -260,11 +276,11 @@ def _tuple(
                         f"its rows have {tuple_text({name: value})}, but"
                         f" {tuple_text({name: stated})} was given or is in its path"
                     )
-                    raise _refused(snapshot, source, why, "Correct the value or the rows")
+                    raise refused(snapshot, source, why, "Correct the value or the rows")
     missing = [each.field_id for each in spec.fields if each.field_id not in values]
     if missing:
         why = f"it has no rows that tell {', '.join(missing)}"
-        raise _refused(snapshot, source, why, "Give the values (--values name=value)")
+        raise refused(snapshot, source, why, "Give the values (--values name=value)")
     return values
 
 
@@ -283,7 +299,7 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
     for each in candidates:
         if each.location in places:
             why = f"the manifest has {each.location} already"
-            raise _refused(snapshot, each.source, why, "There is nothing to do")
+            raise refused(snapshot, each.source, why, "There is nothing to do")
         rows = mine
         for field in spec.fields:
             wanted = pa.repeat(each.values[field.field_id], rows.num_rows)
@@ -294,7 +310,7 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
             other = rows["location"][0].as_py()
         if other is not None:
             why = f"{other} is the leaf of {tuple_text(each.values)} already"
-            raise _refused(snapshot, each.source, why, "Append its rows to the table instead")
+            raise refused(snapshot, each.source, why, "Append its rows to the table instead")
         seen[each.name.object_id] = each.source
 
 
@@ -336,7 +352,7 @@ def _committed(
 def _move(snapshot: Snapshot, source: str, target: str) -> None:
     if Path(target).exists():
         advice = "Remove what is left of an earlier write there"
-        raise _refused(snapshot, source, f"{target} exists", advice)
+        raise refused(snapshot, source, f"{target} exists", advice)
     shutil.move(source, target)
 
 
@@ -353,6 +369,6 @@ def _commit(
                 if now.schema != snapshot.schema or now.specs != snapshot.specs:
                     break
                 _check_apart(now, candidates)
-    raise _refused(
+    raise refused(
         snapshot, candidates[0].source, "other writers changed the table meanwhile", "Run it again"
     )

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pennon.catalog.catalog import plain_path
-from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
 from pennon.maintenance.findings import Progress, Severity, no_progress
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
+from pennon.maintenance.split import adopt_or_split
 from pennon.manifest import Snapshot
 
 __all__ = ["add_commands"]
@@ -45,6 +45,9 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="partition values, by partition field or source column",
     )
     adopted.add_argument("--move", action="store_true", help="move datasets into the namespace")
+    adopted.add_argument(
+        "--split", action="store_true", help="copy the rows into the partitions they belong to"
+    )
     adopted.set_defaults(run=_adopt)
     migrated = _command(commands, "migrate", "bring a namespace of the older draft to this format")
     migrated.add_argument("--weak", action="store_true", help="leaves are read at their newest")
@@ -139,16 +142,19 @@ def _repair(options: argparse.Namespace) -> int:
 
 def _adopt(options: argparse.Namespace) -> int:
     snapshot = Snapshot.open(_location(options.into), storage_options=_pairs(options.storage))
-    done = adopt(
+    done = adopt_or_split(
         snapshot,
         _location(options.path),
         _pairs(options.values),
+        is_split=options.split,
         move=options.move,
         progress=progress_on_stderr(),
     )
     for each in done:
         _say(f"{each.dataset}: {each.values}, {each.num_rows} rows, leaf {each.object_id}")
-    _say(f"{snapshot.location} is at version {done[0].version}, {len(done)} adopted")
+    what = "partitions written" if options.split else "adopted"
+    version = done[0].version if done else snapshot.version
+    _say(f"{snapshot.location} is at version {version}, {len(done)} {what}")
     return 0
 
 

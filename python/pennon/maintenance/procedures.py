@@ -12,11 +12,11 @@ from pennon.catalog.catalog import is_path
 from pennon.catalog.catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
 from pennon.errors import ProcedureArgument, UnknownProcedure
-from pennon.maintenance.adopt import adopt
 from pennon.maintenance.check import check
 from pennon.maintenance.given_values import path_values
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
+from pennon.maintenance.split import adopt_or_split
 from pennon.manifest import Snapshot
 
 if TYPE_CHECKING:
@@ -140,7 +140,13 @@ def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
     snapshot = Snapshot.open(location, storage_options=catalog.storage)
     values = path_values(str(arguments.get("partition_values") or ""))
     path = _plain(str(arguments["path"])).rstrip("/")
-    done = adopt(snapshot, path, values, move=bool(arguments.get("move")))
+    done = adopt_or_split(
+        snapshot,
+        path,
+        values,
+        is_split=bool(arguments.get("split")),
+        move=bool(arguments.get("move")),
+    )
     return tuple(
         (each.dataset, each.object_id, each.location, each.values, each.num_rows, each.version)
         for each in done
@@ -187,6 +193,8 @@ PROCEDURES: Mapping[str, Procedure] = {
                 # As a path has them: region=eu/day=2025-01-01
                 Parameter("partition_values"),
                 Parameter("move", "boolean"),
+                # Copies the rows of datasets that hold several partitions.
+                Parameter("split", "boolean"),
             ),
             {
                 **dict.fromkeys(("dataset", "object_id", "location", "partition"), "string"),
