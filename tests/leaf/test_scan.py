@@ -266,3 +266,31 @@ def test_a_vector_column_of_the_namespace_matches_a_leafs(tmp_path: Path) -> Non
     wanted = pa.field("v", vectors.type, metadata={"lance:field_id": "0"})
     (match,) = match_fields([wanted], leaf_fields(dataset), "leaf")
     assert match.is_same
+
+
+def test_a_filter_gives_the_same_rows_whatever_is_fetched_late(tmp_path: Path):
+    columns = {
+        "key": pa.array(range(2000), pa.int64()),
+        "price": pa.array([Decimal(n) / 4 for n in range(2000)], pa.decimal128(15, 2)),
+        "Some text": [f"text {n}" for n in range(2000)],
+        "vector": pa.array([[float(n)] * 3 for n in range(2000)], pa.list_(pa.float32(), 3)),
+        **{f"wide {n}": pa.array(range(2000), pa.decimal128(30, 0)) for n in range(5)},
+    }
+    table = pa.table(columns)
+    leaf = lance.write_dataset(table, tmp_path / "leaf")
+    wanted = {
+        name: with_id(n, name, table.schema.field(name).type) for n, name in enumerate(columns)
+    }
+    for names in (
+        ["price"],
+        ["price", "Some text"],
+        ["Some text", "vector"],
+        ["wide 1", "Some text"],
+        [name for name in columns if name.startswith("wide")],
+    ):
+        for least in (-1, 1000, 1999, 5000):
+            chosen = [wanted[name] for name in names]
+            found = rows(
+                leaf, chosen, f"`key` > {least}", namespace_schema=pa.schema(wanted.values())
+            )
+            assert found == table.select(names).slice(max(0, least + 1)).to_pylist()

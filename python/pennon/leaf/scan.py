@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import lance
 
-    from pennon.leaf.reconciliation import FieldMatch
+    from pennon.leaf.reconciliation import FieldMatch, LeafField
 
 __all__ = ["DEFAULT_BATCH_SIZE", "scan_leaf"]
 
@@ -29,6 +29,7 @@ DEFAULT_BATCH_SIZE = 32_768
 _BATCH_BYTES = 8 << 20
 _IO_BUFFER_BYTES = 16 << 20
 _BATCH_READAHEAD = 2
+_EARLY_BYTES = 64
 _FRAGMENT_READAHEAD = 2
 
 
@@ -87,10 +88,6 @@ def scan_leaf(
             dataset.count_rows() if chosen is None else sum(each.count_rows() for each in chosen)
         )
         return _counted(num_rows, matches, wanted, batch_size, leaf)
-    # pylance 14 cannot fetch late a nested column whose inner fields have metadata
-    is_nested_stated = any(
-        field is not top and field.stated_id is not None for top in fields for field in top.walk()
-    )
     scanner = dataset.scanner(
         columns=names,
         filter=condition,
@@ -100,9 +97,38 @@ def scan_leaf(
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=_IO_BUFFER_BYTES,
-        late_materialization=False if is_nested_stated else None,
+        late_materialization=_fetched_late(dataset, fields, names),
     )
     return _converted(scanner, matches, wanted, leaf)
+
+
+def _fetched_late(
+    dataset: lance.LanceDataset, fields: Sequence[LeafField], names: Sequence[str]
+) -> list[str] | bool | None:
+    """Choose the columns that are read for the rows that satisfy the filter only.
+
+    On a local disk Lance fetches everything wider than eight bytes late, which doubles the time
+    of a filter that keeps half of the rows; a few decimals are read faster as they come.
+    """
+    # pylance 14 cannot fetch late a nested column whose inner fields have metadata
+    if any(
+        field is not top and field.stated_id is not None for top in fields for field in top.walk()
+    ):
+        return False
+    if "://" in str(dataset.uri):
+        return None
+    widths = {field.name: _width(field.arrow.type) for field in fields if field.name in names}
+    if sum(width or 0 for width in widths.values()) > _EARLY_BYTES:
+        return None
+    return [name for name, width in widths.items() if width is None] or False
+
+
+def _width(stored: pa.DataType) -> int | None:
+    """Bytes of a value; None where they differ."""
+    try:
+        return -(-int(stored.bit_width) // 8)
+    except ValueError:
+        return None
 
 
 def _converted(
