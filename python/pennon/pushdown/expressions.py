@@ -135,7 +135,7 @@ class _Reader:
             if any(side.type != pa.utf8() for side in sides):
                 raise Declined(why="a test of what is no text")
             return Typed(type(node)(this=sides[0].tree, expression=sides[1].tree), pa.bool_())
-        raise Declined(type(node).__name__)
+        raise Declined(why=type(node).__name__)
 
     def column(self, node: exp.Column) -> Typed:
         found = self.columns.get(node.name)

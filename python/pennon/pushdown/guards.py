@@ -93,8 +93,8 @@ def _decimal(operator: type[exp.Binary], left: Typed, right: Typed, semantics: S
     precision, scale = exact_decimal(operator, left.type, right.type)
     if precision <= MAX_DIGITS:
         return Typed(_apply(operator, left.tree, right.tree), pa.decimal128(precision, scale))
-    if not semantics.ansi or precision > WIDE_DIGITS:
-        raise Declined(why="decimals beyond 38 digits")
+    if not semantics.ansi:
+        raise Declined(why="decimals beyond 38 digits that would be NULL")
     kept = pa.decimal128(*adjusted(precision, scale))
     computed = _wide_apply(operator, (left, left.type.scale), (right, right.type.scale))
     return Typed(cast(computed, kept), kept)
@@ -132,7 +132,7 @@ def adjusted(precision: int, scale: int) -> tuple[int, int]:
 def _wide_apply(
     operator: type[exp.Binary], left: tuple[Typed, int], right: tuple[Typed, int]
 ) -> exp.Expression:
-    """Compute in 256 bits, where no operator on two 128-bit decimals or integers overflows."""
+    """Compute in 256 bits, where no operator on two values of at most 38 digits overflows."""
     sides = [
         exp.Cast(this=side.tree, to=decimal_type(MAX_DIGITS + 1, scale))
         for side, scale in (left, right)

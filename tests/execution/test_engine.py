@@ -1,0 +1,149 @@
+"""The engine: memory, errors, leaves of every kind, and a reader that goes away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from datafusion import RuntimeEnvBuilder
+
+from pennon.errors import FragmentFailed, FragmentMemory, LeafMissing
+from pennon.execution import Fragment, LeafRead, Query, Relation, run
+from pennon.execution.engine import result_schema, run_query
+from pennon.execution.memory import pool_bytes
+from pennon.spec.schema import NamespaceSchema
+
+WANTED = NamespaceSchema.with_fresh_ids(
+    pa.schema(
+        {
+            "id": pa.int64(),
+            "name": pa.utf8(),
+            "at": pa.timestamp("us"),
+            "added": pa.decimal128(12, 3),
+        }
+    )
+).arrow
+EVERYTHING = "SELECT `id`, `name`, `at`, `added` FROM `r0`"
+
+
+def relation(root: Path, *leaves: LeafRead, columns: tuple[str, ...] = ()) -> Relation:
+    schema = pa.schema([WANTED.field(name) for name in columns]) if columns else WANTED
+    return Relation(str(root), leaves, schema, WANTED)
+
+
+def rows_of(sql: str, schema: pa.Schema, *relations: Relation) -> list[dict]:
+    stream = run(Fragment(relations, Query(sql, schema)))
+    return pa.Table.from_batches(stream.batches, stream.schema).to_pylist()
+
+
+def evolved(root: Path) -> list[LeafRead]:
+    """Write leaves of three ages: renamed and narrow columns, other units, views, all of it."""
+    oldest = pa.schema({"number": pa.int16(), "label": pa.large_utf8()})
+    lance.write_dataset(pa.table({"number": [1, 2], "label": ["a", None]}, oldest), root / "oldest")
+    finer = pa.schema({"id": pa.int32(), "name": pa.utf8(), "at": pa.timestamp("ns")})
+    values = {"id": [3, 4], "name": ["x", "y"], "at": [5_000, None]}
+    lance.write_dataset(pa.table(values, finer), root / "finer")
+    newest = pa.table(
+        {"id": [5], "name": ["e"], "at": [7], "added": pa.array([1], pa.decimal128(12, 3))}
+    )
+    lance.write_dataset(newest.cast(WANTED), root / "newest")
+    return [LeafRead("oldest", 1), LeafRead("finer", 1), LeafRead("newest", 1)]
+
+
+def test_evolved_leaves_are_seen_in_the_wanted_schema(tmp_path: Path) -> None:
+    """As a scan of the same leaves, which has its own code for it, sees them."""
+    leaves = evolved(tmp_path)
+    scanned = run(Fragment((relation(tmp_path, *leaves),)))
+    expected = pa.Table.from_batches(scanned.batches, scanned.schema).to_pylist()
+    found = rows_of(EVERYTHING, WANTED.remove_metadata(), relation(tmp_path, *leaves))
+    assert sorted(found, key=lambda row: row["id"]) == expected
+    assert [row["id"] for row in expected] == [1, 2, 3, 4, 5]
+
+
+def test_residuals_apply_to_the_leaf_that_has_them(tmp_path: Path) -> None:
+    first, second, third = evolved(tmp_path)
+    leaves = [
+        LeafRead(first.location, 1, "id > 1"),
+        LeafRead(second.location, 1, "name = 'x'"),
+        LeafRead(third.location, 1, "added IS NOT NULL"),
+    ]
+    found = rows_of(EVERYTHING, WANTED.remove_metadata(), relation(tmp_path, *leaves))
+    assert sorted(row["id"] for row in found) == [2, 3, 5]
+
+
+def test_parts_of_a_leaf_and_no_leaf_at_all(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(10), pa.int64())})
+    lance.write_dataset(rows, tmp_path / "leaf", max_rows_per_file=2)
+    part = relation(tmp_path, LeafRead("leaf", 1, "id <> 3", (1, 3)), columns=("id",))
+    result = pa.schema([("id", pa.int64())])
+    assert rows_of("SELECT `id` FROM `r0`", result, part) == [{"id": 2}, {"id": 4}, {"id": 5}]
+    none = relation(tmp_path, columns=("id",))
+    assert rows_of("SELECT `id` FROM `r0`", result, none) == []
+    counted = pa.schema([("n", pa.int64())])
+    both = "SELECT count(*) AS `n` FROM (SELECT 1 FROM `r0` UNION ALL SELECT 1 FROM `r1`)"
+    bare = Relation(str(tmp_path), part.leaves, pa.schema([]), WANTED)
+    whole = Relation(str(tmp_path), (LeafRead("leaf", 1),), pa.schema([]), WANTED)
+    assert rows_of(both, counted, bare, whole) == [{"n": 13}]
+
+
+def big(root: Path, count: int) -> tuple[Relation, Query]:
+    rows = pa.table({"id": pa.array(range(count), pa.int64()), "name": ["x" * 40] * count})
+    lance.write_dataset(rows, root / "leaf")
+    sql = (
+        "SELECT `a`.`id` AS `id`, `a`.`name` AS `name` FROM `r0` AS `a`"
+        " FULL JOIN `r1` AS `b` ON `a`.`id` = `b`.`id`"
+    )
+    kept = pa.schema([("id", pa.int64()), ("name", pa.utf8())])
+    return relation(root, LeafRead("leaf", 1), columns=("id", "name")), Query(sql, kept)
+
+
+def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(tmp_path: Path) -> None:
+    one, query = big(tmp_path, 300_000)
+    small = RuntimeEnvBuilder().with_fair_spill_pool(12 << 20).with_disk_manager_os()
+    stream = run_query((one, one), query, small)
+    assert sum(batch.num_rows for batch in stream.batches) == 300_000
+    tiny = RuntimeEnvBuilder().with_fair_spill_pool(1 << 16).with_disk_manager_os()
+    with pytest.raises(FragmentMemory, match="PENNON_MEMORY"):
+        run_query((one, one), query, tiny)
+
+
+def test_the_pool_is_what_is_stated_or_a_part_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENNON_MEMORY", "123456789")
+    assert pool_bytes() == 123456789
+    monkeypatch.delenv("PENNON_MEMORY")
+    assert pool_bytes() >= 64 << 20
+
+
+def test_a_reader_that_goes_away_ends_the_query(tmp_path: Path) -> None:
+    one, query = big(tmp_path, 300_000)
+    stream = run(Fragment((one, one), query))
+    assert next(stream.batches).num_rows
+    stream.batches.close()
+    assert list(stream.batches) == []
+
+
+def test_texts_are_never_views(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1], "name": ["b"]}), tmp_path / "leaf")
+    one = relation(tmp_path, LeafRead("leaf", 1), columns=("name",))
+    result = pa.schema([("m", pa.utf8())])
+    stream = run(Fragment((one,), Query("SELECT min(`name`) AS `m` FROM `r0`", result)))
+    assert [batch.schema for batch in stream.batches] == [result]
+
+
+def test_a_query_that_datafusion_refuses_is_planned_as_none(tmp_path: Path) -> None:
+    schema = pa.schema([WANTED.field("id")])
+    assert result_schema([schema], "SELECT `nothing` FROM `r0`") is None
+    assert result_schema([schema], "SELECT CAST('x' AS INT) AS `a` FROM `r0`") is None
+    planned = result_schema([schema], "SELECT `id` + 1 AS `a` FROM `r0`")
+    assert planned is not None
+    assert planned.types == [pa.int64()]
+    lance.write_dataset(pa.table({"id": [1]}), tmp_path / "leaf")
+    one = relation(tmp_path, LeafRead("leaf", 1), columns=("id",))
+    with pytest.raises(FragmentFailed, match="nothing"):
+        rows_of("SELECT `nothing` FROM `r0`", schema, one)
+    with pytest.raises(LeafMissing):
+        rows_of("SELECT `id` FROM `r0`", schema, relation(tmp_path, LeafRead("gone", 1)))

@@ -1,0 +1,261 @@
+"""Each place where DataFusion is not Spark: what Spark 4.3 answers, by its documented rules."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pennon.errors import FragmentOverflow
+from pennon.pushdown import AggregateCall, Group, Output, Semantics
+from pennon.pushdown.expressions import typed_expression
+from pennon.pushdown.semantics import Declined
+from pushdown.computed import ANSI, aggregate_of, value_of
+
+NAN, MINUS_NAN = float("nan"), math.copysign(float("nan"), -1.0)
+BIG = 2**63 - 1
+MOST = Decimal("9" * 38)
+
+
+def pairs(kind: pa.DataType, *rows: tuple[object, object]) -> pa.Table:
+    return pa.table(
+        {
+            "c1": pa.array([one for one, _ in rows], kind),
+            "c2": pa.array([other for _, other in rows], kind),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        ("=", -0.0, 0.0, True),
+        ("<", -0.0, 0.0, False),
+        (">=", -0.0, 0.0, True),
+        ("=", NAN, MINUS_NAN, True),
+        (">", NAN, float("inf"), True),
+        (">", MINUS_NAN, float("inf"), True),
+        ("<=>", NAN, NAN, True),
+        ("<=>", NAN, None, False),
+        ("=", None, 1.0, None),
+    ],
+)
+def test_floats_compare_with_one_zero_and_one_nan(
+    tmp_path: Path, kind: pa.DataType, comparison: tuple[str, float, float, object]
+) -> None:
+    operator, left, right, expected = comparison
+    rows = pairs(kind, (left, right))
+    assert value_of(f"(`c1` {operator} `c2`)", pa.bool_(), rows, tmp_path) == [expected]
+    name = "FLOAT" if kind == pa.float32() else "DOUBLE"
+    if operator == "=" and right is not None:
+        text = f"(`c1` IN (CAST('{right}' AS {name}), CAST('7.5' AS {name})))"
+        assert value_of(text, pa.bool_(), rows, tmp_path / "in") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "largest"),
+    [
+        (pa.int8(), "TINYINT", 2**7 - 1),
+        (pa.int16(), "SMALLINT", 2**15 - 1),
+        (pa.int32(), "INT", 2**31 - 1),
+        (pa.int64(), "BIGINT", 2**63 - 1),
+    ],
+)
+def test_integers_that_leave_their_width_are_an_error(
+    tmp_path: Path, kind: pa.DataType, name: str, largest: int
+) -> None:
+    """ANSI: ARITHMETIC_OVERFLOW, never a wrapped value."""
+    rows = pairs(kind, (largest - 1, 1), (-largest, 1), (None, 1))
+    fits = [largest, -largest + 1, None]
+    assert value_of("(`c1` + `c2`)", kind, rows, tmp_path / "0") == fits
+    for at, text in enumerate(
+        (
+            f"(`c1` + CAST(2 AS {name}))",
+            f"(`c1` * CAST(3 AS {name}))",
+            f"((- `c1`) - CAST({largest} AS {name}))",
+        )
+    ):
+        with pytest.raises(FragmentOverflow, match="ARITHMETIC_OVERFLOW"):
+            value_of(text, kind, rows, tmp_path / f"bad{at}")
+    smallest = pairs(kind, (-largest - 1, 1))
+    with pytest.raises(FragmentOverflow):
+        value_of("(- `c1`)", kind, smallest, tmp_path / "negated")
+
+
+@pytest.mark.parametrize(
+    ("operator", "result"),
+    [("+", (38, 9)), ("-", (38, 9)), ("*", (38, 6))],
+)
+def test_decimals_beyond_38_digits_are_rounded_half_up(
+    tmp_path: Path, operator: str, result: tuple[int, int]
+) -> None:
+    """The type is Spark's adjusted one; the exact result is rounded to it."""
+    kind = pa.decimal128(38, 10)
+    values = [("12345.0000000005", "1.0000000000"), ("-0.0000010005", "0.5000000000")]
+    rows = pairs(kind, *((Decimal(one), Decimal(other)) for one, other in values))
+    found = value_of(f"(`c1` {operator} `c2`)", pa.decimal128(*result), rows, tmp_path)
+    exact = [
+        {"+": Decimal(a) + Decimal(b), "-": Decimal(a) - Decimal(b), "*": Decimal(a) * Decimal(b)}
+        for a, b in values
+    ]
+    step = Decimal(1).scaleb(-result[1])
+    assert found == [each[operator].quantize(step, ROUND_HALF_UP) for each in exact]
+
+
+def test_decimals_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
+    rows = pairs(pa.decimal128(38, 0), (MOST, Decimal(10)))
+    for at, text in enumerate(("(`c1` + `c2`)", "(`c1` * `c2`)")):
+        with pytest.raises(FragmentOverflow):
+            value_of(text, pa.decimal128(38, 0), rows, tmp_path / str(at))
+
+
+def test_decimals_up_to_38_digits_have_the_type_of_spark(tmp_path: Path) -> None:
+    """TPC-H Q1: price * (1 - discount) is decimal(32, 4)."""
+    rows = pairs(pa.decimal128(15, 2), (Decimal("100.01"), Decimal("0.07")))
+    text = "(`c1` * (CAST('1' AS DECIMAL(1,0)) - `c2`))"
+    assert value_of(text, pa.decimal128(32, 4), rows, tmp_path) == [Decimal("93.0093")]
+
+
+def test_a_decimal_is_cast_half_up(tmp_path: Path) -> None:
+    rows = pairs(pa.decimal128(5, 3), (Decimal("1.005"), Decimal("-1.005")))
+    kind = pa.decimal128(4, 2)
+    assert value_of("CAST(`c1` AS DECIMAL(4,2))", kind, rows, tmp_path) == [Decimal("1.01")]
+    found = value_of("CAST(`c2` AS DECIMAL(4,2))", kind, rows, tmp_path / "negative")
+    assert found == [Decimal("-1.01")]
+    with pytest.raises(FragmentOverflow):
+        value_of("CAST(`c1` AS DECIMAL(2,2))", pa.decimal128(2, 2), rows, tmp_path / "small")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(`c1` % CAST(3 AS INT))", [-1, 1, None]),
+        ("(`c1` IN (CAST(7 AS INT), NULL))", [None, True, None]),
+        ("(NOT (`c1` IN (CAST(7 AS INT), NULL)))", [None, False, None]),
+        ("(`c1` <=> NULL)", [False, False, True]),
+        ("CASE WHEN (`c1` > CAST(0 AS INT)) THEN 'a' END", [None, "a", None]),
+        ("COALESCE(`c1`, CAST(0 AS INT))", [-7, 7, 0]),
+    ],
+)
+def test_nulls_and_remainders(tmp_path: Path, text: str, expected: list[object]) -> None:
+    rows = pairs(pa.int32(), (-7, 0), (7, 0), (None, 0))
+    found = typed_expression(text, {"c1": pa.int32()}, ANSI)
+    assert value_of(text, found.type, rows, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("STARTSWITH(`c1`, '10%')", [True, False, None]),
+        ("ENDSWITH(`c1`, '_\\\\')", [False, True, None]),
+        ("CONTAINS(`c1`, '\\'')", [True, False, None]),
+        ("(`c1` < `c2`)", [True, False, None]),
+        ("(`c1` = 'x_\\\\')", [False, True, None]),
+    ],
+)
+def test_texts_are_compared_by_bytes_and_never_as_patterns(
+    tmp_path: Path, text: str, expected: list[object]
+) -> None:
+    rows = pairs(pa.utf8(), ("10%'x", "é"), ("x_\\", "X"), (None, ""))
+    assert value_of(text, pa.bool_(), rows, tmp_path) == expected
+
+
+def test_parts_of_dates(tmp_path: Path) -> None:
+    rows = pairs(pa.date32(), (dt.date(2024, 2, 29), None), (dt.date(1, 1, 1), None))
+    for part, expected in (("YEAR", [2024, 1]), ("QUARTER", [1, 1]), ("DAY", [29, 1])):
+        text = f"EXTRACT({part} FROM `c1`)"
+        assert value_of(text, pa.int32(), rows, tmp_path / part) == expected
+
+
+def total(kind: pa.DataType, values: list[object], result: pa.DataType, **options: object) -> list:
+    root, semantics = options["root"], options.get("semantics", ANSI)
+    rows = pa.table({"c1": pa.array(values, kind)})
+    group = Group(0, (), (AggregateCall(9, "sum", "`c1`", result),))
+    return aggregate_of([], group, rows, root, semantics)["c9"].to_pylist()
+
+
+def test_sums_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FragmentOverflow):
+        total(pa.int64(), [BIG, 1], pa.int64(), root=tmp_path / "0")
+    assert total(pa.int64(), [BIG, 1, -1], pa.int64(), root=tmp_path / "1") == [BIG]
+    assert total(pa.int32(), [2**31 - 1, 1], pa.int64(), root=tmp_path / "2") == [2**31]
+    wide = pa.decimal128(38, 0)
+    with pytest.raises(FragmentOverflow):
+        total(wide, [MOST, Decimal(1)], wide, root=tmp_path / "3")
+    assert total(wide, [MOST, Decimal(-1)], wide, root=tmp_path / "4") == [Decimal("9" * 37 + "8")]
+
+
+def test_without_ansi_a_bigint_sum_wraps_and_the_rest_is_left_to_spark(tmp_path: Path) -> None:
+    legacy = Semantics(ansi=False)
+    found = total(pa.int64(), [BIG, 1], pa.int64(), root=tmp_path, semantics=legacy)
+    assert found == [-BIG - 1]
+    wide = pa.decimal128(38, 0)
+    with pytest.raises(Declined):
+        total(wide, [MOST], wide, root=tmp_path / "1", semantics=legacy)
+    for text, kind in (("(`c1` + `c1`)", pa.int32()), ("(`c1` * `c1`)", wide)):
+        with pytest.raises(Declined):
+            typed_expression(text, {"c1": kind}, legacy)
+
+
+def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:
+    """The keys come out as 0.0 and NaN; MIN and MAX hold NaN for the greatest."""
+    rows = pa.table({"c1": [0.0, -0.0, NAN, MINUS_NAN, 1.5, None]})
+    calls = (AggregateCall(9, "count", "1", pa.int64()),)
+    found = aggregate_of([], Group(0, (Output(8, "`c1`", pa.float64()),), calls), rows, tmp_path)
+    counted = {str(row["c8"]): row["c9"] for row in found.to_pylist()}
+    assert counted == {"0.0": 2, "nan": 2, "1.5": 1, "None": 1}
+    extremes = tuple(
+        AggregateCall(at, name, "`c1`", pa.float64()) for at, name in ((6, "min"), (7, "max"))
+    )
+    found = aggregate_of([], Group(0, (), extremes), rows, tmp_path / "extremes")
+    assert found["c6"].to_pylist()[0] == 0.0
+    assert math.isnan(found["c7"].to_pylist()[0])
+
+
+def test_an_aggregate_over_nothing_has_one_row(tmp_path: Path) -> None:
+    calls = (
+        AggregateCall(7, "count", "1", pa.int64()),
+        AggregateCall(8, "sum", "`c1`", pa.int64()),
+        AggregateCall(9, "max", "`c2`", pa.utf8()),
+    )
+    rows = pa.table({"c1": pa.array([], pa.int32()), "c2": pa.array([], pa.utf8())})
+    found = aggregate_of([], Group(0, (), calls), rows, tmp_path)
+    assert found.to_pylist() == [{"c7": 0, "c8": None, "c9": None}]
+    assert found.schema.field("c9").type == pa.utf8()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "(`c1` / CAST(2 AS INT))",
+        "(`c1` % `c1`)",
+        "(`c1` % CAST(0 AS INT))",
+        "CAST(`c1` AS STRING)",
+        "CAST(`c2` AS INT)",
+        "CAST(`c3` AS DOUBLE)",
+        "UPPER(`c2`)",
+        "SUBSTRING(`c2`, 0, 3)",
+        "(`c2` LIKE 'a%')",
+        "EXTRACT(HOUR FROM `c4`)",
+        "CAST(`c4` AS DATE)",
+        "(`c1` = CAST(1 AS BIGINT))",
+        "(`unknown` = `c1`)",
+        "RAND()",
+        "not an expression (",
+    ],
+)
+def test_what_is_not_certain_is_left_to_spark(text: str | None) -> None:
+    columns = {
+        "c1": pa.int32(),
+        "c2": pa.utf8(),
+        "c3": pa.decimal128(10, 2),
+        "c4": pa.timestamp("us", "UTC"),
+    }
+    with pytest.raises(Declined):
+        typed_expression(text, columns, ANSI)

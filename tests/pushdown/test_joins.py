@@ -1,0 +1,193 @@
+"""Joins and aggregates of random rows against the same in plain Python, by Spark's rules."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections import Counter
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from pennon.grouping.plan_nodes import JoinType
+from pennon.pushdown import AggregateCall, Filter, Group, Join, Output, Project, Scan
+from pushdown.computed import computed, relation, scan_of
+
+MONEY = pa.decimal128(9, 2)
+KEYS = {
+    pa.int64(): st.integers(-2, 2),
+    pa.float64(): st.sampled_from([0.0, -0.0, math.nan, -math.nan, 1.5, math.inf]),
+    pa.utf8(): st.sampled_from(["", "a", "A", "ä", "a "]),
+    MONEY: st.sampled_from([Decimal("0.00"), Decimal("1.10"), Decimal("-1.10")]),
+    pa.date32(): st.sampled_from([0, 1, -1]).map(lambda days: pa.scalar(days, pa.date32()).as_py()),
+}
+JOINS = [each for each in JoinType if each is not JoinType.EXISTENCE]
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[pa.DataType, list[list[list[tuple]]]]:
+    """A key's type, and for each side the rows of its leaves: key, amount, number."""
+    kind = draw(st.sampled_from(list(KEYS)))
+    amounts = st.none() | st.integers(-500, 500).map(lambda cents: Decimal(cents).scaleb(-2))
+    row = st.tuples(st.none() | KEYS[kind], amounts, st.none() | st.integers(-3, 3))
+    leaves = st.lists(st.lists(row, max_size=7), max_size=3)
+    return kind, [draw(leaves), draw(leaves)]
+
+
+def table_of(kind: pa.DataType, rows: list[tuple], first: int, *, is_old: bool) -> pa.Table:
+    """Write rows; an old leaf has the number in a narrower type, or the wider schema's last."""
+    key, amount, number = (
+        (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 3
+    )
+    columns = {
+        f"c{first}": pa.array(key, kind),
+        f"c{first + 1}": pa.array(amount, pa.decimal128(7, 2) if is_old else MONEY),
+        f"c{first + 2}": pa.array(number, pa.int8() if is_old else pa.int32()),
+    }
+    return pa.table(dict(reversed(columns.items())) if is_old else columns)
+
+
+def schema_of(kind: pa.DataType, first: int) -> pa.Schema:
+    kinds = (kind, MONEY, pa.int32())
+    return pa.schema([(f"c{first + at}", each) for at, each in enumerate(kinds)])
+
+
+def normal(value: object) -> object:
+    """One zero, one NaN: what Spark holds equal."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    return value
+
+
+def joined(kind: JoinType, left: list[tuple], right: list[tuple]) -> list[tuple]:
+    def matches(one: tuple, other: tuple) -> bool:
+        if one[0] is None or other[0] is None or normal(one[0]) != normal(other[0]):
+            return False
+        return one[2] is not None and other[2] is not None and one[2] <= other[2]
+
+    pairs = [(one, other) for one in left for other in right if matches(one, other)]
+    nothing = (None, None, None)
+    lonely_left = [one for one in left if not any(matches(one, other) for other in right)]
+    lonely_right = [other for other in right if not any(matches(one, other) for one in left)]
+    found = [(*one, *other) for one, other in pairs]
+    match kind:
+        case JoinType.SEMI:
+            return [one for one in left if one not in lonely_left]
+        case JoinType.ANTI:
+            return lonely_left
+        case JoinType.LEFT | JoinType.FULL:
+            found += [(*one, *nothing) for one in lonely_left]
+    if kind in (JoinType.RIGHT, JoinType.FULL):
+        found += [(*nothing, *other) for other in lonely_right]
+    return found
+
+
+def counted(rows: list[tuple]) -> Counter:
+    return Counter(tuple(map(normal, row)) for row in rows)
+
+
+@pytest.mark.parametrize("join_type", JOINS)
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(data=sides(), is_old=st.booleans())
+def test_a_join_has_the_rows_of_spark(
+    join_type: JoinType, data: tuple[pa.DataType, list[list[list[tuple]]]], *, is_old: bool
+) -> None:
+    kind, (left, right) = data
+    condition = "((`c1` = `c11`) AND (`c3` <= `c13`))"
+    with tempfile.TemporaryDirectory() as folder:
+        relations = [
+            relation(
+                Path(folder),
+                f"side{first}",
+                schema_of(kind, first),
+                [
+                    table_of(kind, rows, first, is_old=is_old and at == 0)
+                    for at, rows in enumerate(leaves)
+                ],
+            )
+            for first, leaves in ((1, left), (11, right))
+        ]
+        nodes = [
+            scan_of(schema_of(kind, 1)),
+            scan_of(schema_of(kind, 11)),
+            Join(0, 1, join_type, condition),
+        ]
+        found = computed(nodes, relations)
+        expected = joined(join_type, [*chain(*left)], [*chain(*right)])
+        assert counted([tuple(row.values()) for row in found.to_pylist()]) == counted(expected)
+        aggregated = computed([*nodes, totals(kind, 2)], relations)
+        assert counted([tuple(row.values()) for row in aggregated.to_pylist()]) == counted(
+            totalled(expected)
+        )
+
+
+def totals(kind: pa.DataType, child: int) -> Group:
+    calls = (
+        AggregateCall(41, "sum", "`c2`", pa.decimal128(19, 2)),
+        AggregateCall(42, "count", "`c3`", pa.int64()),
+        AggregateCall(43, "count", "1", pa.int64()),
+        AggregateCall(44, "max", "`c3`", pa.int32()),
+    )
+    return Group(child, (Output(40, "`c1`", kind),), calls)
+
+
+def totalled(rows: list[tuple]) -> list[tuple]:
+    groups: dict[object, list[tuple]] = {}
+    for row in rows:
+        groups.setdefault(normal(row[0]), []).append(row)
+    return [
+        (
+            key,
+            sum(amounts) if (amounts := [row[1] for row in of if row[1] is not None]) else None,
+            sum(row[2] is not None for row in of),
+            len(of),
+            max((row[2] for row in of if row[2] is not None), default=None),
+        )
+        for key, of in groups.items()
+    ]
+
+
+def test_null_safe_keys_meet_null(tmp_path: Path) -> None:
+    rows = pa.table({"c1": [1, None, 2]})
+    other = pa.table({"c11": [None, 2, None]})
+    nodes = [scan_of(rows), scan_of(other), Join(0, 1, JoinType.INNER, "(`c1` <=> `c11`)")]
+    relations = [
+        relation(tmp_path, "one", rows.schema, [rows]),
+        relation(tmp_path, "other", other.schema, [other]),
+    ]
+    found = computed(nodes, relations).to_pylist()
+    assert sorted(map(str, found)) == sorted(
+        map(str, [{"c1": None, "c11": None}, {"c1": None, "c11": None}, {"c1": 2, "c11": 2}])
+    )
+
+
+def test_three_tables_filters_and_computed_columns(tmp_path: Path) -> None:
+    """A count over a join reads no column at all; names of columns may hold anything."""
+    odd = 'odd "name" Ä'
+    one = pa.table({odd: pa.array([1, 2, 2, None], pa.int32())})
+    two = pa.table({"k": pa.array([2, 2, 3], pa.int64()), "Name": ["a", "b", "c"]})
+    three = pa.table({"c": pa.array([2], pa.int64())})
+    nodes = [
+        Scan(((1, odd, pa.int32()),)),
+        Scan(((11, "k", pa.int64()), (12, "Name", pa.utf8()))),
+        Filter(1, "(NOT (`c12` = 'b'))"),
+        Join(0, 2, JoinType.INNER, "(CAST(`c1` AS BIGINT) = `c11`)"),
+        Project(3, (Output(20, "(`c11` * CAST(2 AS BIGINT))", pa.int64()),)),
+        Scan(((31, "c", pa.int64()),)),
+        Project(5, (Output(32, "(`c31` + `c31`)", pa.int64()),)),
+        Join(4, 6, JoinType.LEFT, "(`c20` = `c32`)"),
+        Project(7, ()),
+        Group(8, (), (AggregateCall(40, "count", "1", pa.int64()),)),
+    ]
+    relations = [
+        relation(tmp_path, name, table.schema, [table])
+        for name, table in (("one", one), ("two", two), ("three", three))
+    ]
+    assert computed(nodes, relations).to_pylist() == [{"c40": 2}]
+    assert computed(nodes[:8], relations).to_pylist() == [{"c20": 4, "c32": 4}] * 2
