@@ -50,8 +50,8 @@ bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four colu
 bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new session, beside plain Spark
 	@$(BIN)/python benchmarks/first_row.py
 
-bench-join: $(INSTALLED) $(JAR) ## the flights join, beside the same join over Parquet
-	@$(BIN)/python benchmarks/flights_join.py
+bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parquet and Iceberg, which it fetches
+	@$(BIN)/python benchmarks/join.py --scale $(or $(SF),1) $(ARGS)
 
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py

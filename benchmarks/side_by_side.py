@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(os.environ.get("PENNON_BENCH_FOLDER", ROOT / "build" / "bench"))
 RUNS = int(os.environ.get("PENNON_BENCH_RUNS", "5"))
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 SPARK_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -85,15 +87,50 @@ def first_line_of_fresh_process(script: str, *arguments: str) -> tuple[str, floa
     return line, seconds
 
 
+@dataclass(frozen=True, slots=True)
+class OtherLoad:
+    """What other processes do while something is measured: seconds of all cores, of ours."""
+
+    at: float
+    all_cores: float
+    ours: float
+
+    @classmethod
+    def start(cls) -> OtherLoad:
+        """Begin; what this process and those below it do is ours."""
+        pid = os.getpid()
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        idle = int(fields[3]) + int(fields[4])
+        busy = sum(map(int, fields[:8])) - idle
+        ours = sum(cpu_seconds(each) for each in {pid, *descendants(pid)})
+        return cls(time.perf_counter(), busy / _TICKS_PER_SECOND, ours)
+
+    def cores(self) -> float:
+        """How many cores the others have used on average since the start."""
+        now = OtherLoad.start()
+        others = (now.all_cores - self.all_cores) - (now.ours - self.ours)
+        return max(0.0, others / (now.at - self.at))
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process and of its children that have ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0.0
+    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS_PER_SECOND
+
+
 def worker_peak_megabytes() -> float:
     """The highest resident memory so far of the workers below this process."""
     return max(
-        (_peak_megabytes(pid) for pid in _descendants(os.getpid()) if _is_worker(pid)),
+        (peak_megabytes(pid) for pid in descendants(os.getpid()) if _is_worker(pid)),
         default=0.0,
     )
 
 
-def _descendants(parent: int) -> list[int]:
+def descendants(parent: int) -> set[int]:
+    """List the processes below one, at any depth."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -101,10 +138,10 @@ def _descendants(parent: int) -> list[int]:
         except OSError:
             continue
         children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, open_ = [], [parent]
+    found, open_ = set(), [parent]
     while open_:
         below = children.get(open_.pop(), [])
-        found += below
+        found.update(below)
         open_ += below
     return found
 
@@ -116,7 +153,8 @@ def _is_worker(pid: int) -> bool:
         return False
 
 
-def _peak_megabytes(pid: int) -> float:
+def peak_megabytes(pid: int) -> float:
+    """The highest resident memory of a process; 0 where the system does not tell."""
     try:
         status = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,0 +1,288 @@
+"""Joins beside the same joins over Parquet, which shuffle, and over Iceberg, each in its own Spark.
+
+Iceberg runs on the newest Spark that it supports, so Parquet is measured there too. The sides take
+turns query by query; every query must give the same rows everywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import fetched
+from join_cases import Case, cases, tpch_tables
+from join_side import ANSWER
+from join_tables import print_tables
+from pennon.demo import flights_data
+from side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad
+
+PENNON, PARQUET, ICEBERG, OLDER_PARQUET = "Pennon", "Parquet", "Iceberg", "Parquet, older Spark"
+CONF = SPARK_CONF | {
+    "spark.driver.memory": "4g",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "8",
+}
+# What a user of Iceberg sets by hand for joins without a shuffle.
+ICEBERG_CONF = {
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled": "true",
+    "spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+}
+
+
+@dataclass(slots=True)
+class Side:
+    """A process with a session, and how its tables are named.
+
+    Args:
+        name: As printed.
+        python: The interpreter of its virtual environment.
+        conf: Beside the common settings.
+        prefix: Of the names of its tables.
+        root: Of Pennon's catalog; None for none.
+        partitioned: Whether it has a table for each layout.
+    """
+
+    name: str
+    python: Path
+    conf: dict[str, str]
+    prefix: str
+    root: Path | None = None
+    partitioned: bool = True
+    spark: str = ""
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    def start(self) -> dict[str, object]:
+        log = (FOLDER / f"join {self.name}.log").open("w")
+        script = Path(__file__).parent / "join_side.py"
+        self.process = subprocess.Popen(
+            [str(self.python), str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            # Each side runs the Spark of its own virtual environment.
+            env={key: value for key, value in os.environ.items() if key != "SPARK_HOME"},
+        )
+        root = None if self.root is None else str(self.root)
+        return self.ask(do="start", conf=CONF | self.conf, root=root)
+
+    def ask(self, **order: object) -> dict[str, object]:
+        """Give an order and wait for the answer."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(order), file=self.process.stdin, flush=True)
+        for line in self.process.stdout:
+            if line.startswith(ANSWER):
+                return json.loads(line.removeprefix(ANSWER))
+        sys.exit(f"{self.name} has ended: see {FOLDER / f'join {self.name}.log'}")
+
+    def run(self, *statements: str) -> None:
+        answer = self.ask(do="run", statements=statements)
+        if "error" in answer:
+            sys.exit(f"{self.name}: {answer['error']}")
+        self.spark = str(answer["spark"])
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait(timeout=60)
+
+
+def sides(folder: Path) -> list[Side]:
+    """List the sides that can be had; why one cannot is printed."""
+    here = Path(sys.executable)
+    found = [
+        Side(PENNON, here, {}, "lance.bench.", folder / "lake"),
+        Side(PARQUET, here, {}, "", partitioned=False),
+    ]
+    older = fetched.virtual_environment("iceberg", fetched.ICEBERG_SPARK)
+    if older is not None:
+        catalog = {
+            "spark.jars.packages": fetched.ICEBERG,
+            "spark.jars.ivy": str(fetched.FETCHED / "ivy"),
+            "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.ice.type": "hadoop",
+            "spark.sql.catalog.ice.warehouse": str(folder / "iceberg"),
+        }
+        python = older / "python"
+        found += [
+            Side(ICEBERG, python, catalog | ICEBERG_CONF, "ice.bench."),
+            Side(OLDER_PARQUET, python, {}, "", partitioned=False),
+        ]
+    return found
+
+
+def views(source: Path | None, csv: Path) -> list[str]:
+    """Write the statements that show a session the source files."""
+    statements = [table.create_view(csv) for table in flights_data.TABLES]
+    if source is not None:
+        statements += [
+            f"CREATE OR REPLACE TEMPORARY VIEW {table} USING parquet "
+            f"OPTIONS (path '{source / table}')"
+            for table in ("orders", "lineitem")
+        ]
+    return statements
+
+
+def parquet_flights(folder: Path) -> list[str]:
+    """Write the statements that show the flights as Parquet."""
+    return [
+        f"CREATE OR REPLACE TEMPORARY VIEW {table.name} USING parquet "
+        f"OPTIONS (path '{folder / 'parquet' / table.name}')"
+        for table in flights_data.TABLES
+    ]
+
+
+def fill(side: Side, folder: Path, *, has_tpch: bool) -> None:
+    """Make a side's tables, once."""
+    made = folder / f"{side.name}{' with TPC-H' if has_tpch else ''}.made"
+    if made.exists():
+        return
+    print(f"Making the tables of {side.name} …", flush=True)
+    if not side.partitioned:
+        side.run(
+            *(
+                f"INSERT OVERWRITE DIRECTORY '{folder / 'parquet' / table.name}' USING parquet "
+                f"SELECT /*+ COALESCE(2) */ * FROM {table.name}_csv"
+                for table in flights_data.TABLES
+            )
+        )
+    else:
+        namespace = side.prefix.rstrip(".")
+        wanted = [
+            (table.name, f"{table.name}_csv", table.columns, table.partitioned_by)
+            for table in flights_data.TABLES
+        ]
+        wanted += tpch_tables() if has_tpch else []
+        using = "USING iceberg " if side.name == ICEBERG else ""
+        side.run(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        for name, source, columns, partitioned_by in wanted:
+            side.run(
+                f"DROP TABLE IF EXISTS {namespace}.{name}",
+                f"CREATE TABLE {namespace}.{name} ({columns}) {using}"
+                f"PARTITIONED BY ({partitioned_by})",
+                f"INSERT INTO {namespace}.{name} SELECT * FROM {source}",
+            )
+    made.touch()
+
+
+def prepare(found: list[Side], scale: int, folder: Path) -> list[Side]:
+    """Start the sides and give them their tables; one that cannot start is left out."""
+    source = fetched.tpch(scale, folder / "source")
+    csv = flights_data.unpack(FOLDER / "csv")
+    started = []
+    for side in found:
+        answer = side.start()
+        if "error" in answer:
+            print(f"{side.name} cannot be had: {answer['error']}")
+            side.stop()
+            continue
+        side.run(*views(source, csv))
+        started.append(side)
+        # Parquet's flights are written by the newer Spark and read by both.
+        if side.name != OLDER_PARQUET:
+            fill(side, folder, has_tpch=source is not None)
+        side.run(*([] if side.partitioned else parquet_flights(folder)))
+    return started
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the rounds gave for one query on one side."""
+
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    peak_megabytes: float = 0.0
+    shuffled_bytes: int = 0
+    plan: str = ""
+    error: str = ""
+
+
+class Race:
+    """Rounds of all queries on all sides.
+
+    Args:
+        sides: They take turns at every query.
+        asked: The queries.
+    """
+
+    def __init__(self, sides: list[Side], asked: list[Case]) -> None:
+        self._sides = sides
+        self._asked = asked
+        self._answers: dict[str, object] = {}
+        self.results: dict[tuple[str, str], Measured] = {}
+
+    def run(self, rounds: int) -> None:
+        """Run one round to warm up, then those that count."""
+        for number in range(rounds + 1):
+            print(f"Round {number} of {rounds} …" if number else "Warming up …", flush=True)
+            done: set[tuple[str, str]] = set()
+            for case in self._asked:
+                self.take_turns(case, done, counts=number > 0)
+            self._sides = [*self._sides[1:], self._sides[0]]
+
+    def take_turns(self, case: Case, done: set[tuple[str, str]], *, counts: bool) -> None:
+        """Ask one query of every side; one without partitioning answers once for all layouts."""
+        for side in self._sides:
+            key = (side.name, case.title if side.partitioned else case.name)
+            measured = self.results.setdefault(key, Measured())
+            if key not in done and not measured.error:
+                done.add(key)
+                self._ask(case, side, measured, counts=counts)
+
+    def _ask(self, case: Case, side: Side, measured: Measured, *, counts: bool) -> None:
+        answer = side.ask(do="query", sql=case.text(side.prefix, partitioned=side.partitioned))
+        if "error" in answer:
+            measured.error = str(answer["error"])
+            return
+        expected = self._answers.setdefault(case.name, answer["rows"])
+        if answer["rows"] != expected:
+            sys.exit(f"{case.title}: {side.name} gives {answer['rows']} and not {expected}")
+        if counts:
+            measured.seconds.append(float(str(answer["seconds"])))
+            measured.cpu_seconds.append(float(str(answer["cpu_seconds"])))
+            measured.peak_megabytes = max(measured.peak_megabytes, float(str(answer["peak"])))
+            measured.shuffled_bytes = int(str(answer["shuffled"]))
+            measured.plan = str(answer["plan"])
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--scale", type=int, default=1, help="of TPC-H: 1 is 6 million lines")
+    arguments.add_argument("--rounds", type=int, default=RUNS)
+    arguments.add_argument("--only", default="", help="part of the names of the queries")
+    arguments.add_argument("--again", action="store_true", help="make the tables anew")
+    given = arguments.parse_args()
+    folder = FOLDER / f"join_sf{given.scale}"
+    if given.again:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    started = prepare(sides(folder), given.scale, folder)
+    has_tpch = (folder / "source" / "made").exists()
+    asked = [case for case in cases() if given.only in case.title and (has_tpch or not case.layout)]
+    load = OtherLoad.start()
+    race = Race(started, asked)
+    race.run(given.rounds)
+    others = load.cores()
+    for side in started:
+        side.stop()
+    title = f"TPC-H scale factor {given.scale} and 336,776 flights, local[2], no broadcast"
+    print_tables(title, asked, started, race.results)
+    print(f"\n  Other processes used {others:.1f} of {os.cpu_count()} cores meanwhile.")
+
+
+if __name__ == "__main__":
+    main()
