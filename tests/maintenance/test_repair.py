@@ -12,12 +12,19 @@ import pytest
 from lance_namespace import CreateNamespaceRequest
 
 from pennon.cli import main
-from pennon.errors import ManifestColumnsLost, ManifestNotRepairable
+from pennon.errors import (
+    ManifestColumnsLost,
+    ManifestMetadataLost,
+    ManifestNotRepairable,
+    NamespaceSchemaMissing,
+)
 from pennon.maintenance.check import check
 from pennon.maintenance.repair import repair
-from pennon.manifest import Snapshot
+from pennon.manifest import Snapshot, change_root
 from pennon.manifest.properties import GUARD_BIT, WRITER_FLAGS
 from pennon.manifest.repair import set_guard
+from pennon.planning import plan_scan
+from pennon.spec import PartitionSpec
 from transaction import lake
 
 
@@ -104,6 +111,51 @@ def test_a_leaf_of_two_tuples_is_named_with_two_of_its_rows(tmp_path: Path) -> N
     assert str(leaf["location"]) in message
     assert "row 0 (region eu) has region=eu" in message
     assert "row 1 (region us) has region=us" in message
+
+
+KEYS = ("schema", "partition_spec_v1", "partition_spec_v2", "pennon.salt", "pennon.transaction")
+
+
+@pytest.mark.parametrize("lost", [*((key,) for key in KEYS), KEYS], ids="+".join)
+def test_lost_metadata_comes_back_from_the_versions_that_had_it(
+    tmp_path: Path, lost: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = lake.append(lake.make(tmp_path), {1: "eu", 2: None})
+    spec = PartitionSpec(2, before.specs[1].fields)
+    change_root(before, spec=spec, properties={"owner": "ops"})
+    before = lake.append(lake.latest(before), {3: "eu"})
+    wanted = dict(before.metadata)
+    for each in lost:  # one after the other: no single version has them all
+        lance.dataset(f"{before.location}/__manifest").update_metadata({each: None})
+    if lost not in (("pennon.salt",), ("pennon.transaction",)):
+        with pytest.raises((ManifestMetadataLost, NamespaceSchemaMissing), match="pennon repair"):
+            plan_scan(Snapshot.open(before.location))
+    assert main(["repair", before.location]) == 0
+    assert f"restored metadata {', '.join(sorted(lost))} from" in capsys.readouterr().out
+    after = Snapshot.open(before.location)
+    assert dict(after.metadata) == wanted
+    assert sorted(plan_scan(after).to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    assert check(before.location).is_valid
+
+
+def test_a_manifest_that_was_written_over_gets_keys_and_columns_back(tmp_path: Path) -> None:
+    before = lake.append(lake.make(tmp_path), {1: "eu", 2: None})
+    uri = f"{before.location}/__manifest"
+    rows = lance.dataset(uri).to_table()
+    lost = [name for name in rows.column_names if name.startswith(("partition_", "read_"))]
+    lance.write_dataset(rows.drop_columns(lost), uri, mode="overwrite")
+    lance.dataset(uri).update_metadata(dict.fromkeys(lance.dataset(uri).metadata))
+    done = repair(before.location)
+    assert (set(done.columns), "schema" in done.keys) == (set(lost), True)
+    assert lake.regions(Snapshot.open(before.location)) == lake.regions(before)
+
+
+def test_what_no_version_ever_had_is_not_made_up(tmp_path: Path) -> None:
+    before = lake.append(lake.make(tmp_path), {1: "eu"})
+    lance.dataset(f"{before.location}/__manifest").update_metadata({"schema": None})
+    forget_history(before.location)
+    with pytest.raises(NamespaceSchemaMissing):
+        repair(before.location)
 
 
 def test_a_sound_namespace_is_left_alone(tmp_path: Path) -> None:

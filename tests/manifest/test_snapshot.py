@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
+from lance_namespace import CreateNamespaceRequest
 from sqlglot import exp, parse_one
 from tests.manifest.handmade import NOWHERE, SALES_EARLY, SALES_LATE, US, Handmade, appendix_c
 
@@ -18,6 +20,7 @@ from pennon.errors import (
     InvalidPartitionSpec,
     ManifestColumnsLost,
     ManifestColumnType,
+    ManifestMetadataLost,
     NamespaceHasNoManifest,
     NamespaceSchemaMissing,
     NotPartitionedNamespace,
@@ -206,8 +209,12 @@ def test_what_is_no_partitioned_namespace_is_refused_by_name(
     with pytest.raises(NamespaceSchemaMissing, match="partition_spec_v1, partition_spec_v2"):
         Snapshot.open(handmade.location)
     _set(handmade, partition_spec_v1=None, partition_spec_v2=None)
-    with pytest.raises(NotPartitionedNamespace, match="partition_spec_v<N>"):
+    with pytest.raises(ManifestMetadataLost, match="no key partition_spec_v<N>.*pennon repair"):
         Snapshot.open(handmade.location)
+    directory = lance_namespace.connect("dir", {"root": str(tmp_path / "plain")})
+    directory.create_namespace(CreateNamespaceRequest(id=["shop"]))
+    with pytest.raises(NotPartitionedNamespace, match="partition_spec_v<N>"):
+        Snapshot.open(str(tmp_path / "plain"))
 
 
 @pytest.mark.spec("Metadata Definition 2", "Partition Spec Schema 1")
@@ -222,7 +229,7 @@ def test_a_broken_spec_is_named_with_key_and_position(handmade: Handmade) -> Non
 
 def test_leaves_of_a_spec_that_is_not_there_are_not_left_out_silently(handmade: Handmade) -> None:
     _set(handmade, partition_spec_v2=None)
-    with pytest.raises(InvalidPartitionSpec, match="partition_spec_v2"):
+    with pytest.raises(ManifestMetadataLost, match="partition_spec_v2"):
         Snapshot.open(handmade.location).leaves()
 
 

@@ -28,6 +28,7 @@ from pennon.draft.recent import Recent
 from pennon.errors import (
     DraftLayout,
     LeafMissing,
+    ManifestMetadataLost,
     NamespaceHasNoManifest,
     NotPartitionedNamespace,
     SnapshotNotFound,
@@ -97,8 +98,8 @@ def open_snapshot(
     options = storage_options or {}
     try:
         return Snapshot.open(location, version, timestamp, storage_options)
-    except (DraftLayout, NotPartitionedNamespace, SnapshotNotFound):
-        # The last one also stands for the time before a draft was migrated.
+    except (DraftLayout, NotPartitionedNamespace, ManifestMetadataLost, SnapshotNotFound):
+        # The last two also stand for a draft while, and before, it is migrated.
         manifest = open_manifest(location, version, timestamp, options)
         if not draft_names(location, manifest):
             raise

@@ -62,6 +62,7 @@ from pennon.errors.maintenance import (
 from pennon.errors.manifest import (
     ManifestColumnsLost,
     ManifestColumnType,
+    ManifestMetadataLost,
     NamespaceExists,
     NamespaceHasNoManifest,
     NamespaceSchemaMissing,
@@ -132,6 +133,7 @@ __all__ = [
     "MalformedMessage",
     "ManifestColumnType",
     "ManifestColumnsLost",
+    "ManifestMetadataLost",
     "ManifestNotRepairable",
     "MigrationRefused",
     "NamespaceAlreadyExists",

@@ -33,9 +33,21 @@ class NamespaceSchemaMissing(PennonError):
     condition = "NAMESPACE_SCHEMA_MISSING"
     template = (
         "Cannot open {location}: the metadata of its __manifest has {keys} but no schema key. "
-        "Write the schema key, or open an earlier version of the namespace."
+        "Run `pennon repair {location}`, which restores it from an earlier version."
     )
     sql_state = "22032"
+
+
+class ManifestMetadataLost(PennonError):
+    """A foreign writer removed what makes ``__manifest`` a partitioned namespace's."""
+
+    condition = "MANIFEST_METADATA_LOST"
+    template = (
+        "Cannot read {location}: the metadata of version {version} of its __manifest has no key"
+        " {keys}; a writer that does not know it dropped it. "
+        "Run `pennon repair {location}`, which restores it from an earlier version."
+    )
+    sql_state = "55000"
 
 
 class ManifestColumnsLost(PennonError):

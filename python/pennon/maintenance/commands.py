@@ -129,6 +129,8 @@ def _repair(options: argparse.Namespace) -> int:
     done = repair(_location(options.path), _pairs(options.storage), progress=progress_on_stderr())
     for each in done.notes:
         _say(each)
+    if done.keys:
+        _say(f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions")
     if done.columns:
         source = "the leaves"
         if done.from_version is not None:

@@ -131,8 +131,8 @@ def _check(catalog: Catalog, arguments: Arguments) -> Rows:
 
 def _repair(catalog: Catalog, arguments: Arguments) -> Rows:
     done = repair(located(catalog, str(arguments["table"])), catalog.storage)
-    notes = "; ".join(done.notes)
-    return ((done.version, ", ".join(done.columns), done.from_version, done.leaves_read, notes),)
+    columns, keys, notes = ", ".join(done.columns), ", ".join(done.keys), "; ".join(done.notes)
+    return ((done.version, columns, keys, done.from_version, done.leaves_read, notes),)
 
 
 def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
@@ -179,6 +179,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             {
                 "version": "long",
                 "restored_columns": "string",
+                "restored_keys": "string",
                 "from_version": "long",
                 "leaves_read": "long",
                 "notes": "string",

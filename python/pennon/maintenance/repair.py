@@ -1,6 +1,7 @@
-"""``pennon repair``: restore the columns of ``__manifest`` that a foreign writer dropped.
+"""``pennon repair``: restore the columns and keys of ``__manifest`` that a foreign writer dropped.
 
-First from the manifest's own earlier versions, row by row. What no earlier version tells (they
+Keys of the metadata come back from earlier versions of the manifest (`lost_metadata`). Columns
+first from the manifest's own earlier versions, row by row. What no earlier version tells (they
 were cleaned up, or the row is newer) is read back from the leaves: a leaf's rows must give one
 partition tuple. Which version of a leaf was meant is told by the statistics of its row where
 these fit one version; else the repair stops and lists the versions.
@@ -24,6 +25,7 @@ from pennon.maintenance.manifest_rows import RawRow, RawRows
 from pennon.maintenance.partition_values import RowValues
 from pennon.manifest import Snapshot
 from pennon.manifest.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
+from pennon.manifest.lost_metadata import restore_keys
 from pennon.manifest.names import SEPARATOR
 from pennon.manifest.properties import SALT, TRANSACTION, read_schema, read_specs
 from pennon.manifest.repair import add_columns, add_rows, set_guard
@@ -47,6 +49,7 @@ class Repaired:
         from_version: The earlier version of the manifest that they came from, if any.
         leaves_read: Leaves whose rows were read, because no earlier version told their values.
         notes: What a person should know.
+        keys: The keys of the metadata that were restored.
     """
 
     location: str
@@ -55,6 +58,7 @@ class Repaired:
     from_version: int | None = None
     leaves_read: int = 0
     notes: Sequence[str] = ()
+    keys: Sequence[str] = ()
 
 
 def repair(
@@ -63,7 +67,7 @@ def repair(
     *,
     progress: Progress = no_progress,
 ) -> Repaired:
-    """Restore the columns that a foreign writer dropped from ``__manifest``.
+    """Restore the columns and metadata keys that a foreign writer dropped from ``__manifest``.
 
     Args:
         location: Path or URL of the namespace.
@@ -75,16 +79,20 @@ def repair(
 
     Raises:
         ManifestNotRepairable: A leaf's rows give no tuple or several, or it cannot be told which
-            version of a leaf was meant; the error names the leaf. Nothing was changed.
+            version of a leaf was meant; the error names the leaf. No row was changed.
         PennonError: The namespace has another damage.
 
     Spec: "Manifest Table Schema", "Multi-Partition Transaction (Strong)".
     """
     options = storage_options or {}
+    restored = restore_keys(location, _spec_versions(location, options), options)
+    keys = () if restored is None else restored.keys
     repairing = _Repair.of(location, options)
     if not repairing.lost:
-        snapshot = Snapshot.open(location, storage_options=options)
-        return Repaired(location, snapshot.version, notes=("no column is missing",))
+        version = Snapshot.open(location, storage_options=options).version
+        if restored is None:
+            return Repaired(location, version, notes=("no column and no key is missing",))
+        return Repaired(location, version, (), restored.from_version, keys=keys)
     earlier = repairing.earlier()
     repairing.take(earlier)
     leaves = repairing.read_leaves(progress)
@@ -102,7 +110,18 @@ def repair(
         None if earlier is None else int(earlier.version),
         leaves,
         tuple(repairing.notes),
+        keys,
     )
+
+
+def _spec_versions(location: str, options: StorageOptions) -> set[int]:
+    """Give the spec versions that leaves and namespaces are of."""
+    raw = RawRows.read(location, open_manifest(location, storage_options=options))
+    return {
+        each.parsed.spec_version
+        for each in raw.rows
+        if each.parsed is not None and each.object_type in (NAMESPACE, TABLE)
+    }
 
 
 @dataclass(slots=True)

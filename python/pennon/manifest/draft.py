@@ -22,6 +22,7 @@ from pennon.manifest.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.names import SEPARATOR
 from pennon.manifest.outcome import is_conflict
 from pennon.manifest.properties import (
+    DRAFT_ENABLED,
     GUARD_BIT,
     SALT,
     SCHEMA,
@@ -34,7 +35,6 @@ from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.json_text import object_from_text
 
 __all__ = [
-    "ENABLED",
     "DraftColumn",
     "DraftLeaf",
     "DraftNamespace",
@@ -48,7 +48,6 @@ __all__ = [
 ]
 
 _PREFIX: Final = "lance.partitioning."
-ENABLED: Final = "lance.partitioning.enabled"
 _COLUMNS: Final = "lance.partitioning.partition-columns"
 _SCHEMA: Final = "lance.partitioning.schema"
 _CALL: Final = re.compile(r"(\w+)(?:[\[(](\d+)[\])])?")
@@ -115,7 +114,7 @@ def is_draft(properties: Mapping[str, object] | None) -> bool:
         >>> is_draft({"lance.partitioning.enabled": "true"})
         True
     """
-    return str((properties or {}).get(ENABLED)).lower() == "true"
+    return str((properties or {}).get(DRAFT_ENABLED)).lower() == "true"
 
 
 def read_draft(
@@ -217,7 +216,7 @@ def _enabled(objects: Sequence[Mapping[str, object]]) -> dict[str, dict[str, obj
     """Give the properties of the namespaces of the draft by their ids."""
     found: dict[str, dict[str, object]] = {}
     for each in objects:
-        if each["object_type"] == NAMESPACE and ENABLED in str(each["metadata"]):
+        if each["object_type"] == NAMESPACE and DRAFT_ENABLED in str(each["metadata"]):
             kept = object_from_text(str(each["metadata"]), f"metadata of {each['object_id']}")
             inner = kept.get("properties")
             properties = inner if isinstance(inner, dict) else kept
@@ -239,7 +238,7 @@ def _properties(
         return above, found[above]
     if above is None and len(found) == 1:
         return next(iter(found.items()))
-    why = f"neither its metadata nor one of its namespaces has {ENABLED} = true"
+    why = f"neither its metadata nor one of its namespaces has {DRAFT_ENABLED} = true"
     advice = "Name the folder of a namespace of the older draft"
     if found and above is None:
         why = f"it holds several: {', '.join(found)}"

@@ -36,6 +36,7 @@ from pennon.spec.schema import NamespaceSchema
 
 __all__ = [
     "COMMENT",
+    "DRAFT_ENABLED",
     "GUARD_BIT",
     "SALT",
     "SCHEMA",
@@ -54,6 +55,7 @@ TRANSACTION: Final = "pennon.transaction"
 COMMENT: Final = "pennon.comment"
 WRITER_FLAGS: Final = "lance.namespace.manifest.writer_feature_flags"
 GUARD_BIT: Final = 1 << 62
+DRAFT_ENABLED: Final = "lance.partitioning.enabled"
 _PROPERTY: Final = "pennon.property."
 _SPEC_KEY = re.compile(r"partition_spec_v(\d+)")
 
@@ -151,7 +153,7 @@ def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, Parti
         if (matched := _SPEC_KEY.fullmatch(name)) is not None
     )
     if not found:
-        if "lance.partitioning.enabled" in metadata:
+        if DRAFT_ENABLED in metadata:
             raise DraftLayout(verb="open", location=location)
         raise NotPartitionedNamespace(location=location)
     return MappingProxyType(

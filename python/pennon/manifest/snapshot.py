@@ -25,9 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import InvalidPartitionSpec, ManifestColumnsLost, ManifestColumnType
+from pennon.errors import ManifestColumnsLost, ManifestColumnType, ManifestMetadataLost
 from pennon.manifest.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.first_version import when_made
+from pennon.manifest.lost_metadata import check_metadata_is_there
 from pennon.manifest.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.properties import (
     COMMENT,
@@ -100,6 +101,7 @@ class Snapshot:
             NamespaceHasNoManifest: The location has no ``__manifest``.
             NotPartitionedNamespace: Its metadata has no partition spec.
             NamespaceSchemaMissing: Its metadata has no schema.
+            ManifestMetadataLost: Its metadata had a partition spec.
             CorruptJson: A text of the metadata is not JSON.
             InvalidPartitionSpec: A spec breaks a rule.
             ManifestColumnsLost: A foreign writer dropped partition columns.
@@ -174,7 +176,7 @@ class Snapshot:
             ``read_tag`` as well. Objects that are no leaves of a spec are left out.
 
         Raises:
-            InvalidPartitionSpec: A leaf belongs to a spec version that is not there.
+            ManifestMetadataLost: A leaf belongs to a spec version that is not there.
 
         Spec: "Partition Pruning", Appendix D.
         """
@@ -234,11 +236,10 @@ class Snapshot:
         for each in others:
             parsed = ObjectId.parse(each)
             if parsed is not None and parsed.is_table and parsed.spec_version not in self.specs:
-                raise InvalidPartitionSpec(
-                    key=spec_key(parsed.spec_version),
-                    where=f"the metadata of {self.location}",
-                    found="nothing under this key",
-                    wanted=f"the spec of the leaf {each}",
+                raise ManifestMetadataLost(
+                    location=self.location,
+                    version=self.version,
+                    keys=f"{spec_key(parsed.spec_version)}, the spec of leaf {each}",
                 )
 
     def _read_versions(self, rows: pa.Table, silent: pa.ChunkedArray | None) -> pa.ChunkedArray:
@@ -305,6 +306,7 @@ def _snapshot_of(
     kept = _RECENT.find(key)
     if kept is not None:
         return kept
+    check_metadata_is_there(location, manifest)
     specs = read_specs(metadata, location)
     schema = read_schema(metadata, location)
     for spec in specs.values():
