@@ -195,7 +195,7 @@ def test_the_catalog_lists_a_namespace_of_the_draft_as_a_table_that_is_only_read
     table = load(catalog, ("orders",))
     plan = plan_scan(table.snapshot, predicate)
     assert (sorted(plan.to_arrow()["id"].to_pylist()), plan.table.num_rows) == wanted
-    change = [{"change": "set_property", "name": "a", "value": "b"}]
+    change = [{"change": "set_property", "property": "a", "value": "b"}]
     for refused in (
         lambda: tables.drop(catalog, ("orders",)),
         lambda: tables.rename(catalog, ("orders",), ("new",)),

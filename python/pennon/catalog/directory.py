@@ -244,10 +244,21 @@ class Directory:
         """Forget a partitioned namespace; its files stay."""
         self._deregister(identifier)
 
-    def drop_plain(self, identifier: Name) -> None:
-        """Drop a plain Lance table with its files."""
+    def drop_plain(self, identifier: Name) -> bool:
+        """Drop a plain Lance table with its files.
+
+        Returns:
+            False where upstream lists and reads the table, but its manifest does not have it (a
+            folder of a listing without a manifest): it drops no such table.
+        """
         request = upstream.DropTableRequest(id=list(identifier))
-        self._ask("drop table", identifier, lambda: self._client.drop_table(request))
+        try:
+            self._ask("drop table", identifier, lambda: self._client.drop_table(request))
+        except CatalogRefused as refused:
+            if isinstance(refused.__cause__, upstream_errors.TableNotFoundError):
+                return False
+            raise
+        return True
 
     def _deregister(self, identifier: Name) -> None:
         request = upstream.DropNamespaceRequest(id=list(identifier))

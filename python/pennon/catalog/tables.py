@@ -141,7 +141,7 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
     existing = _checked_name(catalog, identifier, mode)
     if existing is None or existing.is_plain:
         if existing is not None:
-            directory.drop_plain(identifier)
+            _drop_plain(catalog, identifier, existing.snapshot.location)
         directory.register(identifier, location)
         return
     directory.move(identifier, existing.snapshot.location, location)
@@ -195,7 +195,7 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
     if registration is None:
         return False
     if not registration.is_partitioned:
-        directory.drop_plain(identifier)
+        _drop_plain(catalog, identifier, registration.location)
         return True
     snapshot = _readable(catalog, registration.location)
     if snapshot is not None:
@@ -250,6 +250,11 @@ def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:
             drop(catalog, (*namespace, name))
     directory.drop_namespace(namespace)
     return True
+
+
+def _drop_plain(catalog: Catalog, identifier: Name, location: str) -> None:
+    if not Directory(catalog).drop_plain(identifier):
+        drop_dataset(location, catalog.storage)
 
 
 def _readable(catalog: Catalog, location: str) -> Snapshot | None:
