@@ -9,15 +9,13 @@ the partition values, Python compares.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import datafusion
 import pyarrow as pa
 import pytest
 
 from pennon.planning.bind import bind
-from pennon.planning.projection import SpecProjection, spec_projection
+from pennon.planning.projection import spec_projection
 from pennon.planning.source_columns import source_columns
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
@@ -28,76 +26,19 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
+from planning.exhaustive import Exhaustive, exhaustive
 from properties.strategies import MICRO, compared, sql_literal
 
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 
-@dataclass(frozen=True)
-class Exhaustive:
-    """All values of column ``c``, and the partitions into which a spec puts them."""
-
-    values: list[object]
-    projection: SpecProjection
-    partitions: pa.Table
-    members: list[list[object]]
-
-    def check(
-        self, sql: str, matches: Callable[[object], bool | None], *, decides: bool = True
-    ) -> None:
-        schema = pa.schema([_field(self.values)])
-        bound = bind(parse_predicate(sql), schema)
-        inclusive = self.projection.inclusive(bound).sql(dialect=DataFusion)
-        strict = self.projection.strict(bound).sql(dialect=DataFusion)
-        context = datafusion.SessionContext()
-        context.register_record_batches("leaves", [self.partitions.to_batches()])
-        found = context.sql(f"SELECT {inclusive} AS kept, {strict} AS whole FROM leaves")
-        for row, members in zip(found.to_pylist(), self.members, strict=True):
-            can = any(matches(value) is True for value in members)
-            does = all(matches(value) is True for value in members)
-            assert bool(row["kept"]) == can, (
-                f"{sql}: {inclusive} for the partition of {members[:3]}"
-            )
-            assert does or not row["whole"], f"{sql}: {strict} for the partition of {members[:3]}"
-            assert bool(row["whole"]) == does or not decides, (
-                f"{sql}: {strict} misses {members[:3]}"
-            )
-
-
-def _field(values: Sequence[object]) -> pa.Field:
+def _exhaustive(values: list[object], transforms: Sequence[Transform]) -> Exhaustive:
     first = values[-1]
     kinds = {str: pa.string(), int: pa.int8(), dt.date: pa.date32()}
-    zoned = isinstance(first, dt.datetime)
-    kind = pa.timestamp("us", "UTC") if zoned else kinds[type(first)]
-    return pa.field("c", kind, metadata={"lance:field_id": "0"})
-
-
-def _exhaustive(values: list[object], transforms: Sequence[Transform]) -> Exhaustive:
-    values = [None, *values]
-    source = pa.array(values, _field(values).type)
-    fields = [
-        PartitionField(
-            f"f{n}",
-            (0,),
-            None if isinstance(each, Expression) else each,
-            each.expression_sql if isinstance(each, Expression) else None,
-            each.result_type([source.type]),
-        )
-        for n, each in enumerate(transforms)
-    ]
-    computed = [each.apply([source]).to_pylist() for each in transforms]
-    members: dict[tuple[object, ...], list[object]] = {}
-    for value, *key in zip(values, *computed, strict=True):
-        members.setdefault(tuple(key), []).append(value)
-    columns = {
-        field.column: pa.array([key[n] for key in members], field.result_type)
-        for n, field in enumerate(fields)
-    }
-    columns["object_id"] = pa.array([f"v1${n}$dataset" for n in range(len(members))])
-    projection = spec_projection(
-        PartitionSpec(1, tuple(fields)), source_columns(pa.schema([_field(values)])), {}
+    is_zoned = isinstance(first, dt.datetime)
+    return exhaustive(
+        values, transforms, pa.timestamp("us", "UTC") if is_zoned else kinds[type(first)]
     )
-    return Exhaustive(values, projection, pa.table(columns), list(members.values()))
 
 
 _BYTES: list[object] = list(range(-128, 128))

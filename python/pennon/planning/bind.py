@@ -26,6 +26,7 @@ from pennon.planning.bound_predicate import (
     is_null,
 )
 from pennon.planning.column_terms import ColumnTerms
+from pennon.planning.contradictions import without_contradiction
 from pennon.planning.source_columns import column_path, resolve_column, with_own_spelling
 from pennon.planning.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
@@ -74,7 +75,7 @@ def bind_all(
     predicates: Sequence[exp.Expression], schema: pa.Schema, time_zone: str = "UTC"
 ) -> BoundPredicate:
     """Bind several predicates that all have to hold."""
-    return all_of([bind(predicate, schema, time_zone) for predicate in predicates])
+    return without_contradiction(all_of([bind(each, schema, time_zone) for each in predicates]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ class _Binder:
                 return self.bound(node.this, negated=not negated)
             case exp.And() | exp.Or():
                 parts = [self.bound(part, negated=negated) for part in _operands(node)]
-                return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
+                if isinstance(node, exp.And) == negated:
+                    return any_of(parts)
+                return without_contradiction(all_of(parts))
             case exp.Boolean():
                 return TRUE if bool(node.this) != negated else FALSE
             case exp.Null():
@@ -166,7 +169,9 @@ class _Binder:
         )
         if low is None or high is None:
             return None
-        return any_of([low, high]) if negated else all_of([low, high])
+        if negated:
+            return any_of([low, high])
+        return without_contradiction(all_of([low, high]))
 
     def _text(self, node: exp.Expression, *, negated: bool) -> BoundPredicate | None:
         path, pattern = column_path(node.this), literal_value(node.expression)
