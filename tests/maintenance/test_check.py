@@ -187,4 +187,7 @@ def test_strays_are_notes_and_the_command_says_what_it_did(
     assert main(["check", snapshot.location]) == 0
     told = capsys.readouterr().out
     assert "note: directory stray.lance" in told
+    # The address of an object store, though its store is this disk.
+    report = check(f"file-object-store://{snapshot.location}")
+    assert "directory stray.lance" in [each.where for each in report.findings]
     assert "3 leaves, 4 rows checked, 0 violations" in told

@@ -6,14 +6,14 @@ damaged is told, and the rest is checked as far as it can be understood.
 
 from __future__ import annotations
 
-from pathlib import Path
+from lance.file import LanceFileSession
 
 from pennon.maintenance.check_leaves import LeafCheck
 from pennon.maintenance.check_manifest import check_columns, check_rows, leaf_rows
 from pennon.maintenance.check_metadata import check_metadata
 from pennon.maintenance.findings import CheckReport, Finding, Progress, no_progress, note
 from pennon.maintenance.manifest_rows import RawRows
-from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest
+from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 
 __all__ = ["check"]
 
@@ -70,20 +70,21 @@ def check(
         checking.check(leaves, metadata.specs, progress)
         findings += checking.findings
         num_rows = checking.num_rows
-    findings += _strays(location, raw)
+    findings += _strays(location, raw, options)
     return CheckReport(location, manifest.version, len(leaves), num_rows, tuple(findings))
 
 
-def _strays(location: str, raw: RawRows) -> list[Finding]:
-    """Tell what lies beside the leaves; object stores are not listed."""
-    root = Path(location)
-    if "://" in location or not root.is_dir():
-        return []
+def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Finding]:
+    """Tell what lies beside the leaves, on any storage that Lance lists."""
     known = {each.location.split("/", 1)[0] for each in raw.rows if each.location}
+    try:
+        session = LanceFileSession(location, storage_options=dict(options) or None)
+        there = session.list_with_delimiter().common_prefixes
+    except OSError as error:
+        problem = storage_failure("list", location, error).message
+        return [note("Physical Layout and Naming", "directories", problem)]
     return [
-        note(
-            "Physical Layout and Naming", f"directory {each.name}", "no row of the manifest has it"
-        )
-        for each in sorted(root.iterdir())
-        if each.is_dir() and each.name != MANIFEST and each.name not in known
+        note("Physical Layout and Naming", f"directory {each}", "no row of the manifest has it")
+        for each in sorted(name.rstrip("/") for name in there)
+        if each != MANIFEST and each not in known
     ]
