@@ -12,18 +12,33 @@ from pennon.execution import BatchStream, Fragment, LeafRead, Query, Relation, r
 from pennon.execution.engine import result_schema
 from pennon.pushdown import Group, Node, Output, Project, Scan, Semantics
 from pennon.pushdown.query import fragment_query
+from pennon.spec.schema import NamespaceSchema
 
 ANSI = Semantics(ansi=True)
 
 
 def relation(root: Path, name: str, schema: pa.Schema, leaves: Sequence[pa.Table]) -> Relation:
-    """Write leaves; ``schema`` has the wanted columns, each leaf what it has of them."""
+    """Write leaves that state the ids of their fields, as Pennon's do.
+
+    Args:
+        root: Where.
+        name: How the leaves' names begin.
+        schema: The wanted columns.
+        leaves: Their rows, each with what it has of the columns.
+    """
+    wanted = NamespaceSchema.with_fresh_ids(schema).arrow
     reads = []
     for at, rows in enumerate(leaves):
-        location = f"{name}_{at}"
-        lance.write_dataset(rows, str(root / location), max_rows_per_file=4)
-        reads.append(LeafRead(location, 1))
-    return Relation(str(root), tuple(reads), schema, schema)
+        dataset = lance.write_dataset(rows, str(root / f"{name}_{at}"), max_rows_per_file=4)
+        dataset.update_field_metadata(
+            {each: {"lance:field_id": str(field_id(wanted, each))} for each in rows.column_names}
+        )
+        reads.append(LeafRead(f"{name}_{at}", dataset.version))
+    return Relation(str(root), tuple(reads), wanted, wanted)
+
+
+def field_id(schema: pa.Schema, name: str) -> int:
+    return int(schema.field(name).metadata[b"lance:field_id"])
 
 
 def computed(

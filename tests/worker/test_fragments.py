@@ -1,0 +1,214 @@
+"""Fragments over the socket: the rule's request, and the rows of the tasks that it gets."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from worker.worker_client import Driver, WorkerFailed, field, transform
+
+ORDERS = [field("id", "long"), field("region", "string"), field("day", "date")]
+ITEMS = [field("id", "long"), field("price", "decimal(12,2)"), field("n", "integer")]
+COUNT = 400
+
+
+def orders() -> pa.Table:
+    days = [dt.date(2024, 1, 1) + dt.timedelta(days=at % 9) for at in range(COUNT)]
+    return pa.table(
+        {
+            "id": pa.array([None if at % 50 == 0 else at for at in range(COUNT)], pa.int64()),
+            "region": [f"r{at % 3}" for at in range(COUNT)],
+            "day": days,
+        }
+    )
+
+
+def items() -> pa.Table:
+    rows = range(COUNT // 2, 2 * COUNT)
+    return pa.table(
+        {
+            "id": pa.array([at // 2 for at in rows], pa.int64()),
+            "price": pa.array([Decimal(at) for at in rows], pa.decimal128(12, 2)),
+            "n": pa.array([at % 7 for at in rows], pa.int32()),
+        }
+    )
+
+
+class Tables:
+    """Two tables on 8 and 4 buckets of the key, and requests about them."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.plans = {}
+        for name, fields, buckets, rows in (
+            ("orders", ORDERS, 8, orders()),
+            ("items", ITEMS, 4, items()),
+        ):
+            made = driver.create(["shop", name], fields, [transform("bucket", buckets, "id")])
+            driver.insert(made, rows)
+            table = driver.ask("load_table", identifier=["shop", name])
+            self.plans[name], _ = driver.scan(table)
+
+    def scan(self, name: str, first: int) -> dict:
+        fields = ORDERS if name == "orders" else ITEMS
+        columns = [[first + at, each["name"]] for at, each in enumerate(fields)]
+        catalog, plan = self.driver.catalog, self.plans[name]["plan"]
+        return {"node": "scan", "catalog": catalog, "plan": plan, "columns": columns, "table": name}
+
+    def derive(self, nodes: Sequence[dict], **options: object) -> tuple[dict, list[dict]]:
+        request = {"parallelism": 2, "max_bytes": 1 << 27, "ansi": True, "execution": "worker"}
+        reply = self.driver.connection.request("derive_keys", nodes=nodes, **request | options)
+        return reply, self.driver.connection.arrow().to_pylist()
+
+    def rows(self, fragment: dict, tasks: Sequence[dict]) -> list[tuple]:
+        found = []
+        for task in tasks:
+            assert (task["scan"], task["leaf"]) == (fragment["root"], -1)
+            connection = self.driver.connection
+            connection.request("run_fragment", fragment=fragment["scan"], split=task["split"])
+            table = connection.arrow()
+            assert table.column_names == [f"c{column}" for column in fragment["columns"]]
+            found += [tuple(row.values()) for row in table.to_pylist()]
+        return found
+
+
+@pytest.fixture
+def tables(driver: Driver) -> Tables:
+    return Tables(driver)
+
+
+def join(left: int, right: int, condition: str | None = "(`c1` = `c11`)") -> dict:
+    return {
+        "node": "join",
+        "left": left,
+        "right": right,
+        "type": "inner",
+        "equated": [[1, 11]],
+        "condition": condition,
+    }
+
+
+def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None) -> dict:
+    return {
+        "node": "group",
+        "child": child,
+        "keys": [key for key, _, _ in keys],
+        "columns": [[key, key] for key, _, _ in keys],
+        "grouping": [[text, kind, 100 + key] for key, text, kind in keys],
+        "functions": calls,
+    }
+
+
+COUNTED = [[200, "count", "1", "integer", "long"]]
+MATCHES = 600 - 12  # two items for each order from 100 on, but for the orders without a key
+
+
+def test_a_join_of_different_bucket_counts_is_one_fragment(tables: Tables) -> None:
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    reply, rows = tables.derive(nodes)
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], fragment["mode"]) == (2, "rows")
+    assert fragment["columns"] == [1, 2, 3, 11, 12, 13]
+    assert (reply["served"], reply["scans"]) == ([], {})
+    assert [verdict["operator"] for verdict in reply["verdicts"]] == ["join"]
+    assert "bucket(4, orders.id)" in reply["verdicts"][0]["common"]
+    found = tables.rows(fragment, rows)
+    assert len(found) == MATCHES
+    assert all(row[0] == row[3] for row in found)
+    assert "INNER JOIN" in fragment["description"]
+    assert "r1 partitions: 4 of 4" in fragment["description"]
+
+
+def test_an_aggregate_over_a_join_is_partial_or_complete(tables: Tables) -> None:
+    below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    by_region = group(2, [(2, "`c2`", "string")], COUNTED)
+    reply, rows = tables.derive([*below, by_region])
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], fragment["mode"], fragment["columns"]) == (3, "partial", [102, 200])
+    totals: dict[str, int] = {}
+    for region, count in tables.rows(fragment, rows):
+        totals[region] = totals.get(region, 0) + count
+    assert sum(totals.values()) == MATCHES
+    assert set(totals) == {"r0", "r1", "r2"}
+
+    reply, rows = tables.derive([*below, group(2, [(1, "`c1`", "long")], COUNTED)])
+    (fragment,) = reply["fragments"]
+    assert fragment["mode"] == "complete"
+    found = tables.rows(fragment, rows)
+    assert len(found) == len({key for key, _ in found}) == MATCHES // 2
+    assert {count for _, count in found} == {2}
+
+
+def test_one_relation_is_aggregated_in_parts_or_by_its_own_key(tables: Tables) -> None:
+    condition = "(`c13` = CAST(3 AS INT))"
+    below = [tables.scan("items", 11), {"node": "filter", "child": 0, "condition": condition}]
+    calls = [*COUNTED, [201, "sum", "`c12`", "decimal(12,2)", "decimal(22,2)"]]
+    reply, rows = tables.derive([*below, group(1, [], calls)])
+    (fragment,) = reply["fragments"]
+    assert fragment["mode"] == "partial"
+    parts = tables.rows(fragment, rows)
+    kept = [row for row in items().to_pylist() if row["n"] == 3]
+    assert sum(count for count, _ in parts) == len(kept)
+    assert sum(amount for _, amount in parts if amount) == sum(row["price"] for row in kept)
+
+    reply, rows = tables.derive([*below, group(1, [(11, "`c11`", "long")], calls)])
+    (fragment,) = reply["fragments"]
+    assert fragment["mode"] == "complete"
+    found = tables.rows(fragment, rows)
+    assert len(found) == len({row["id"] for row in kept})
+
+
+@pytest.mark.parametrize(
+    "options", [{"execution": "spark"}, {"ansi": False, "sum": True}, {"condition": None}]
+)
+def test_what_is_not_certain_keeps_the_derived_key(
+    tables: Tables, options: dict[str, object]
+) -> None:
+    condition = options.pop("condition", "(`c1` = `c11`)")
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1, condition)]
+    if options.pop("sum", False):
+        # sums of what may not fit are NULL without ANSI; the aggregate needs the join's key
+        call = [200, "sum", "CAST(`c12` AS DECIMAL(38,2))", "decimal(38,2)", "decimal(38,2)"]
+        nodes.append(group(2, [(1, "`c1`", "long")], [call]))
+    reply, rows = tables.derive(nodes, **options)
+    assert reply["fragments"] == []
+    assert set(reply["served"]) == set(range(2, len(nodes)))
+    assert {row["scan"] for row in rows} == {0, 1}
+
+
+def test_an_aggregate_that_is_not_certain_stays_above_its_join(tables: Tables) -> None:
+    below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    reply, _ = tables.derive([*below, group(2, [(2, "`c2`", "string")], None)])
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], fragment["mode"]) == (2, "rows")
+
+
+def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -> None:
+    for between in ({"node": "through", "child": 0}, {"node": "window", "child": 0, "keys": [1]}):
+        nodes = [tables.scan("orders", 1), between, tables.scan("items", 11), join(1, 2)]
+        reply, _ = tables.derive(nodes)
+        assert reply["fragments"] == []
+        assert 3 in reply["served"]
+
+
+def test_an_operator_that_needs_the_key_keeps_it_from_becoming_a_fragment(tables: Tables) -> None:
+    window = {"node": "window", "child": 2, "keys": [1]}
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1), window]
+    reply, _ = tables.derive(nodes)
+    assert (reply["fragments"], reply["served"]) == ([], [2, 3])
+
+
+def test_a_filter_on_a_scan_alone_is_no_fragment(tables: Tables) -> None:
+    condition = "(`c13` = CAST(3 AS INT))"
+    nodes = [tables.scan("items", 11), {"node": "filter", "child": 0, "condition": condition}]
+    assert tables.derive(nodes)[0]["fragments"] == []
+
+
+def test_a_text_that_is_no_fragment_is_refused(driver: Driver) -> None:
+    for fragment, split in (("{}", "{}"), ("nonsense", "{}")):
+        with pytest.raises(WorkerFailed, match="fragment is not one of the worker's"):
+            driver.connection.request("run_fragment", fragment=fragment, split=split)
