@@ -4,7 +4,7 @@ A leaf is read through Lance's own table provider, which takes projections and f
 its row count. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a
 SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a cast. What
 has no such form is scanned into batches first: a range of fragments, nested columns, and casts
-that are checked value by value.
+that are checked value by value. So are small leaves (``small_leaves.py``), because it is faster.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import lance
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import open_leaf, scan_leaf
 from pennon.leaf.filters import arrow_cast, leaf_filter
 from pennon.leaf.promotion import stream_schema, stream_type
@@ -46,6 +47,10 @@ def register_relation(context: SessionContext, name: str, relation: Relation) ->
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
     parts: list[exp.Expression] = []
+    batches, relation = take_small_leaves(relation)
+    if batches is not None:
+        _register_rows(context, f"{name}_small", relation.schema, batches)
+        parts.append(_selected(f"{name}_small", _own_columns(relation.schema)))
     for leaf in relation.leaves:
         part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf)
         if part is not None:
@@ -55,6 +60,13 @@ def register_relation(context: SessionContext, name: str, relation: Relation) ->
         parts.append(_selected(f"{name}_none", _own_columns(relation.schema)))
     view = context.sql(_union(parts).sql(dialect=DataFusion))
     context.register_view(name, view)
+
+
+def _register_rows(
+    context: SessionContext, name: str, schema: pa.Schema, batches: list[pa.RecordBatch]
+) -> None:
+    plain = stream_schema(schema).remove_metadata()
+    context.register_record_batches(name, [batches or [pa.RecordBatch.from_pylist([], plain)]])
 
 
 def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> None:
@@ -100,11 +112,11 @@ def _register_scanned(
     if len(relation.schema):
         plain = stream_schema(relation.schema).remove_metadata()
         batches = [pa.RecordBatch.from_arrays(batch.columns, schema=plain) for batch in scanned]
-    else:
-        count = sum(batch.num_rows for batch in scanned)
-        plain = _nothing()
-        batches = [pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=plain)]
-    context.register_record_batches(name, [batches or [pa.RecordBatch.from_pylist([], plain)]])
+        _register_rows(context, name, relation.schema, batches)
+        return
+    count = sum(batch.num_rows for batch in scanned)
+    everything = pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=_nothing())
+    context.register_record_batches(name, [[everything]])
 
 
 def _is_expressible(match: FieldMatch) -> bool:

@@ -1,0 +1,79 @@
+"""Leaves that are read at once and leaves that DataFusion reads give the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+
+from pennon.execution import Fragment, LeafRead, Query, Relation, run, small_leaves
+from pennon.execution.small_leaves import take_small_leaves
+from pennon.spec.schema import NamespaceSchema
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS = {"id": pa.int64(), "name": pa.utf8(), "price": pa.decimal128(12, 2)}
+WANTED = NamespaceSchema.with_fresh_ids(pa.schema(COLUMNS)).arrow
+SUMS = Query(
+    "SELECT `name`, count(*) AS `n`, max(`price`) AS `m` FROM `r0` GROUP BY `name`",
+    pa.schema([("name", pa.utf8()), ("n", pa.int64()), ("m", pa.decimal128(12, 2))]),
+)
+TOTALS = Query(
+    "SELECT max(`id`) AS `i`, min(`name`) AS `a` FROM `r0`",
+    pa.schema([("i", pa.int64()), ("a", pa.utf8())]),
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Relation:
+    """Two large leaves and twenty small ones; odd ones store less or narrower columns."""
+    leaves = []
+    for number in range(22):
+        count = 30_000 if number < 2 else 50
+        kind = pa.int64() if number % 2 == 0 else pa.int32()
+        columns = {
+            "id": pa.array(range(number, number + count), kind),
+            "name": [f"{row % 7} of {number % 3}" for row in range(count)],
+            "price": pa.array(range(count), pa.int32()).cast(pa.decimal128(12, 2)),
+        }
+        if number % 5 == 4:
+            del columns["price"]
+        lance.write_dataset(pa.table(columns), tmp_path / f"leaf{number}")
+        residual = (None, "id > 20", "name <> '3 of 1'", "id < 0")[number % 4]
+        leaves.append(LeafRead(f"leaf{number}", 1, residual))
+    return Relation(str(tmp_path), tuple(leaves), WANTED, WANTED)
+
+
+def rows_of(query: Query, table: Relation) -> list[tuple]:
+    stream = run(Fragment((table,), query))
+    rows = pa.Table.from_batches(stream.batches, stream.schema).to_pylist()
+    return sorted(map(str, rows))
+
+
+@pytest.mark.parametrize("query", [SUMS, TOTALS])
+def test_the_rows_do_not_depend_on_how_a_leaf_is_read(
+    table: Relation, query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for held, small in ((0, 0), (64 << 20, 4 << 20), (100_000, 10_000), (64 << 20, 0)):
+        monkeypatch.setattr(small_leaves, "HELD_BYTES", held)
+        monkeypatch.setattr(small_leaves, "SMALL_BYTES", small)
+        found.append(rows_of(query, table))
+    assert len(found[0]) == (21 if query is SUMS else 1)
+    assert found == [found[0]] * 4
+
+
+def test_what_is_held_stays_within_its_bound(
+    table: Relation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_leaves, "HELD_BYTES", 20_000)
+    batches, others = take_small_leaves(table)
+    assert batches is not None
+    assert 0 < sum(batch.nbytes for batch in batches) <= 20_000
+    assert {"leaf0", "leaf1"} <= {leaf.location for leaf in others.leaves}
+    everything, none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED))
+    assert everything is None
+    assert none.leaves == ()
