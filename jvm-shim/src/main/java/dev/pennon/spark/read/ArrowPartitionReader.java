@@ -1,7 +1,5 @@
 package dev.pennon.spark.read;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
@@ -33,7 +31,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * connection, and the worker stops scanning.
  */
 final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
-  private final String scan;
+  private final ArrowPartitionReaders.Source source;
   private final PennonSplit split;
   private final StructType schema;
   private final boolean isDerived;
@@ -46,8 +44,12 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   private ColumnarBatch batch;
   private long bytesRead;
 
-  ArrowPartitionReader(String scan, PennonSplit split, StructType schema, boolean isDerived) {
-    this.scan = scan;
+  ArrowPartitionReader(
+      ArrowPartitionReaders.Source source,
+      PennonSplit split,
+      StructType schema,
+      boolean isDerived) {
+    this.source = source;
     this.split = split;
     this.schema = schema;
     this.isDerived = isDerived;
@@ -87,10 +89,8 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   }
 
   private void open() throws IOException {
-    ObjectNode request = Messages.request("read");
-    request.put("scan", scan).put("split", split.token());
     connection = WorkerConnection.open();
-    connection.call(request);
+    connection.call(source.request(split));
     channel = connection.arrowChannel();
     allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon read", 0, Long.MAX_VALUE);
     stream = new ArrowStreamReader(channel, allocator);

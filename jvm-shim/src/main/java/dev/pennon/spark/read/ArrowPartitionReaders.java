@@ -1,5 +1,8 @@
 package dev.pennon.spark.read;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import java.io.Serializable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -10,13 +13,36 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 /**
  * Makes the readers of one scan on the executors; holds what all its splits share.
  *
- * @param scan the worker's token of the scan
+ * @param source what the worker reads the splits of
  * @param schema the columns that the worker sends
  * @param isDerived whether the split's key follows them as a constant column
  */
-record ArrowPartitionReaders(String scan, StructType schema, boolean isDerived)
+record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived)
     implements PartitionReaderFactory {
   private static final long serialVersionUID = 1L;
+
+  /** The operation that reads a split, and what it is a split of: the worker's token. */
+  record Source(String operation, String kind, String token) implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    static Source scan(String token) {
+      return new Source("read", "scan", token);
+    }
+
+    static Source fragment(String token) {
+      return new Source("run_fragment", "fragment", token);
+    }
+
+    ObjectNode request(PennonSplit split) {
+      return Messages.request(operation).put(kind, token).put("split", split.token());
+    }
+
+    /** The token may hold storage options: it is never shown. */
+    @Override
+    public String toString() {
+      return kind;
+    }
+  }
 
   @Override
   public boolean supportColumnarReads(InputPartition partition) {
@@ -25,7 +51,7 @@ record ArrowPartitionReaders(String scan, StructType schema, boolean isDerived)
 
   @Override
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-    return new ArrowPartitionReader(scan, (PennonSplit) partition, schema, isDerived);
+    return new ArrowPartitionReader(source, (PennonSplit) partition, schema, isDerived);
   }
 
   @Override

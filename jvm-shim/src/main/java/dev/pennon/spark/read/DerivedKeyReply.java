@@ -25,6 +25,8 @@ import org.apache.spark.sql.util.ArrowUtils;
  * @param served positions of the joins, groupings and windows that use the keys
  * @param computed what Spark computes the key from on a side without partitioning, by the position
  *     of the join
+ * @param declined positions of the scans that the worker would rather see shuffled
+ * @param fragments the parts of the query that the worker takes over, by the position of the node
  * @param verdicts what was found at each join, aggregate and window, for people
  */
 public record DerivedKeyReply(
@@ -32,6 +34,8 @@ public record DerivedKeyReply(
     Map<Integer, String> derivations,
     Set<Integer> served,
     Map<Integer, List<Computed>> computed,
+    Set<Integer> declined,
+    Map<Integer, FragmentReply> fragments,
     JsonNode verdicts) {
   /** A function of attributes, which are named by their expression ids. */
   public record Computed(String function, int numBuckets, List<Long> attributes) {}
@@ -41,8 +45,7 @@ public record DerivedKeyReply(
   public static DerivedKeyReply ask(ObjectNode request) {
     try (WorkerConnection connection = WorkerConnection.open()) {
       JsonNode reply = connection.call(request);
-      Set<Integer> served = new HashSet<>();
-      reply.path("served").forEach(position -> served.add(position.asInt()));
+      Set<Integer> served = positions(reply.path("served"));
       Map<Integer, KeyedLeaves> keys = new HashMap<>();
       Map<Integer, String> derivations = new HashMap<>();
       reply.path("scans").properties().forEach(
@@ -59,12 +62,28 @@ public record DerivedKeyReply(
       }
       connection.release();
       return new DerivedKeyReply(
-          keys, derivations, served, computed(reply.path("computed")), reply.path("verdicts"));
+          keys,
+          derivations,
+          served,
+          computed(reply.path("computed")),
+          positions(reply.path("declined")),
+          FragmentReply.ofReply(reply, keys),
+          reply.path("verdicts"));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } catch (IOException e) {
       throw new java.io.UncheckedIOException(e);
     }
+  }
+
+  public boolean changesThePlan() {
+    return !served.isEmpty() || !declined.isEmpty() || !fragments.isEmpty();
+  }
+
+  private static Set<Integer> positions(JsonNode numbers) {
+    Set<Integer> positions = new HashSet<>();
+    numbers.forEach(position -> positions.add(position.asInt()));
+    return positions;
   }
 
   private static Map<Integer, List<Computed>> computed(JsonNode joins) {

@@ -24,7 +24,8 @@ final class PennonBatch implements Batch {
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new ArrowPartitionReaders(plan.scan(), plan.schema(), isDerived);
+    return new ArrowPartitionReaders(
+        ArrowPartitionReaders.Source.scan(plan.scan()), plan.schema(), isDerived);
   }
 
   /** Spark finds exchanges to reuse by this; it compares runtime filters itself. */

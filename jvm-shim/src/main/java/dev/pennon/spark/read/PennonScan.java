@@ -200,7 +200,4 @@ public final class PennonScan
   public int hashCode() {
     return plan.identity().hashCode();
   }
-
-  private record RowsAndBytes(OptionalLong numRows, OptionalLong sizeInBytes)
-      implements Statistics {}
 }

@@ -36,21 +36,54 @@ public final class PredicateText {
   private static final Set<String> FIELDS =
       Set.of("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE");
 
+  /** What fragments may also hold; the worker says of each whether it computes it. */
+  private static final Set<String> FUNCTIONS =
+      Set.of(
+          "ABS/1",
+          "CEIL/1",
+          "CHAR_LENGTH/1",
+          "FLOOR/1",
+          "LOWER/1",
+          "LTRIM/1",
+          "ROUND/2",
+          "RTRIM/1",
+          "SUBSTRING/2",
+          "SUBSTRING/3",
+          "TRIM/1",
+          "UPPER/1");
+
+  private static final Set<String> VARIADIC = Set.of("COALESCE", "CONCAT", "GREATEST", "LEAST");
+
   private final StructType schema;
   private final boolean utcSession;
+  private final boolean ofFragment;
 
   PredicateText(StructType schema, boolean utcSession) {
+    this(schema, utcSession, false);
+  }
+
+  private PredicateText(StructType schema, boolean utcSession, boolean ofFragment) {
     this.schema = schema;
     this.utcSession = utcSession;
+    this.ofFragment = ofFragment;
   }
 
   /** The writer of predicates on columns of this schema under the session's time zone. */
   public static PredicateText ofSession(StructType schema) {
-    ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS);
-    return new PredicateText(schema, zone.normalized().equals(ZoneOffset.UTC));
+    return new PredicateText(schema, isUtcSession());
   }
 
-  /** The text of a boolean expression, or nothing when a part of it cannot be written. */
+  /** The writer of any expression of a fragment; it knows more functions than predicates need. */
+  public static PredicateText ofFragment(StructType schema) {
+    return new PredicateText(schema, isUtcSession(), true);
+  }
+
+  private static boolean isUtcSession() {
+    ZoneId zone = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS);
+    return zone.normalized().equals(ZoneOffset.UTC);
+  }
+
+  /** The text of an expression, or nothing when a part of it cannot be written. */
   public Optional<String> write(Expression expression) {
     try {
       return Optional.of(text(expression));
@@ -116,8 +149,31 @@ public final class PredicateText {
       case "BOOLEAN_EXPRESSION/1" -> texts.get(0);
       case "ALWAYS_TRUE/0" -> "TRUE";
       case "ALWAYS_FALSE/0" -> "FALSE";
-      default -> throw new NotWritable();
+      default -> function(name, texts);
     };
+  }
+
+  private String function(String name, List<String> arguments) throws NotWritable {
+    if (ofFragment && name.equals("CASE_WHEN")) {
+      return cases(arguments);
+    }
+    if (!ofFragment
+        || !(FUNCTIONS.contains(name + "/" + arguments.size()) || VARIADIC.contains(name))) {
+      throw new NotWritable();
+    }
+    return name + "(" + String.join(", ", arguments) + ")";
+  }
+
+  /** Conditions and values in turn, then perhaps the value of the ELSE. */
+  private static String cases(List<String> arguments) {
+    StringBuilder text = new StringBuilder("CASE");
+    for (int i = 0; i + 1 < arguments.size(); i += 2) {
+      text.append(" WHEN ").append(arguments.get(i)).append(" THEN ").append(arguments.get(i + 1));
+    }
+    if (arguments.size() % 2 == 1) {
+      text.append(" ELSE ").append(arguments.get(arguments.size() - 1));
+    }
+    return text.append(" END").toString();
   }
 
   private String column(NamedReference reference) throws NotWritable {

@@ -25,6 +25,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import scala.Option;
@@ -40,9 +41,11 @@ final class DerivedKeyRewrite {
   private record Keyed(LogicalPlan plan, AttributeReference key) {}
 
   private final DerivedKeyReply reply;
+  private final FragmentRewrite fragments;
 
-  DerivedKeyRewrite(DerivedKeyReply reply) {
+  DerivedKeyRewrite(DerivedKeyReply reply, FragmentRewrite fragments) {
     this.reply = reply;
+    this.fragments = fragments;
   }
 
   LogicalPlan rewrite(Node node) {
@@ -50,6 +53,10 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed rewritten(Node node) {
+    LogicalPlan fragment = fragments.planOf(node);
+    if (fragment != null) {
+      return new Keyed(fragment, null);
+    }
     return switch (node.kind()) {
       case SCAN -> scan(node);
       case PASS -> pass(node);
@@ -62,6 +69,9 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed scan(Node node) {
+    if (reply.declined().contains(node.position())) {
+      return new Keyed(PackedScans.in(node.plan(), SQLConf.get()), null);
+    }
     KeyedLeaves keys = reply.keysOfScans().get(node.position());
     if (keys == null) {
       return new Keyed(node.plan(), null);

@@ -10,6 +10,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
@@ -64,31 +65,47 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!conf.v2BucketingEnabled()) {
       return plan;
     }
-    PlanOutline outline = new PlanOutline(this, conf);
+    if (FragmentRewrite.isOutdatedIn(plan)) {
+      return apply(FragmentRewrite.restoredIn(plan));
+    }
+    boolean isForWorker = !(plan instanceof Subquery subquery && subquery.correlated());
+    PlanOutline outline = new PlanOutline(this, conf, isForWorker);
     PlanOutline.Node root = outline.outline(plan);
     Consumer<JsonNode> listener = VERDICTS.get();
     if (!outline.hasScans()) {
       return plan;
     }
-    if (!outline.hasGroupings() && listener == null) {
+    if (outline.hasPackedScans()) {
+      // Packed for nothing when joins were made of subqueries; else it is settled.
+      return outline.hasGroupings() ? apply(PackedScans.unpackedIn(plan)) : plan;
+    }
+    if (!outline.hasGroupings() && !outline.hasAggregatesForWorker() && listener == null) {
       return PackedScans.in(plan, conf);
     }
-    if (outline.hasPackedScans()) {
-      return apply(PackedScans.unpackedIn(plan));
+    DerivedKeyReply reply = DerivedKeyReply.ask(request(outline, conf));
+    if (listener != null) {
+      reply.verdicts().forEach(listener);
     }
+    LogicalPlan rewritten = plan;
+    if (reply.changesThePlan()) {
+      FragmentRewrite fragments = new FragmentRewrite(reply, outline, plan);
+      rewritten = new DerivedKeyRewrite(reply, fragments).rewrite(root);
+    }
+    return outline.hasGroupings() || listener != null
+        ? rewritten
+        : PackedScans.in(rewritten, conf);
+  }
+
+  private static ObjectNode request(PlanOutline outline, SQLConf conf) {
     ObjectNode request = Messages.request("derive_keys");
+    request.put("execution", outline.isForWorker() ? "worker" : "spark");
     request.put(
         "parallelism",
         org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
     request.put("max_bytes", conf.filesMaxPartitionBytes());
+    request.put("ansi", conf.ansiEnabled());
+    request.put("time_zone", conf.sessionLocalTimeZone());
     request.set("nodes", outline.message());
-    DerivedKeyReply reply = DerivedKeyReply.ask(request);
-    if (listener != null) {
-      reply.verdicts().forEach(listener);
-    }
-    if (reply.served().isEmpty()) {
-      return plan;
-    }
-    return new DerivedKeyRewrite(reply).rewrite(root);
+    return request;
   }
 }

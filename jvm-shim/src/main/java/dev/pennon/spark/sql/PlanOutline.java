@@ -4,13 +4,18 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -20,6 +25,7 @@ import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftSingle$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -50,19 +56,25 @@ final class PlanOutline {
     OPAQUE
   }
 
-  /** A plan node, its position in the message, and its children. */
+  /** A plan node, its position in the message, the child whose rows pass, and its children. */
   record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
 
   private final ArrayNode nodes = Messages.array();
   private final JoinSelectionHelper broadcasts;
   private final SQLConf conf;
+  private final Map<Integer, SplitAggregate> splits = new HashMap<>();
+  /** For each join above that shuffles: the plan of its other side. */
+  private final Deque<LogicalPlan> partners = new ArrayDeque<>();
+  private boolean isForWorker;
   private int scans;
   private int packedScans;
   private int groupings;
+  private int aggregates;
 
-  PlanOutline(JoinSelectionHelper broadcasts, SQLConf conf) {
+  PlanOutline(JoinSelectionHelper broadcasts, SQLConf conf, boolean isForWorker) {
     this.broadcasts = broadcasts;
     this.conf = conf;
+    this.isForWorker = isForWorker;
   }
 
   ArrayNode message() {
@@ -84,29 +96,43 @@ final class PlanOutline {
     return groupings > 0;
   }
 
+  /** Whether there is an aggregate, and the worker may compute it. */
+  boolean hasAggregatesForWorker() {
+    return isForWorker && aggregates > 0;
+  }
+
+  /** Whether every catalog of the plan's scans lets the worker execute parts of it. */
+  boolean isForWorker() {
+    return isForWorker;
+  }
+
+  /** The two halves of an aggregate; null when it has none. */
+  SplitAggregate splitOf(Node node) {
+    return splits.get(node.position());
+  }
+
   Node outline(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation relation) {
       return scan(relation);
     }
     if (plan instanceof Filter filter) {
-      return new Node(plan, Kind.PASS, -1, 0, List.of(outline(filter.child())));
+      Node child = outline(filter.child());
+      ObjectNode message = node("filter").put("child", child.position());
+      message.put("condition", text(filter.condition()));
+      return add(plan, Kind.PASS, message, List.of(child));
     }
     if (plan instanceof Project project) {
       Node child = outline(project.child());
-      ObjectNode message = node("project").put("child", target(child));
+      ObjectNode message = node("project").put("child", child.position());
       message.set("columns", renames(project.projectList()));
+      message.set("expressions", values(project.projectList()));
       return add(plan, Kind.PROJECT, message, List.of(child));
     }
     if (plan instanceof Join join) {
       return join(join);
     }
-    if (plan instanceof Aggregate aggregate && !aggregate.groupingExpressions().isEmpty()) {
-      Node child = outline(aggregate.child());
-      ObjectNode message = node("group").put("child", target(child));
-      message.set("keys", attributes(aggregate.groupingExpressions()));
-      message.set("columns", renames(aggregate.aggregateExpressions()));
-      groupings++;
-      return add(plan, Kind.GROUP, message, List.of(child));
+    if (plan instanceof Aggregate aggregate) {
+      return group(aggregate);
     }
     if (plan instanceof Window window) {
       return window(plan, window.child(), window.partitionSpec());
@@ -129,18 +155,48 @@ final class PlanOutline {
         .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));
     scans++;
     packedScans += scan.isPacked() ? 1 : 0;
+    isForWorker &= isExecutedByWorker(message.path("catalog").path("name").asText());
     return add(relation, Kind.SCAN, message, List.of());
   }
 
+  private boolean isExecutedByWorker(String catalog) {
+    String setting = conf.getConfString("spark.sql.catalog." + catalog + ".execution", "worker");
+    return !setting.equalsIgnoreCase("spark");
+  }
+
+  private Node group(Aggregate aggregate) {
+    Node child = outline(aggregate.child());
+    if (aggregate.groupingExpressions().isEmpty() && !isForWorker) {
+      return add(aggregate, Kind.OPAQUE, node("opaque"), List.of(child));
+    }
+    ObjectNode message = node("group").put("child", child.position());
+    message.set("keys", attributes(aggregate.groupingExpressions()));
+    message.set("columns", renames(aggregate.aggregateExpressions()));
+    SplitAggregate split = SplitAggregate.of(aggregate);
+    if (split == null) {
+      message.putNull("functions");
+    } else {
+      split.describe(message);
+      splits.put(nodes.size(), split);
+    }
+    aggregates++;
+    groupings += aggregate.groupingExpressions().isEmpty() ? 0 : 1;
+    return add(aggregate, Kind.GROUP, message, List.of(child));
+  }
+
   private Node join(Join join) {
-    Node left = outline(join.left());
-    Node right = outline(join.right());
-    List<Node> children = List.of(left, right);
     Option<BuildSide> hinted = broadcasts.getBroadcastBuildSide(join, true, conf);
     Option<BuildSide> built = hinted.isDefined() ? hinted : bySize(join);
+    List<Node> children =
+        built.isDefined()
+            ? List.of(outline(join.left()), outline(join.right()))
+            : List.of(beside(join.right(), join.left()), beside(join.left(), join.right()));
     if (built.isDefined()) {
       // A broadcast leaves the other side where it is: its grouping passes through.
-      return new Node(join, Kind.PASS, -1, built.get() == BuildLeft$.MODULE$ ? 1 : 0, children);
+      int through = built.get() == BuildLeft$.MODULE$ ? 1 : 0;
+      ObjectNode message = node("filter").put("child", children.get(through).position());
+      nodes.add(message.putNull("condition"));
+      return new Node(join, Kind.PASS, nodes.size() - 1, through, children);
     }
     ArrayNode equated = Messages.array();
     if (join.condition().isDefined()) {
@@ -150,10 +206,57 @@ final class PlanOutline {
       String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
       return add(join, Kind.OPAQUE, node("opaque").put("condition", condition), children);
     }
-    ObjectNode message = node("join").put("left", target(left)).put("right", target(right));
+    ObjectNode message = node("join");
+    message.put("left", children.get(0).position()).put("right", children.get(1).position());
     message.put("type", typeName(join.joinType())).set("equated", equated);
+    boolean isKnown = !(join.joinType() instanceof LeftSingle$);
+    message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
     groupings++;
     return add(join, Kind.JOIN, message, children);
+  }
+
+  private Node beside(LogicalPlan partner, LogicalPlan plan) {
+    partners.push(partner);
+    try {
+      return outline(plan);
+    } finally {
+      partners.pop();
+    }
+  }
+
+  /**
+   * The text of a filter's condition. A dynamic pruning by a join further up is left out: the join
+   * implies it.
+   */
+  private String text(Expression condition) {
+    Expression kept = withoutPruning(condition);
+    return kept == null ? "TRUE" : FragmentText.ofCondition(kept);
+  }
+
+  private Expression withoutPruning(Expression condition) {
+    if (condition instanceof DynamicPruningSubquery pruning) {
+      return partners.stream().anyMatch(partner -> isOver(pruning, partner)) ? null : condition;
+    }
+    if (!(condition instanceof And and)) {
+      return condition;
+    }
+    Expression left = withoutPruning(and.left());
+    Expression right = withoutPruning(and.right());
+    return left == null ? right : right == null ? left : new And(left, right);
+  }
+
+  /** Whether the values of a pruning come from this plan: attributes are unique in a query. */
+  private static boolean isOver(DynamicPruningSubquery pruning, LogicalPlan partner) {
+    return CollectionConverters.asJava(partner.collectLeaves()).stream()
+        .anyMatch(
+            leaf ->
+                CollectionConverters.asJava(pruning.buildQuery().collectLeaves()).stream()
+                    .anyMatch(other -> !leaf.output().isEmpty() && shares(leaf, other)));
+  }
+
+  private static boolean shares(LogicalPlan leaf, LogicalPlan other) {
+    return CollectionConverters.asJava(other.output()).stream()
+        .anyMatch(attribute -> leaf.outputSet().contains(attribute));
   }
 
   private Option<BuildSide> bySize(Join join) {
@@ -166,15 +269,10 @@ final class PlanOutline {
     if (partitionSpec.isEmpty()) {
       return add(plan, Kind.OPAQUE, node("opaque"), List.of(child));
     }
-    ObjectNode message = node("window").put("child", target(child));
+    ObjectNode message = node("window").put("child", child.position());
     message.set("keys", attributes(partitionSpec));
     groupings++;
     return add(plan, Kind.WINDOW, message, List.of(child));
-  }
-
-  /** The message position whose rows this node passes on. */
-  private static int target(Node node) {
-    return node.kind() == Kind.PASS ? target(node.children().get(node.through())) : node.position();
   }
 
   private Node add(LogicalPlan plan, Kind kind, ObjectNode message, List<Node> children) {
@@ -194,6 +292,19 @@ final class PlanOutline {
       }
     }
     return ids;
+  }
+
+  private static ArrayNode values(Seq<NamedExpression> expressions) {
+    ArrayNode values = Messages.array();
+    for (NamedExpression named : CollectionConverters.asJava(expressions)) {
+      Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
+      values
+          .addArray()
+          .add(named.exprId().id())
+          .add(FragmentText.ofValue(value))
+          .add(Messages.parse(value.dataType().json()));
+    }
+    return values;
   }
 
   private static ArrayNode renames(Seq<NamedExpression> expressions) {

@@ -1,0 +1,70 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalLong;
+
+/**
+ * A part of the query that the worker takes over.
+ *
+ * @param mode how its columns relate to the plan node that it stands for
+ * @param scan the worker's token of it, which executors send with every task's
+ * @param description the worker's text for EXPLAIN
+ * @param rows estimated number of rows that it gives
+ * @param bytes estimated bytes of them
+ * @param columns expression ids of its columns, in order
+ * @param tasks one row per task: its key and the worker's token
+ */
+public record FragmentReply(
+    Mode mode,
+    String scan,
+    String description,
+    OptionalLong rows,
+    OptionalLong bytes,
+    List<Long> columns,
+    KeyedLeaves tasks) {
+  /** What the rows of a fragment are. */
+  public enum Mode {
+    /** The node's own rows. */
+    ROWS,
+    /** Groups of an aggregate, several of each: Spark merges them. */
+    PARTIAL,
+    /** Groups of an aggregate, one of each. */
+    COMPLETE
+  }
+
+  /** The fragments of a reply by the positions of the nodes that they stand for. */
+  static Map<Integer, FragmentReply> ofReply(JsonNode reply, Map<Integer, KeyedLeaves> tasks) {
+    Map<Integer, FragmentReply> fragments = new HashMap<>();
+    for (JsonNode fragment : reply.path("fragments")) {
+      List<Long> columns = new ArrayList<>();
+      fragment.path("columns").forEach(id -> columns.add(id.asLong()));
+      int root = fragment.path("root").asInt();
+      fragments.put(
+          root,
+          new FragmentReply(
+              Mode.valueOf(fragment.path("mode").asText().toUpperCase(Locale.ROOT)),
+              fragment.path("scan").asText(),
+              fragment.path("description").asText(),
+              optional(fragment.path("rows")),
+              optional(fragment.path("bytes")),
+              columns,
+              tasks.getOrDefault(root, new KeyedLeaves())));
+    }
+    return fragments;
+  }
+
+  private static OptionalLong optional(JsonNode number) {
+    return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
+  }
+
+  /** The token may hold storage options: it is never shown. */
+  @Override
+  public String toString() {
+    return "FragmentReply[" + mode + "]";
+  }
+}

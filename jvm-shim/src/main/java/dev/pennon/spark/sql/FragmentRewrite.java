@@ -1,0 +1,169 @@
+package dev.pennon.spark.sql;
+
+import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.FragmentReply;
+import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.sql.PlanOutline.Node;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Puts one scan in the place of each part of a query that the worker takes over.
+ *
+ * <p>Spark optimizes the plan of an IN, an EXISTS or a scalar subquery before it may make a join of
+ * it: what was taken over there is restored when the join is seen, and looked at as a whole.
+ */
+final class FragmentRewrite {
+  private static final Logger LOG = LoggerFactory.getLogger(FragmentRewrite.class);
+
+  private final DerivedKeyReply reply;
+  private final PlanOutline outline;
+  private final long numJoins;
+
+  FragmentRewrite(DerivedKeyReply reply, PlanOutline outline, LogicalPlan plan) {
+    this.reply = reply;
+    this.outline = outline;
+    this.numJoins = joinsIn(plan);
+  }
+
+  /** The plan of a node that became a fragment; null for any other. */
+  LogicalPlan planOf(Node node) {
+    FragmentReply fragment = reply.fragments().get(node.position());
+    if (fragment == null) {
+      return null;
+    }
+    try {
+      return replaced(node.plan(), outline.splitOf(node), fragment);
+    } catch (RuntimeException e) {
+      LOG.warn("Spark executes what the worker was to execute: {}", node.plan(), e);
+      return null;
+    }
+  }
+
+  private LogicalPlan replaced(LogicalPlan plan, SplitAggregate split, FragmentReply fragment) {
+    if (fragment.mode() == FragmentReply.Mode.ROWS) {
+      List<AttributeReference> output = new ArrayList<>();
+      for (Attribute attribute : CollectionConverters.asJava(plan.output())) {
+        output.add((AttributeReference) attribute);
+      }
+      return relation(fragment, plan, output);
+    }
+    LogicalPlan columns = relation(fragment, split.partial(), split.columns());
+    return fragment.mode() == FragmentReply.Mode.PARTIAL
+        ? split.mergedOver(columns)
+        : split.finishedOver(columns);
+  }
+
+  private LogicalPlan relation(
+      FragmentReply fragment, LogicalPlan origin, List<AttributeReference> output) {
+    List<Long> ids = output.stream().map(column -> column.exprId().id()).toList();
+    if (!ids.equals(fragment.columns())) {
+      throw new IllegalStateException(
+          "the worker's columns are " + fragment.columns() + ", the plan's " + ids);
+    }
+    StructType schema = new StructType();
+    for (AttributeReference column : output) {
+      schema =
+          schema.add(
+              FragmentText.columnName(column.exprId().id()), column.dataType(), column.nullable());
+    }
+    DataSourceV2ScanRelation table = firstTable(origin);
+    return table.copy(
+        table.relation(),
+        new FragmentScan(fragment, schema, origin, numJoins),
+        seq(output),
+        Option.empty(),
+        Option.empty(),
+        seq(List.of()),
+        false);
+  }
+
+  /** Spark wants a scan to have a table; it shows its name. */
+  private static DataSourceV2ScanRelation firstTable(LogicalPlan plan) {
+    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
+      if (leaf instanceof DataSourceV2ScanRelation relation
+          && relation.scan() instanceof PennonScan) {
+        return relation;
+      }
+    }
+    throw new IllegalStateException("a fragment holds no scan");
+  }
+
+  /** Whether joins were made around a fragment since it was. */
+  static boolean isOutdatedIn(LogicalPlan plan) {
+    long numJoins = joinsIn(plan);
+    return fragmentsIn(plan).stream().anyMatch(scan -> scan.numJoins() != numJoins);
+  }
+
+  /** The plan as it was before fragments were made of parts of it. */
+  static LogicalPlan restoredIn(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof FragmentScan scan) {
+      return renamed(scan.origin(), relation.output());
+    }
+    List<LogicalPlan> children = new ArrayList<>();
+    CollectionConverters.asJava(plan.children()).forEach(child -> children.add(restoredIn(child)));
+    return plan.withNewChildren(seq(children));
+  }
+
+  private static LogicalPlan renamed(LogicalPlan plan, Seq<AttributeReference> wanted) {
+    List<NamedExpression> columns = new ArrayList<>();
+    boolean isSame = true;
+    for (int i = 0; i < wanted.size(); i++) {
+      Attribute given = plan.output().apply(i);
+      AttributeReference column = wanted.apply(i);
+      isSame &= given.exprId().equals(column.exprId());
+      columns.add(
+          new Alias(
+              given,
+              column.name(),
+              column.exprId(),
+              column.qualifier(),
+              Option.apply(column.metadata()),
+              seq(List.of())));
+    }
+    return isSame ? plan : new Project(seq(columns), plan);
+  }
+
+  private static long joinsIn(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof FragmentScan scan) {
+      return joinsIn(scan.origin());
+    }
+    long below =
+        CollectionConverters.asJava(plan.children()).stream()
+            .mapToLong(FragmentRewrite::joinsIn)
+            .sum();
+    return below + (plan instanceof Join ? 1 : 0);
+  }
+
+  private static List<FragmentScan> fragmentsIn(LogicalPlan plan) {
+    List<FragmentScan> scans = new ArrayList<>();
+    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
+      if (leaf instanceof DataSourceV2ScanRelation relation
+          && relation.scan() instanceof FragmentScan scan) {
+        scans.add(scan);
+      }
+    }
+    return scans;
+  }
+
+  private static <T> Seq<T> seq(List<T> items) {
+    return CollectionConverters.asScala(items).toSeq();
+  }
+}

@@ -1,0 +1,135 @@
+package dev.pennon.spark.sql;
+
+import dev.pennon.spark.read.PredicateText;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Abs;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
+import org.apache.spark.sql.catalyst.util.V2ExpressionBuilder;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Expressions of a plan as SQL text for the worker, over columns named {@code c<expression id>}.
+ *
+ * <p>What has no certain text gets none, and Spark evaluates it. What the worker makes of a text is
+ * the worker's decision.
+ */
+final class FragmentText {
+  private static final Logger LOG = LoggerFactory.getLogger(FragmentText.class);
+
+  private FragmentText() {}
+
+  /** Name of an attribute's column in the texts. */
+  static String columnName(long exprId) {
+    return "c" + exprId;
+  }
+
+  /** The text of a condition; null when there is none. */
+  static String ofCondition(Expression condition) {
+    return of(condition, true);
+  }
+
+  /** The text of a value; null when there is none. */
+  static String ofValue(Expression value) {
+    return of(value, false);
+  }
+
+  private static String of(Expression expression, boolean isPredicate) {
+    try {
+      if (!expression.deterministic()) {
+        return null;
+      }
+      StructType columns = new StructType();
+      for (Attribute attribute : CollectionConverters.asJava(expression.references().toSeq())) {
+        columns =
+            columns.add(
+                columnName(attribute.exprId().id()), attribute.dataType(), attribute.nullable());
+      }
+      Expression named = named(expression, SQLConf.get().ansiEnabled());
+      Option<org.apache.spark.sql.connector.expressions.Expression> built =
+          new V2ExpressionBuilder(named, isPredicate).build();
+      return built.isEmpty()
+          ? null
+          : PredicateText.ofFragment(columns).write(built.get()).orElse(null);
+    } catch (NotWritten reason) {
+      return null;
+    } catch (RuntimeException | AssertionError e) {
+      // The builder asserts what it expects of an expression. Spark evaluates this one.
+      LOG.info("No text for {}", expression, e);
+      return null;
+    }
+  }
+
+  private static Expression named(Expression expression, boolean isAnsi) throws NotWritten {
+    if (expression instanceof Attribute attribute) {
+      requirePlain(attribute);
+      return new AttributeReference(
+          columnName(attribute.exprId().id()),
+          attribute.dataType(),
+          attribute.nullable(),
+          Metadata.empty(),
+          attribute.exprId(),
+          none());
+    }
+    if (expression instanceof KnownFloatingPointNormalized known
+        && known.child() instanceof NormalizeNaNAndZero normalized) {
+      // The worker compares floating-point numbers as Spark does, wherever it compares them.
+      return named(normalized.child(), isAnsi);
+    }
+    if (expression instanceof PlanExpression || (!isAnsi && failsInAnsiOnly(expression))) {
+      throw new NotWritten();
+    }
+    requirePlain(expression);
+    List<Expression> children = new ArrayList<>();
+    for (Expression child : CollectionConverters.asJava(expression.children())) {
+      children.add(named(child, isAnsi));
+    }
+    return expression.withNewChildren(CollectionConverters.asScala(children).toSeq());
+  }
+
+  /** Whether the text would not say if an overflow is an error or NULL. */
+  private static boolean failsInAnsiOnly(Expression expression) {
+    return expression instanceof BinaryArithmetic
+        || expression instanceof UnaryMinus
+        || expression instanceof Abs
+        || (expression instanceof Cast cast
+            && !Cast.canUpCast(cast.child().dataType(), cast.dataType()));
+  }
+
+  /** Collated strings compare in ways that a text does not tell. */
+  private static void requirePlain(Expression expression) throws NotWritten {
+    if (expression.dataType() instanceof StringType string
+        && !string.equals(DataTypes.StringType)) {
+      throw new NotWritten();
+    }
+  }
+
+  private static <T> Seq<T> none() {
+    return CollectionConverters.asScala(List.<T>of()).toSeq();
+  }
+
+  private static final class NotWritten extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    NotWritten() {
+      super(null, null, false, false);
+    }
+  }
+}

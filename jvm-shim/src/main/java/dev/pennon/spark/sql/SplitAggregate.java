@@ -1,0 +1,321 @@
+package dev.pennon.spark.sql;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Coalesce;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.NumericType;
+import scala.Enumeration;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * An aggregate as two: sums, counts, minima and maxima that the worker computes per task, and what
+ * Spark makes of them.
+ */
+final class SplitAggregate {
+  /** One column that the worker computes. */
+  private record Part(
+      AttributeReference column, String function, Expression argument, AggregateFunction partial) {
+    boolean countsRows() {
+      return function.equals("count") && argument instanceof Literal;
+    }
+  }
+
+  /** By what equal parts are found. */
+  private record PartKey(String function, Expression argument) {}
+
+  private final Aggregate aggregate;
+  private final Enumeration.Value evalMode;
+  private final List<AttributeReference> groups = new ArrayList<>();
+  private final Map<PartKey, Part> parts = new LinkedHashMap<>();
+  private final List<NamedExpression> merged = new ArrayList<>();
+  private final List<NamedExpression> finished = new ArrayList<>();
+
+  private SplitAggregate(Aggregate aggregate) throws Unsplittable {
+    this.aggregate = aggregate;
+    this.evalMode = EvalMode$.MODULE$.fromSQLConf(SQLConf.get());
+    for (Expression group : items(aggregate.groupingExpressions())) {
+      groups.add(column(group.dataType(), group.nullable()));
+    }
+    for (NamedExpression output : items(aggregate.aggregateExpressions())) {
+      merged.add(result(output, true));
+      finished.add(result(output, false));
+    }
+  }
+
+  /** The aggregate in two; null when Spark has to compute a part of it itself. */
+  static SplitAggregate of(Aggregate aggregate) {
+    try {
+      return new SplitAggregate(aggregate);
+    } catch (Unsplittable reason) {
+      return null;
+    }
+  }
+
+  /** Adds the fields {@code grouping} and {@code functions} of the worker's message. */
+  void describe(ObjectNode message) {
+    ArrayNode grouping = message.putArray("grouping");
+    for (int i = 0; i < groups.size(); i++) {
+      Expression group = aggregate.groupingExpressions().apply(i);
+      grouping
+          .addArray()
+          .add(FragmentText.ofValue(group))
+          .add(type(group.dataType()))
+          .add(groups.get(i).exprId().id());
+    }
+    ArrayNode functions = message.putArray("functions");
+    for (Part part : parts.values()) {
+      functions
+          .addArray()
+          .add(part.column().exprId().id())
+          .add(part.function())
+          .add(part.countsRows() ? "1" : FragmentText.ofValue(part.argument()))
+          .add(type(part.argument().dataType()))
+          .add(type(part.column().dataType()));
+    }
+  }
+
+  private static JsonNode type(DataType type) {
+    return Messages.parse(type.json());
+  }
+
+  /** What the worker computes: groups, then functions. */
+  List<AttributeReference> columns() {
+    List<AttributeReference> columns = new ArrayList<>(groups);
+    parts.values().forEach(part -> columns.add(part.column()));
+    return columns;
+  }
+
+  /** The worker's half as Spark would write it. */
+  LogicalPlan partial() {
+    List<NamedExpression> outputs = new ArrayList<>();
+    for (int i = 0; i < groups.size(); i++) {
+      outputs.add(named(aggregate.groupingExpressions().apply(i), groups.get(i)));
+    }
+    for (Part part : parts.values()) {
+      outputs.add(named(complete(part.partial()), part.column()));
+    }
+    return aggregate.copy(
+        aggregate.groupingExpressions(), seq(outputs), aggregate.child(), aggregate.hint());
+  }
+
+  /** The aggregate's output from the columns where a group may have several rows. */
+  LogicalPlan mergedOver(LogicalPlan columns) {
+    return aggregate.copy(
+        seq(new ArrayList<Expression>(groups)), seq(merged), columns, aggregate.hint());
+  }
+
+  /** The aggregate's output from the columns where each group has one row. */
+  LogicalPlan finishedOver(LogicalPlan columns) {
+    return new Project(seq(finished), columns);
+  }
+
+  private NamedExpression result(NamedExpression output, boolean isMerged) throws Unsplittable {
+    Expression value = replaced((Expression) output, isMerged);
+    if (output instanceof Alias) {
+      return (NamedExpression) value;
+    }
+    return new Alias(
+        value,
+        output.name(),
+        output.exprId(),
+        output.qualifier(),
+        Option.apply(output.metadata()),
+        none());
+  }
+
+  private Expression replaced(Expression expression, boolean isMerged) throws Unsplittable {
+    if (expression instanceof AggregateExpression function) {
+      Expression value = result(function, isMerged);
+      return value.dataType().equals(function.dataType())
+          ? value
+          : cast(value, function.dataType());
+    }
+    for (int i = 0; i < groups.size(); i++) {
+      if (expression.semanticEquals(aggregate.groupingExpressions().apply(i))) {
+        return groups.get(i);
+      }
+    }
+    if (expression instanceof Attribute || !expression.deterministic()) {
+      throw new Unsplittable();
+    }
+    List<Expression> children = new ArrayList<>();
+    for (Expression child : items(expression.children())) {
+      children.add(replaced(child, isMerged));
+    }
+    return expression.withNewChildren(seq(children));
+  }
+
+  private Expression result(AggregateExpression expression, boolean isMerged) throws Unsplittable {
+    AggregateFunction function = expression.aggregateFunction();
+    if (expression.isDistinct() || expression.mode() != Complete$.MODULE$) {
+      throw new Unsplittable();
+    }
+    Option<Expression> filter = expression.filter();
+    if (function instanceof Count count && count.children().size() == 1) {
+      return count(filtered(count.children().apply(0), filter), isMerged);
+    }
+    if (function instanceof Average average && isSession(average.evalMode())) {
+      return average(average, filter, isMerged);
+    }
+    String name = simpleName(function);
+    Expression argument = filtered(function.children().apply(0), filter);
+    Expression column = part(name, argument, with(function, argument));
+    return isMerged ? complete(with(function, column)) : column;
+  }
+
+  private String simpleName(AggregateFunction function) throws Unsplittable {
+    if (function instanceof Sum sum
+        && sum.child().dataType() instanceof NumericType
+        && isSession(sum.evalContext().evalMode())) {
+      return "sum";
+    }
+    if (function instanceof Min) {
+      return "min";
+    }
+    if (function instanceof Max) {
+      return "max";
+    }
+    throw new Unsplittable();
+  }
+
+  private boolean isSession(Enumeration.Value mode) {
+    return evalMode.equals(mode);
+  }
+
+  private Expression count(Expression argument, boolean isMerged) throws Unsplittable {
+    if (argument instanceof Literal literal && literal.value() == null) {
+      throw new Unsplittable();
+    }
+    Expression counted = argument instanceof Literal ? Literal$.MODULE$.apply(1) : argument;
+    AttributeReference column = part("count", counted, new Count(seq(List.of(counted))));
+    if (!isMerged) {
+      return column;
+    }
+    Expression sum = complete(new Sum(column));
+    return new Coalesce(seq(List.of(sum, Literal$.MODULE$.apply(0L))));
+  }
+
+  /** Spark's own division of a sum by a count, over the columns. */
+  private Expression average(Average average, Option<Expression> filter, boolean isMerged)
+      throws Unsplittable {
+    DataType given = average.child().dataType();
+    if (!(given instanceof NumericType)) {
+      throw new Unsplittable();
+    }
+    DataType summed = average.sumDataType();
+    boolean isSummedAsGiven = given instanceof DecimalType || given.equals(summed);
+    Expression child = isSummedAsGiven ? average.child() : cast(average.child(), summed);
+    Expression argument = filtered(child, filter);
+    AttributeReference column = part("sum", argument, new Sum(argument));
+    Expression sum = isMerged ? complete(new Sum(column)) : column;
+    Expression counted = count(filtered(average.child(), filter), isMerged);
+    Expression divided = sum.dataType().equals(summed) ? sum : cast(sum, summed);
+    return substituted(average.evaluateExpression(), average, divided, counted);
+  }
+
+  private static Expression substituted(
+      Expression expression, Average average, Expression sum, Expression count) {
+    if (expression instanceof Attribute attribute) {
+      return attribute.exprId().equals(average.sum().exprId()) ? sum : count;
+    }
+    List<Expression> children = new ArrayList<>();
+    for (Expression child : items(expression.children())) {
+      children.add(substituted(child, average, sum, count));
+    }
+    return expression.withNewChildren(seq(children));
+  }
+
+  private AttributeReference part(
+      String function, Expression argument, AggregateFunction partial) {
+    return parts
+        .computeIfAbsent(
+            new PartKey(function, argument.canonicalized()),
+            key ->
+                new Part(
+                    column(partial.dataType(), partial.nullable()), function, argument, partial))
+        .column();
+  }
+
+  private static Expression filtered(Expression argument, Option<Expression> filter) {
+    return filter.isEmpty()
+        ? argument
+        : new If(filter.get(), argument, new Literal(null, argument.dataType()));
+  }
+
+  private static AggregateFunction with(AggregateFunction function, Expression argument) {
+    return (AggregateFunction) function.withNewChildren(seq(List.of(argument)));
+  }
+
+  private static AggregateExpression complete(AggregateFunction function) {
+    return new AggregateExpression(
+        function, Complete$.MODULE$, false, Option.empty(), NamedExpression.newExprId());
+  }
+
+  private static Expression cast(Expression value, DataType type) {
+    return new Cast(value, type, Option.apply(SQLConf.get().sessionLocalTimeZone()));
+  }
+
+  private static AttributeReference column(DataType type, boolean isNullable) {
+    ExprId id = NamedExpression.newExprId();
+    return new AttributeReference(
+        FragmentText.columnName(id.id()), type, isNullable, Metadata.empty(), id, none());
+  }
+
+  private static Alias named(Expression value, AttributeReference column) {
+    return new Alias(value, column.name(), column.exprId(), none(), Option.empty(), none());
+  }
+
+  private static <T> List<T> items(Seq<T> items) {
+    return CollectionConverters.asJava(items);
+  }
+
+  private static <T> Seq<T> none() {
+    return seq(List.of());
+  }
+
+  private static <T> Seq<T> seq(List<T> items) {
+    return CollectionConverters.asScala(items).toSeq();
+  }
+
+  private static final class Unsplittable extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    Unsplittable() {
+      super(null, null, false, false);
+    }
+  }
+}
