@@ -156,13 +156,17 @@ def test_nulls_and_remainders(tmp_path: Path, text: str, expected: list[object])
         ("CONTAINS(`c1`, '\\'')", [True, False, None]),
         ("(`c1` < `c2`)", [True, False, None]),
         ("(`c1` = 'x_\\\\')", [False, True, None]),
+        ("CONCAT(`c1`, `c2`, '!')", ["10%'xé!", "x_\\X!", None]),
+        ("CHAR_LENGTH(CONCAT(`c2`, 'é'))", [2, 2, 1]),
+        ("GREATEST(`c1`, `c2`)", ["é", "x_\\", ""]),
     ],
 )
 def test_texts_are_compared_by_bytes_and_never_as_patterns(
     tmp_path: Path, text: str, expected: list[object]
 ) -> None:
     rows = pairs(pa.utf8(), ("10%'x", "é"), ("x_\\", "X"), (None, ""))
-    assert value_of(text, pa.bool_(), rows, tmp_path) == expected
+    kind = typed_expression(text, {"c1": pa.utf8(), "c2": pa.utf8()}, ANSI).type
+    assert value_of(text, kind, rows, tmp_path) == expected
 
 
 def test_parts_of_dates(tmp_path: Path) -> None:
@@ -247,6 +251,9 @@ def test_an_aggregate_over_nothing_has_one_row(tmp_path: Path) -> None:
         "(`c1` = CAST(1 AS BIGINT))",
         "(`unknown` = `c1`)",
         "RAND()",
+        "ABS(`c1`)",
+        "TRIM(`c2`)",
+        "CONCAT(`c2`, `c1`)",
         "not an expression (",
     ],
 )

@@ -121,6 +121,10 @@ class _Reader:
                 return self.remainder(node)
             case exp.Extract():
                 return self.extract(node)
+            case exp.Greatest() | exp.Least():
+                return self.extreme(node)
+            case exp.Abs():
+                return self.magnitude(node)
         return self.operator(node)
 
     def operator(self, node: exp.Expression) -> Typed:
@@ -131,10 +135,15 @@ class _Reader:
             left, right = self.read(node.this), self.read(node.expression)
             return arithmetic(type(node), left, right, self.semantics)
         if isinstance(node, _TEXT_TESTS):
-            sides = [self.read(node.this), self.read(node.expression)]
-            if any(side.type != pa.utf8() for side in sides):
-                raise Declined(why="a test of what is no text")
-            return Typed(type(node)(this=sides[0].tree, expression=sides[1].tree), pa.bool_())
+            whole, part = self.texts([node.this, node.expression])
+            return Typed(type(node)(this=whole, expression=part), pa.bool_())
+        if isinstance(node, exp.Concat):
+            # DataFusion's concat leaves NULLs out, its operator does not
+            joined = reduce(_piped, map(enclosed, self.texts(node.expressions)))
+            return Typed(joined, pa.utf8())
+        if isinstance(node, exp.Length):
+            counted = exp.Anonymous(this="character_length", expressions=self.texts([node.this]))
+            return Typed(cast(counted, pa.int32()), pa.int32())
         raise Declined(why=type(node).__name__)
 
     def column(self, node: exp.Column) -> Typed:
@@ -201,6 +210,26 @@ class _Reader:
         tree = exp.Extract(this=exp.var(part), expression=source.tree)
         return Typed(cast(tree, pa.int32()), pa.int32())
 
+    def texts(self, nodes: Sequence[exp.Expression]) -> list[exp.Expression]:
+        values = [self.read(each) for each in nodes]
+        if any(value.type != pa.utf8() for value in values):
+            raise Declined(why="what is no text")
+        return [value.tree for value in values]
+
+    def extreme(self, node: exp.Greatest | exp.Least) -> Typed:
+        """Read GREATEST and LEAST, which leave NULLs out in both engines."""
+        first, *others = self.alike([self.read(each) for each in (node.this, *node.expressions)])
+        if first.is_float:
+            raise Declined(why="the greatest of floats")
+        tree = type(node)(this=first.tree, expressions=[each.tree for each in others])
+        return Typed(tree, first.type)
+
+    def magnitude(self, node: exp.Abs) -> Typed:
+        value = self.read(node.this)
+        if not value.is_decimal and not value.is_float:
+            raise Declined(why="an absolute value that may not fit")
+        return Typed(exp.Abs(this=value.tree), value.type)
+
     def alike(self, values: Sequence[Typed]) -> list[Typed]:
         """Give NULLs the type of the other values, which all have to have one.
 
@@ -227,6 +256,10 @@ def _literal(scalar: pa.Scalar) -> Typed:
 
 def _enclosed(value: Typed) -> exp.Expression:
     return enclosed(comparable(value))
+
+
+def _piped(one: exp.Expression, other: exp.Expression) -> exp.Expression:
+    return exp.DPipe(this=one, expression=other)
 
 
 def _flat(node: exp.Expression) -> list[exp.Expression]:
