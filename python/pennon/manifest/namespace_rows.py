@@ -12,7 +12,7 @@ from pennon.manifest.properties import SCHEMA, runtime_properties
 from pennon.manifest.select import select
 from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["is_below_spec", "namespace_properties", "row_of_leaf"]
+__all__ = ["child_namespaces", "is_below_spec", "namespace_properties", "row_of_leaf"]
 
 
 def is_below_spec(snapshot: Snapshot, path: Sequence[str]) -> bool:
@@ -43,6 +43,20 @@ def namespace_properties(snapshot: Snapshot, path: Sequence[str]) -> dict[str, s
     if len(path) - 1 > len(spec.fields):
         return {}
     return runtime_properties(snapshot.specs, path, _values(snapshot, path))
+
+
+def child_namespaces(snapshot: Snapshot, path: Sequence[str]) -> list[str]:
+    """Give the names of the namespaces right below one, in order.
+
+    Args:
+        snapshot: The partitioned namespace.
+        path: ``[]`` for its root.
+    """
+    above = SEPARATOR.join((*path, ""))
+    start = exp.func("starts_with", exp.column("object_id"), exp.Literal.string(above))
+    rows = select(snapshot.manifest, ["object_id"], "namespace", start if path else None).table
+    below = (each.removeprefix(above) for each in rows["object_id"].to_pylist())
+    return sorted(name for name in below if SEPARATOR not in name)
 
 
 def _values(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, pa.Scalar]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from pennon.catalog import alter, tables
 from pennon.catalog.directory import Directory
+from pennon.catalog.partition_namespaces import described_properties
 from pennon.catalog.projection import column_paths, with_field_ids
 from pennon.catalog.spark_types import arrow_schema
 from pennon.catalog.table import Table, load
@@ -27,6 +28,8 @@ def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
 
 def describe_namespace(request: m.DescribeNamespace) -> m.PropertiesReply:
     """Answer ``describe_namespace``."""
+    if request.in_tables:
+        return m.PropertiesReply(described_properties(request.catalog, request.namespace))
     return m.PropertiesReply(Directory(request.catalog).properties(request.namespace))
 
 

@@ -35,11 +35,12 @@ class ListNamespacesReply:
 
 @dataclass(frozen=True, slots=True)
 class DescribeNamespace:
-    """DESCRIBE NAMESPACE, and whether there is one."""
+    """DESCRIBE NAMESPACE, and whether there is one; tables hold namespaces to DESCRIBE alone."""
 
     op: ClassVar[str] = "describe_namespace"
     catalog: Catalog
     namespace: tuple[str, ...]
+    in_tables: bool = False
 
 
 @dataclass(frozen=True, slots=True)

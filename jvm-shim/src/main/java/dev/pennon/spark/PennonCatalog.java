@@ -159,7 +159,22 @@ public final class PennonCatalog
 
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace) {
-    return operations.describeNamespace(namespace);
+    return operations.describeNamespace(namespace, true);
+  }
+
+  /** Spec versions and partitions of a table can be described, and are no place for tables. */
+  @Override
+  public boolean namespaceExists(String[] namespace) {
+    try {
+      return operations.namespaceExists(namespace);
+    } catch (NoSuchNamespaceException e) {
+      return false;
+    }
+  }
+
+  /** Fails with the worker's own words where there is no such namespace. */
+  public void checkNamespace(String[] namespace) {
+    operations.describeNamespace(namespace, false);
   }
 
   @Override

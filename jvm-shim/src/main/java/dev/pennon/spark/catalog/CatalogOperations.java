@@ -132,9 +132,15 @@ public final class CatalogOperations {
     return namespaces.toArray(new String[0][]);
   }
 
-  public Map<String, String> describeNamespace(String[] namespace) {
-    JsonNode reply = worker.send(worker.request("describe_namespace", namespace));
-    return Messages.toStringMap(reply.path("properties"));
+  /** The properties of a namespace; what is inside of a table counts as one where wanted. */
+  public Map<String, String> describeNamespace(String[] namespace, boolean inTables) {
+    ObjectNode request = worker.request("describe_namespace", namespace).put("in_tables", inTables);
+    return Messages.toStringMap(worker.send(request).path("properties"));
+  }
+
+  public boolean namespaceExists(String[] namespace) throws NoSuchNamespaceException {
+    describeNamespace(namespace, false);
+    return true;
   }
 
   public void createNamespace(String[] namespace, Map<String, String> properties) {

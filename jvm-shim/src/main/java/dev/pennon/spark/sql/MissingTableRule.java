@@ -63,7 +63,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
   private static void checkNamespace(LogicalPlan name) {
     if (name instanceof ResolvedNamespace namespace
         && namespace.catalog() instanceof PennonCatalog catalog) {
-      catalog.loadNamespaceMetadata(
+      catalog.checkNamespace(
           CollectionConverters.asJava(namespace.namespace()).toArray(new String[0]));
     }
   }
