@@ -7,7 +7,8 @@ import pytest
 
 from pennon.grouping.derived_key import surrogate_of
 from pennon.grouping.grouping_function import GroupingFunction
-from pennon.grouping.join_tree import DerivedKeys, derive_keys
+from pennon.grouping.join_tree import derive_keys
+from pennon.grouping.key_group import DerivedKeys
 from pennon.grouping.layout import Layout, LayoutFunction
 from pennon.grouping.plan_nodes import (
     GroupNode,

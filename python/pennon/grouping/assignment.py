@@ -1,8 +1,9 @@
 """Which leaves of a query's scans are read under which key: the tasks of its key groups.
 
 Spark runs one task per key of a group: what stands under one key in all scans of the group is
-joined there. A leaf may stand under several keys: whole, where it is the partner of a split leaf,
-or by ranges of its fragments, where it is the one that is split.
+joined there. A leaf may stand under several keys: whole, where it is the partner of a divided
+leaf, or by ranges of its fragments, where it is the one that is divided. A leaf whose key has no
+partner that it would need stands under none.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 
-from pennon.grouping.derived_key import surrogates
-from pennon.grouping.plan_nodes import ScanNode
+from pennon.grouping.balanced_group import BalancedGroup, balanced_group
+from pennon.grouping.verdict import too_few_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.grouping.join_tree import DerivedKeys
+    import numpy.typing as npt
+
+    from pennon.grouping.key_group import DerivedKeys
+    from pennon.grouping.member_leaves import MemberLeaves
     from pennon.grouping.plan_nodes import PlanNode
+    from pennon.grouping.skew import DividedKey
+    from pennon.grouping.task_target import TaskTarget
+
+    Numbers = npt.NDArray[np.int64]
 
 ASSIGNED: Final = pa.schema(
     {
@@ -33,19 +42,6 @@ ASSIGNED: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class TaskTarget:
-    """What the tasks of a query should look like.
-
-    Args:
-        parallelism: How many tasks can run at once.
-        max_bytes: The most that one task should read.
-    """
-
-    parallelism: int
-    max_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """The keys of every scan that gets a derived key.
 
@@ -55,11 +51,14 @@ class Assignment:
             leaf are positions, in the plan's nodes and in the scan's chosen partitions; fragments
             are the first and the one after the last, by position, NULL for the whole leaf.
         notes: For each scan, what EXPLAIN says about its groups.
+        declined: Scans that get no key because a shuffle is faster; what they would report by
+            themselves is as coarse.
     """
 
     keys: DerivedKeys
     rows: pa.Table
     notes: Mapping[int, str]
+    declined: frozenset[int] = frozenset()
 
 
 def assign(
@@ -78,24 +77,76 @@ def assign(
 
     Spec: "Storage Partitioned Join".
     """
-    del target
     rows: list[pa.Table] = []
     notes: dict[int, str] = {}
-    for position, functions in keys.scans.items():
-        node = nodes[position]
-        if isinstance(node, ScanNode):
-            values = surrogates(node.layout, functions, leaves[position])
-            rows.append(whole_leaves(position, values))
-            notes[position] = f"{len(values.unique())} groups"
-    return Assignment(keys, pa.concat_tables(rows) if rows else ASSIGNED.empty_table(), notes)
+    declined: frozenset[int] = frozenset()
+    for group in keys.groups:
+        balanced = balanced_group(keys, group, nodes, leaves, target)
+        if balanced.is_slower_than_a_shuffle:
+            declined |= frozenset(group.scans)
+            num_bytes = int(balanced.key_bytes.sum())
+            why = too_few_groups(balanced.num_keys, num_bytes, target.parallelism)
+            keys = keys.without(group, *why)
+            continue
+        if balanced.divided:
+            count = f"{len(balanced.divided)} of {balanced.num_keys} groups"
+            keys = keys.divided(group, f"{count} large and divided among several tasks")
+        task_of_key, parts = balanced.tasks()
+        for scan, members in balanced.members.items():
+            rows.append(_rows(scan, members, task_of_key, parts, balanced.divided))
+            notes[scan] = _note(scan, balanced, task_of_key, parts)
+    table = pa.concat_tables(rows) if rows else ASSIGNED.empty_table()
+    return Assignment(keys, table, notes, declined)
 
 
-def whole_leaves(scan: int, keys: pa.Array) -> pa.Table:
-    """Write the rows of a scan whose leaves have one key each, in their order."""
-    count = len(keys)
-    none = pa.nulls(count, pa.int32())
-    positions = pa.array(range(count), pa.int32())
+def _rows(
+    scan: int,
+    members: MemberLeaves,
+    task_of_key: Numbers,
+    parts: Mapping[int, Sequence[int]],
+    divided: Mapping[int, DividedKey],
+) -> pa.Table:
+    whole = ~np.isin(members.keys, list(parts))
+    tasks = task_of_key[members.keys[whole]].tolist()
+    leaves = members.leaves[whole].tolist()
+    fragments: list[tuple[int, int] | None] = [None] * len(leaves)
+    for key, names in parts.items():
+        for name, pieces in zip(names, divided[key].tasks, strict=True):
+            if divided[key].scan == scan:
+                read = [(piece.leaf, piece.fragments) for piece in pieces]
+            else:
+                read = [(leaf, None) for leaf in members.of_key(key).leaves.tolist()]
+            tasks += [name] * len(read)
+            leaves += [leaf for leaf, _ in read]
+            fragments += [piece for _, piece in read]
     return pa.Table.from_arrays(
-        [pa.repeat(pa.scalar(scan, pa.int32()), count), keys, positions, none, none],
+        [
+            pa.repeat(pa.scalar(scan, pa.int32()), len(leaves)),
+            pa.array(tasks, pa.int64()),
+            pa.array(leaves, pa.int32()),
+            pa.array([None if each is None else each[0] for each in fragments], pa.int32()),
+            pa.array([None if each is None else each[1] for each in fragments], pa.int32()),
+        ],
         schema=ASSIGNED,
     )
+
+
+def _note(
+    scan: int,
+    group: BalancedGroup,
+    task_of_key: Numbers,
+    parts: Mapping[int, Sequence[int]],
+) -> str:
+    """Say how many groups there are and in how many tasks they are read."""
+    whole = len(np.unique(task_of_key[group.whole_keys]))
+    num_tasks = whole + sum(len(names) for names in parts.values())
+    texts = [f"{group.num_keys} groups"]
+    if num_tasks != group.num_keys:
+        texts[0] += f" in {num_tasks} tasks"
+    own = [key for key in parts if group.divided[key].scan == scan]
+    if parts:
+        of_this = "divided here" if own else "divided in another table, repeated here"
+        texts.append(f"{len(parts)} of them large: {of_this}")
+    if group.unread[scan]:
+        texts.append(f"{group.unread[scan]} partitions without partner are not read")
+    return "; ".join(texts)

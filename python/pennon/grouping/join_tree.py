@@ -12,10 +12,11 @@ are served alike; the real conjuncts stay in the join.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pennon.grouping.grouping_function import GroupingFunction
+from pennon.grouping.key_group import DerivedKeys, KeyGroup
 from pennon.grouping.layout import LayoutFunction
 from pennon.grouping.plan_nodes import (
     GroupNode,
@@ -58,43 +59,6 @@ class Offer:
     def members(self) -> frozenset[int]:
         """Positions of the group's scans."""
         return frozenset(scan for function in self.functions for scan in function.sources)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyGroup:
-    """Scans that have one key in common, and the operators that it serves.
-
-    Args:
-        scans: Positions of the scans.
-        joins: Positions of the served joins.
-        groupings: Positions of the served aggregates and windows.
-        computed: Positions of the served joins where Spark computes the key of one side.
-    """
-
-    scans: tuple[int, ...]
-    joins: tuple[int, ...]
-    groupings: tuple[int, ...]
-    computed: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DerivedKeys:
-    """The answer to the rule.
-
-    Args:
-        scans: The functions behind the key of each scan that gets one.
-        served: The joins, groupings and windows that use a key.
-        computed: For each served join with a side that has no partitioning, the functions from
-            which Spark computes the key there; their sources are attributes.
-        verdicts: What was found at each join, aggregate and window.
-        groups: Which of the scans have their key in common.
-    """
-
-    scans: Mapping[int, tuple[LayoutFunction, ...]]
-    served: frozenset[int]
-    computed: Mapping[int, tuple[LayoutFunction, ...]]
-    verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
-    groups: tuple[KeyGroup, ...] = ()
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:

@@ -86,6 +86,21 @@ def not_comparable(condition: str) -> Verdict:
     )
 
 
+def too_few_groups(num_groups: int, num_bytes: int, parallelism: int) -> tuple[str, str]:
+    """Say why a key was declined although both sides have it, and what would remedy it.
+
+    Example:
+        >>> print(too_few_groups(2, 3 << 30, 8)[0])
+        its 2 groups of 3.0 GiB would run as 2 tasks where 8 can run at once: a shuffle is faster
+    """
+    size = f"{num_bytes / (1 << 30):.1f} GiB"
+    reason = (
+        f"its {num_groups} groups of {size} would run as {num_groups} tasks where {parallelism} "
+        "can run at once: a shuffle is faster"
+    )
+    return reason, "partition by more buckets or by a finer function"
+
+
 def _why_not(
     nodes: Sequence[PlanNode],
     left: Offer | None,

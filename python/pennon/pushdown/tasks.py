@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.grouping.assignment import assign
-from pennon.grouping.join_tree import DerivedKeys
+from pennon.grouping.key_group import DerivedKeys
 from pennon.planning.splits import Piece, pack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pennon.grouping.assignment import TaskTarget
     from pennon.grouping.plan_nodes import PlanNode
+    from pennon.grouping.task_target import TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
 

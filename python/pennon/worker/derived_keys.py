@@ -12,7 +12,7 @@ import pyarrow as pa
 from pennon.catalog.catalog import Catalog
 from pennon.errors import MalformedMessage
 from pennon.execution import BatchStream
-from pennon.grouping.assignment import TaskTarget, assign
+from pennon.grouping.assignment import assign
 from pennon.grouping.join_tree import derive_keys
 from pennon.grouping.key_grouping import reported_functions
 from pennon.grouping.layout import layout_of
@@ -26,6 +26,7 @@ from pennon.grouping.plan_nodes import (
     ScanNode,
     WindowNode,
 )
+from pennon.grouping.task_target import TaskTarget
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
 from pennon.worker.fragments import choose_fragments, without_fragments
@@ -73,6 +74,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
                 f"({assignment.notes[position]})"
                 for position, functions in answer.scans.items()
             },
+            "declined": sorted(assignment.declined),
             "verdicts": [asdict(verdicts[each]) for each in sorted(verdicts)],
             "computed": {
                 str(position): [_computed(function) for function in functions]
@@ -112,7 +114,8 @@ def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa
     rows = assignment.rows
     splits = assigned_column(rows, leaves)
     table = rows.select(["scan", "key", "leaf"]).append_column("split", splits)
-    return table.cast(_KEYS).to_batches()
+    batches: list[pa.RecordBatch] = table.cast(_KEYS).to_batches()
+    return batches
 
 
 def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:

@@ -37,8 +37,8 @@ from pennon.worker.fragment_tokens import FragmentToken, task_text
 from pennon.worker.tokens import ScanToken, piece_text, split_column
 
 if TYPE_CHECKING:
-    from pennon.grouping.assignment import TaskTarget
     from pennon.grouping.plan_nodes import PlanNode
+    from pennon.grouping.task_target import TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown import Node
 

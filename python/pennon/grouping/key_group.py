@@ -1,0 +1,79 @@
+"""The answer to the derived-key rule: which scans get one key, and which operators it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.grouping.layout import LayoutFunction
+    from pennon.grouping.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroup:
+    """Scans that have one key in common, and the operators that it serves.
+
+    Args:
+        scans: Positions of the scans.
+        joins: Positions of the served joins.
+        groupings: Positions of the served aggregates and windows.
+        computed: Positions of the served joins where Spark computes the key of one side.
+    """
+
+    scans: tuple[int, ...]
+    joins: tuple[int, ...]
+    groupings: tuple[int, ...]
+    computed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedKeys:
+    """The answer to the rule.
+
+    Args:
+        scans: The functions behind the key of each scan that gets one.
+        served: The joins, groupings and windows that use a key.
+        computed: For each served join with a side that has no partitioning, the functions from
+            which Spark computes the key there; their sources are attributes.
+        verdicts: What was found at each join, aggregate and window.
+        groups: Which of the scans have their key in common.
+    """
+
+    scans: Mapping[int, tuple[LayoutFunction, ...]]
+    served: frozenset[int]
+    computed: Mapping[int, tuple[LayoutFunction, ...]]
+    verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
+    groups: tuple[KeyGroup, ...] = ()
+
+    def without(self, group: KeyGroup, reason: str, remedy: str) -> DerivedKeys:
+        """Take a group back, its operators judged by a reason and what would remedy it."""
+        operators = {*group.joins, *group.groupings}
+        gone = {*group.scans, *group.computed}
+        return DerivedKeys(
+            {scan: functions for scan, functions in self.scans.items() if scan not in gone},
+            self.served - operators,
+            {join: functions for join, functions in self.computed.items() if join not in gone},
+            {
+                position: replace(verdict, reason=reason, remedy=remedy)
+                if position in operators
+                else verdict
+                for position, verdict in self.verdicts.items()
+            },
+            tuple(each for each in self.groups if each != group),
+        )
+
+    def divided(self, group: KeyGroup, note: str) -> DerivedKeys:
+        """Say at the operators of a group that some of its keys are read by several tasks."""
+        operators = {*group.joins, *group.groupings}
+        return replace(
+            self,
+            verdicts={
+                position: replace(verdict, common=f"{verdict.common}; {note}")
+                if position in operators
+                else verdict
+                for position, verdict in self.verdicts.items()
+            },
+        )

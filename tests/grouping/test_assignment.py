@@ -1,0 +1,259 @@
+"""Which leaves are read under which key: packed, divided, left out, or left to a shuffle."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pennon.grouping.assignment import Assignment, assign
+from pennon.grouping.grouping_function import GroupingFunction
+from pennon.grouping.join_tree import derive_keys
+from pennon.grouping.layout import Layout, LayoutFunction
+from pennon.grouping.plan_nodes import (
+    GroupNode,
+    JoinNode,
+    JoinType,
+    PlanNode,
+    ScanNode,
+    WindowNode,
+)
+from pennon.grouping.spec_functions import SpecFunction
+from pennon.grouping.task_target import TaskTarget
+from pennon.transforms.identity import Identity
+
+MIB = 1 << 20
+Row = tuple[tuple[int, int], object]
+BY_K = GroupingFunction(Identity(), (pa.int64(),))
+K = 0
+
+
+def scan(attribute: int) -> ScanNode:
+    """Make a scan of column 0, whose leaves are partitioned by it."""
+    layout = Layout(
+        (LayoutFunction(BY_K, (K,)),), {1: (SpecFunction(BY_K, (K,), ("partition_field_k",)),)}
+    )
+    return ScanNode(layout, {K: frozenset({attribute})})
+
+
+def leaves(*chosen: tuple[int, int, int]) -> pa.Table:
+    """Make the chosen partitions of a scan: value, bytes and fragments of each."""
+    values, sizes, fragments = zip(*chosen, strict=True) if chosen else ((), (), ())
+    return pa.table(
+        {
+            "object_id": [f"v1${at}$dataset" for at in range(len(chosen))],
+            "partition_field_k": pa.array(values, pa.int64()),
+            "num_bytes": pa.array(sizes, pa.int64()),
+            "num_fragments": pa.array(fragments, pa.int64()),
+        }
+    )
+
+
+def read_by(assigned: Assignment, scan: int) -> dict[int, list[tuple[int, int | None]]]:
+    """List leaf and first fragment that each task reads of a scan."""
+    tasks: dict[int, list[tuple[int, int | None]]] = {}
+    for row in assigned.rows.to_pylist():
+        if row["scan"] == scan:
+            tasks.setdefault(row["key"], []).append((row["leaf"], row["first_fragment"]))
+    return tasks
+
+
+def join(kind: JoinType = JoinType.INNER) -> list[PlanNode]:
+    return [scan(10), scan(20), JoinNode(0, 1, kind, ((10, 20),))]
+
+
+def test_many_small_keys_share_few_tasks_the_same_in_all_scans() -> None:
+    nodes = join(JoinType.FULL)
+    chosen = {
+        0: leaves(*((k, 1_000, 1) for k in range(100))),
+        1: leaves(*((k, 1_000, 1) for k in range(50, 150))),
+    }
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(4, 128 * MIB))
+    left, right = read_by(assigned, 0), read_by(assigned, 1)
+    assert set(left) | set(right) == set(range(8))
+    task_of_left = {leaf: task for task, read in left.items() for leaf, _ in read}
+    task_of_right = {leaf + 50: task for task, read in right.items() for leaf, _ in read}
+    assert all(task_of_left[k] == task_of_right[k] for k in range(50, 100))
+    sizes = Counter(row["key"] for row in assigned.rows.to_pylist())
+    assert max(sizes.values()) - min(sizes.values()) <= 2
+    assert assigned.notes == {0: "150 groups in 8 tasks", 1: "150 groups in 8 tasks"}
+
+
+def test_large_keys_keep_a_task_of_their_own() -> None:
+    nodes = join()
+    sizes = [(k, 40 * MIB, 1) for k in range(40)]
+    chosen = {0: leaves(*sizes), 1: leaves(*((k, 1_000, 1) for k in range(40)))}
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(4, 128 * MIB))
+    assert len(read_by(assigned, 0)) == 40
+    assert assigned.notes[0] == "40 groups"
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right"),
+    [
+        (JoinType.INNER, {1}, {1}),
+        (JoinType.SEMI, {1}, {1}),
+        (JoinType.LEFT, {0, 1}, {1}),
+        (JoinType.ANTI, {0, 1}, {1}),
+        (JoinType.RIGHT, {1}, {1, 2}),
+        (JoinType.FULL, {0, 1}, {1, 2}),
+    ],
+)
+def test_a_leaf_without_the_partner_that_it_needs_is_not_read(
+    kind: JoinType, left: set[int], right: set[int]
+) -> None:
+    nodes = join(kind)
+    chosen = {0: leaves((0, 1, 1), (1, 1, 1)), 1: leaves((1, 1, 1), (2, 1, 1))}
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(4, 128 * MIB))
+
+    def read(position: int) -> set[int]:
+        values = chosen[position]["partition_field_k"].to_pylist()
+        return {values[leaf] for of in read_by(assigned, position).values() for leaf, _ in of}
+
+    assert (read(0), read(1)) == (left, right)
+    is_unread = "1 partitions without partner are not read" in assigned.notes[0]
+    assert is_unread == (left == {1})
+
+
+def test_a_large_key_is_divided_by_leaves_and_fragments_beside_its_whole_partner() -> None:
+    nodes = join()
+    chosen = {
+        0: leaves((0, 600 * MIB, 6), (0, 200 * MIB, 2), (1, MIB, 1)),
+        1: leaves((0, MIB, 1), (1, MIB, 1)),
+    }
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(4, 128 * MIB))
+    left, right = read_by(assigned, 0), read_by(assigned, 1)
+    divided = {task for task, read in right.items() if read == [(0, None)]}
+    assert len(divided) == 8
+    parts = [part for task in divided for part in left[task]]
+    assert sorted(parts) == [(0, at) for at in range(6)] + [(1, 0), (1, 1)]
+    assert assigned.notes[0] == "2 groups in 9 tasks; 1 of them large: divided here"
+    assert assigned.notes[1].endswith("divided in another table, repeated here")
+    assert "1 of 2 groups large and divided" in assigned.keys.verdicts[2].common
+
+
+@pytest.mark.parametrize("kind", [JoinType.RIGHT, JoinType.FULL])
+def test_a_large_side_beside_a_preserved_one_is_not_divided(kind: JoinType) -> None:
+    nodes = join(kind)
+    chosen = {0: leaves((0, 800 * MIB, 8), (1, MIB, 1)), 1: leaves((0, MIB, 1), (1, MIB, 1))}
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(2, 128 * MIB))
+    assert sorted(map(len, read_by(assigned, 0).values())) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "operator", [GroupNode(2, frozenset({10}), ((10, 10),)), WindowNode(2, frozenset({10}))]
+)
+def test_what_an_aggregate_or_window_needs_together_is_not_divided(operator: PlanNode) -> None:
+    nodes = [*join(), operator]
+    chosen = {0: leaves((0, 800 * MIB, 8), (1, MIB, 1)), 1: leaves((0, MIB, 1), (1, MIB, 1))}
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(2, 128 * MIB))
+    assert assigned.keys.served == {2, 3}
+    assert sorted(map(len, read_by(assigned, 0).values())) == [1, 1]
+
+
+def test_few_large_groups_that_cannot_be_divided_are_left_to_a_shuffle() -> None:
+    nodes = join(JoinType.FULL)
+    chosen = {0: leaves((0, 900 * MIB, 9), (1, 900 * MIB, 9)), 1: leaves((0, MIB, 1))}
+    keys = derive_keys(nodes)
+    assigned = assign(keys, nodes, chosen, TaskTarget(8, 128 * MIB))
+    assert assigned.keys.served == frozenset()
+    assert assigned.declined == {0, 1}
+    assert assigned.rows.num_rows == 0
+    verdict = assigned.keys.verdicts[2]
+    assert "its 2 groups of 1.8 GiB" in verdict.reason
+    assert "more buckets" in verdict.remedy
+    few = assign(keys, nodes, chosen, TaskTarget(2, 128 * MIB))
+    assert few.keys.served == {2}
+
+
+def test_small_data_in_few_groups_is_never_left_to_a_shuffle() -> None:
+    nodes = join(JoinType.FULL)
+    chosen = {0: leaves((0, 60 * MIB, 1)), 1: leaves((0, MIB, 1))}
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(16, 128 * MIB))
+    assert assigned.keys.served == {2}
+
+
+PARTS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(1, 400), st.integers(1, 3)), min_size=0, max_size=6
+)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[PlanNode]:
+    """Draw joins of two to four scans, all on the same column."""
+    nodes: list[PlanNode] = [scan(10)]
+    visible, root = 10, 0
+    for number in range(draw(st.integers(1, 3))):
+        attribute = 20 + 10 * number
+        nodes.append(scan(attribute))
+        kind = draw(st.sampled_from([each for each in JoinType if each is not JoinType.EXISTENCE]))
+        is_left = draw(st.booleans())
+        left, right = (root, len(nodes) - 1) if is_left else (len(nodes) - 1, root)
+        pair = (visible, attribute) if is_left else (attribute, visible)
+        nodes.append(JoinNode(left, right, kind, (pair,)))
+        root = len(nodes) - 1
+        kept = pair[0] if kind.keeps_left else pair[1] if kind.keeps_right else None
+        if kept is None:
+            break
+        visible = kept
+    return nodes
+
+
+def row(scan: int, leaf: int, k: int, part: int) -> Row:
+    """Make the one row of a fragment; joins compare more than the column of the partitioning."""
+    return (k, (leaf + part) % 2), (scan, leaf, part)
+
+
+def result(nodes: list[PlanNode], position: int, rows: dict[int, list[Row]]) -> list[Row]:
+    """Join by nested loops: rows of key and content."""
+    node = nodes[position]
+    if not isinstance(node, JoinNode):
+        return rows[position]
+    left, right = (result(nodes, each, rows) for each in (node.left, node.right))
+    kind = node.join_type
+    matched = [
+        (key, (mine, theirs)) for key, mine in left for other, theirs in right if key == other
+    ]
+    right_keys, left_keys = {key for key, _ in right}, {key for key, _ in left}
+    match kind:
+        case JoinType.SEMI:
+            return [row for row in left if row[0] in right_keys]
+        case JoinType.ANTI:
+            return [row for row in left if row[0] not in right_keys]
+    if kind in (JoinType.LEFT, JoinType.FULL):
+        matched += [(key, (mine, None)) for key, mine in left if key not in right_keys]
+    if kind in (JoinType.RIGHT, JoinType.FULL):
+        matched += [(key, (None, theirs)) for key, theirs in right if key not in left_keys]
+    return matched
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees(), st.data(), st.integers(1, 8), st.sampled_from([40, 200, 4_000]))
+def test_the_tasks_of_a_tree_have_together_the_rows_of_the_tree(
+    nodes: list[PlanNode], data: st.DataObject, parallelism: int, max_bytes: int
+) -> None:
+    scans = [at for at, node in enumerate(nodes) if isinstance(node, ScanNode)]
+    chosen = {at: data.draw(PARTS) for at in scans}
+    everything = {
+        at: [row(at, leaf, k, part) for leaf, (k, _, n) in enumerate(of) for part in range(n)]
+        for at, of in chosen.items()
+    }
+    keys = derive_keys(nodes)
+    tables = {at: leaves(*of) for at, of in chosen.items()}
+    assigned = assign(keys, nodes, tables, TaskTarget(parallelism, max_bytes))
+    if not assigned.keys.served:
+        assert assigned.declined
+        return
+    tasks: dict[int, dict[int, list[Row]]] = {}
+    for each in assigned.rows.to_pylist():
+        at, leaf, first = each["scan"], each["leaf"], each["first_fragment"]
+        k, _, count = chosen[at][leaf]
+        parts = range(count) if first is None else range(first, each["end_fragment"])
+        of_task = tasks.setdefault(each["key"], {at: [] for at in scans})
+        of_task[at] += [row(at, leaf, k, part) for part in parts]
+    root = len(nodes) - 1
+    together = [each for rows in tasks.values() for each in result(nodes, root, rows)]
+    assert Counter(together) == Counter(result(nodes, root, everything))
