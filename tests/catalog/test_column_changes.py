@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -62,6 +63,30 @@ def test_a_dropped_column_that_comes_back_shows_no_old_values(tmp_path: Path) ->
     assert rows(snapshot, "v = 5") == []
     snapshot = append(snapshot, pa.record_batch({"id": [2], "region": ["eu"], "v": [6]}))
     assert [row["v"] for row in rows(snapshot)] == [None, 6]
+
+
+@pytest.mark.spec("Schema 3", "Schema 5", "reading 9")
+def test_a_leaf_made_after_a_column_was_dropped_is_what_it_says(tmp_path: Path) -> None:
+    point = pa.struct([("x", pa.int32()), ("t", pa.utf8())])
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("region", pa.utf8()),
+            ("a", pa.utf8()),
+            ("b", pa.utf8()),
+            ("p", point),
+            ("c", pa.utf8()),
+        ]
+    )
+    snapshot = changed(make(tmp_path, schema), "delete_column", "a")
+    row = {"id": 1, "region": "eu", "b": "of b", "p": {"x": 5, "t": "of p"}, "c": "of c"}
+    rest = pa.schema([field for field in schema if field.name != "a"])
+    snapshot = append(snapshot, pa.RecordBatch.from_pylist([row], rest))
+    assert rows(snapshot) == [row]
+    (leaf,) = snapshot.leaves().table.to_pylist()
+    plain = lance.dataset(f"{snapshot.location}/{leaf['location']}", version=leaf["read_version"])
+    assert plain.to_table().to_pylist() == [row]
+    assert plain.schema.equals(snapshot.schema.arrow, check_metadata=True)
 
 
 @pytest.mark.spec("Schema 5", "Schema 6", "reading 11")

@@ -339,12 +339,17 @@ def _either(pair: tuple[Predicate, Predicate]) -> Predicate:
 
 
 def predicates(columns: Sequence[str], depth: int = 4) -> st.SearchStrategy[Predicate]:
+    """Trees of AND, OR and NOT on some columns."""
+    return trees(atoms(columns), depth)
+
+
+def trees(leaves: st.SearchStrategy[Predicate], depth: int) -> st.SearchStrategy[Predicate]:
     """Trees of AND, OR and NOT."""
     if depth == 0:
-        return atoms(columns)
-    below = predicates(columns, depth - 1)
+        return leaves
+    below = trees(leaves, depth - 1)
     return st.one_of(
-        atoms(columns),
+        leaves,
         below.map(_negated),
         st.tuples(below, below).map(_both),
         st.tuples(below, below).map(_either),

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pennon.errors import InternalError
 from pennon.leaf.dataset import leaf_uri, open_leaf
 from pennon.leaf.incoming import plain_field
-from pennon.leaf.reconciliation import FieldMatch, leaf_fields, match_fields
-from pennon.spec.schema import FIELD_ID, field_id_of
+from pennon.leaf.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+from pennon.spec.schema import FIELD_ID, children_of, field_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +98,13 @@ def state_field_ids(
 
 def _unstated(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict[int, int]:
     """Fields whose id the leaf does not state, of those that are the namespace's."""
-    matches = match_fields(list(schema), leaf_fields(dataset), leaf)
+    found = leaf_fields(dataset)
+    if _is_new(list(schema), found):
+        numbers = dict(_numbers(list(schema), found))
+        if any(number != field_id for number, field_id in numbers.items()):
+            return numbers
+        return {each.number: numbers[each.number] for each in found if each.number in numbers}
+    matches = match_fields(list(schema), found, leaf)
     silent = {}
     for match in _walk(matches):
         field_id, found = field_id_of(match.wanted), match.found
@@ -108,6 +114,36 @@ def _unstated(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict
         if is_top or found.number != field_id:
             silent[found.number] = field_id
     return silent
+
+
+def _is_new(
+    wanted: Sequence[pa.Field], found: Sequence[LeafField], *, are_named: bool = True
+) -> bool:
+    """Whether a leaf has just been made of these fields: it states nothing, and has their names.
+
+    Lance numbers them anew. Where a column was dropped before, its number for one field is the
+    namespace's id of another, so that numbers tell nothing.
+    """
+    return len(wanted) == len(found) and all(
+        its.stated_id is None
+        and (mine.name == its.arrow.name or not are_named)
+        and (
+            not its.children
+            or _is_new(
+                children_of(mine.type), its.children, are_named=pa.types.is_struct(mine.type)
+            )
+        )
+        for mine, its in zip(wanted, found, strict=True)
+    )
+
+
+def _numbers(wanted: Sequence[pa.Field], found: Sequence[LeafField]) -> Iterator[tuple[int, int]]:
+    for mine, its in zip(wanted, found, strict=True):
+        field_id = field_id_of(mine)
+        if field_id is not None and its.number >= 0:
+            yield its.number, field_id
+        if its.children:
+            yield from _numbers(children_of(mine.type), its.children)
 
 
 def _walk(matches: Sequence[FieldMatch]) -> Iterator[FieldMatch]:
