@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
 from pennon.worker import data_plane
+from pennon.worker.deferred_client import defer_rest_client
 from pennon.worker.messages import Read, RunFragment
 from pennon.worker.write_messages import Write
 
@@ -53,6 +54,7 @@ def driver_handlers() -> Mapping[str, Handler]:
     deadlock of two of them in that way.
     """
     with _IMPORTING:
+        defer_rest_client()
         from pennon.worker.operations import HANDLERS  # noqa: PLC0415 - see above
 
         return HANDLERS
