@@ -1,5 +1,6 @@
 package dev.pennon.spark.sql;
 
+import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.functions.Surrogate;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.read.KeyedLeaves;
@@ -85,15 +86,12 @@ final class DerivedKeyRewrite {
             Metadata.empty(),
             NamedExpression.newExprId(),
             empty());
-    DataSourceV2ScanRelation keyed =
-        relation.copy(
-            relation.relation(),
+    LogicalPlan keyed =
+        ScanRelations.replaced(
+            relation,
             ((PennonScan) relation.scan()).withDerivedKeys(keys, reply.derivations().get(node.position())),
             appended(relation.output(), key),
-            Option.apply(seq(List.of(key))),
-            relation.ordering(),
-            relation.pushedFilters(),
-            relation.mergeableScan());
+            List.of(key));
     return new Keyed(keyed, key);
   }
 

@@ -1,5 +1,6 @@
 package dev.pennon.spark.sql;
 
+import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.read.PennonScan;
 import java.util.ArrayList;
 import java.util.List;
@@ -9,7 +10,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanPartitioningAndOrdering$;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -40,14 +40,7 @@ final class PackedScans {
       PennonScan other = replacement.apply(scan);
       return other == scan
           ? relation
-          : relation.copy(
-              relation.relation(),
-              other,
-              relation.output(),
-              Option.empty(),
-              relation.ordering(),
-              relation.pushedFilters(),
-              relation.mergeableScan());
+          : ScanRelations.replaced(relation, other, relation.output(), null);
     }
     List<LogicalPlan> children = new ArrayList<>();
     CollectionConverters.asJava(plan.children())

@@ -105,6 +105,7 @@ public final class PennonParser implements ParserInterface {
     return delegate.parseMultipartIdentifier(sql);
   }
 
+  /** Spark 4.3 asks for it; older ones have not got its type and never do. */
   @Override
   public TemporalIdentifier parseTemporalTableIdentifier(String sql) throws ParseException {
     return delegate.parseTemporalTableIdentifier(sql);
@@ -120,6 +121,7 @@ public final class PennonParser implements ParserInterface {
     return delegate.parseRoutineParam(sql);
   }
 
+  /** Asked for by Spark 4.3 alone, as above. */
   @Override
   public SqlStatementSplitResult splitStatements(String sql) {
     return delegate.splitStatements(sql);

@@ -2,6 +2,7 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.ArrowSchemas;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
@@ -70,7 +71,7 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
   }
 
   private void open() throws IOException {
-    Schema arrow = ArrowUtils.toArrowSchema(schema, "UTC", true, false, false);
+    Schema arrow = ArrowSchemas.of(schema);
     allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon write", 0, Long.MAX_VALUE);
     root = VectorSchemaRoot.create(arrow, allocator);
     rows = ArrowWriter.create(root);

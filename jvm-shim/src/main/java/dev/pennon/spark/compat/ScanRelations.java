@@ -1,0 +1,39 @@
+package dev.pennon.spark.compat;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Copies of a scan's node in the optimized plan: each Spark adds a parameter to its constructor. */
+public final class ScanRelations {
+  private static final int SCAN = 1;
+  private static final int OUTPUT = 2;
+  private static final int KEY_GROUPED_PARTITIONING = 3;
+
+  private ScanRelations() {}
+
+  /**
+   * The node with another scan.
+   *
+   * @param keys the keys that the scan reports, or null where Spark is to ask the scan
+   */
+  public static LogicalPlan replaced(
+      DataSourceV2ScanRelation relation,
+      Scan scan,
+      Seq<AttributeReference> output,
+      List<? extends Expression> keys) {
+    Object[] parameters =
+        CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
+    parameters[SCAN] = scan;
+    parameters[OUTPUT] = output;
+    parameters[KEY_GROUPED_PARTITIONING] =
+        keys == null ? Option.empty() : Option.apply(CollectionConverters.asScala(keys).toSeq());
+    return relation.makeCopy(parameters);
+  }
+}
