@@ -2,90 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import pytest
-from tests.spark.assert_join import assert_join, conf, execute, views
-from tests.spark.joined_rows import ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
-JOINS = {
-    "inner": "SELECT l.*, r.v AS rv FROM l JOIN r ON {on}",
-    "left": "SELECT l.*, r.v AS rv FROM l LEFT JOIN r ON {on}",
-    "right": "SELECT l.v AS lv, r.* FROM l RIGHT JOIN r ON {on}",
-    "full": "SELECT l.v AS lv, r.v AS rv FROM l FULL JOIN r ON {on}",
-    "semi": "SELECT l.* FROM l LEFT SEMI JOIN r ON {on}",
-    "anti": "SELECT l.* FROM l LEFT ANTI JOIN r ON {on}",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The names of the plain tables, and a maker of partitioned copies of them."""
-
-    spark: SparkSession
-    namespace: str
-
-    def table(self, side: str, *partitioning: str, where: str = "TRUE") -> str:
-        """Make a table of one side's rows."""
-        name = f"{self.namespace}.t{next(_numbers)}"
-        by = f"PARTITIONED BY ({', '.join(partitioning)})" if partitioning else ""
-        self.spark.sql(
-            f"CREATE TABLE {name} {by} AS SELECT * FROM {self.plain(side)} WHERE {where}"
-        )
-        return name
-
-    def plain(self, side: str) -> str:
-        return f"{side}_plain"
-
-
-_numbers = itertools.count(1)
-EXHAUSTIVE = "PENNON_EXHAUSTIVE" in os.environ
-
-
-@pytest.fixture(scope="module")
-def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.joins")
-    folder = tmp_path_factory.mktemp("plain")
-    makings = {"l": (3, "'a', 'b', NULL", 300), "r": (5, "'b', 'c', NULL", 170)}
-    for side, (step, deps, rows) in makings.items():
-        path = str(folder / side)
-        spark.sql(ROWS.format(step=step, deps=deps, rows=rows)).coalesce(2).write.parquet(path)
-        spark.read.parquet(path).createOrReplaceTempView(f"{side}_plain")
-    yield Sides(spark, "lance.joins")
-    spark.sql("DROP NAMESPACE lance.joins CASCADE")
-
-
-def check(
-    sides: Sides,
-    tables: dict[str, str],
-    on: str,
-    shuffles: int | range,
-    kinds: tuple[str, ...] = tuple(JOINS),
-) -> None:
-    for kind in kinds:
-        # Without AQE the plan is made by the same rules: one join type shows it.
-        adaptive = (True, False) if kind == "inner" else (True,)
-        check_sql(sides, tables, JOINS[kind].format(on=on), shuffles, adaptive)
-
-
-def check_sql(
-    sides: Sides,
-    tables: dict[str, str],
-    sql: str,
-    shuffles: int | range,
-    adaptive: tuple[bool, ...] = (True, False),
-) -> None:
-    plain = {name: sides.plain("l" if name.startswith("l") else "r") for name in tables}
-    assert_join(sides.spark, sql, tables, plain, shuffles, adaptive=adaptive)
-
+from tests.spark.join_sides import EXHAUSTIVE, JOINS, Sides, check, check_sql, evolved
 
 PAIRS = {
     "J1": (["bucket(16, id)"], ["bucket(16, id)"], "l.id = r.id"),
@@ -216,13 +134,6 @@ def test_j21_only_the_table_without_partitioning_moves(sides: Sides) -> None:
     check(sides, {"l": left, "r": "r_plain"}, "l.id = r.id", 1)
 
 
-def evolved(sides: Sides, before: list[str], change: str, side: str = "l") -> str:
-    name = sides.table(side, *before, where="v % 2 = 0")
-    sides.spark.sql(f"ALTER TABLE {name} {change}")
-    sides.spark.sql(f"INSERT INTO {name} SELECT * FROM {side}_plain WHERE v % 2 <> 0")
-    return name
-
-
 EVOLVED = {
     "J22": (
         (["bucket(8, id)"], "REPLACE PARTITION FIELD bucket(8, id) WITH bucket(16, id)"),
@@ -257,18 +168,6 @@ def test_j24_a_version_without_fields_shuffles_until_it_is_pruned(sides: Sides) 
     tables = {"l": left, "r": sides.table("r", "dep")}
     sql = "SELECT l.v, r.v FROM l JOIN r ON l.dep = r.dep"
     check_sql(sides, tables, sql, range(1, 3))
-
-
-def test_j26_an_empty_table(sides: Sides) -> None:
-    tables = {
-        "l": sides.table("l", "bucket(16, id)", where="FALSE"),
-        "r": sides.table("r", "bucket(8, id)"),
-    }
-    plain = {"l": "l_plain", "r": "r_plain"}
-    sides.spark.table("l_plain").where("FALSE").createOrReplaceTempView("none_plain")
-    plain["l"] = "none_plain"
-    for join in JOINS.values():
-        assert_join(sides.spark, join.format(on="l.id = r.id"), tables, plain, 0, adaptive=(True,))
 
 
 def test_j27_a_partition_of_many_fragments(sides: Sides) -> None:
@@ -344,25 +243,3 @@ SHAPES = {
 def test_j30_shapes_of_queries(sides: Sides, case: str) -> None:
     tables = {"l": sides.table("l", "bucket(8, id)"), "r": sides.table("r", "bucket(4, id)")}
     check_sql(sides, tables, SHAPES[case], 0)
-
-
-def test_j33_all_partitions_pruned(sides: Sides) -> None:
-    tables = {"l": sides.table("l", "dep"), "r": sides.table("r", "dep")}
-    for join in JOINS.values():
-        sql = join.format(on="l.dep = r.dep AND l.dep = 'nowhere'")
-        check_sql(sides, tables, sql, range(3), (True,))
-
-
-def test_j34_a_path_identifier_on_one_side(sides: Sides) -> None:
-    left, right = sides.table("l", "bucket(8, id)"), sides.table("r", "bucket(4, id)")
-    described = sides.spark.sql(f"DESCRIBE TABLE EXTENDED {right}").collect()
-    location = next(row.data_type for row in described if row.col_name == "Location")
-    check(sides, {"l": left, "r": f"lance.`{location}`"}, "l.id = r.id", 0, ("inner",))
-
-
-def test_j35_a_setting_of_the_user_is_kept(sides: Sides) -> None:
-    key = "spark.sql.sources.v2.bucketing.shuffle.enabled"
-    left = sides.table("l", "bucket(16, id)")
-    with conf(sides.spark, {key: "false"}), views(sides.spark, {"l": left, "r": "r_plain"}):
-        assert execute(sides.spark, "SELECT l.v, r.v FROM l JOIN r ON l.id = r.id").shuffles == 2
-        assert sides.spark.conf.get(key) == "false"

@@ -1,0 +1,85 @@
+"""A setting that the user made himself stays: in SparkConf, by SET, and in one session only."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.spark.assert_join import conf, execute, views
+from tests.spark.join_sides import Sides
+
+from separate_process import run_script
+
+BUCKETING = "spark.sql.sources.v2.bucketing"
+# Every setting of Spark that Pennon makes in a session where the user has not.
+NEEDED = {
+    f"{BUCKETING}.enabled": "true",
+    f"{BUCKETING}.pushPartValues.enabled": "true",
+    f"{BUCKETING}.allowCompatibleTransforms.enabled": "true",
+    f"{BUCKETING}.allowKeysSubsetOfPartitionKeys.enabled": "true",
+    f"{BUCKETING}.allowJoinKeysSubsetOfPartitionKeys.enabled": "true",
+    f"{BUCKETING}.shuffle.enabled": "true",
+    f"{BUCKETING}.partition.filter.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+OPPOSITE = {"true": "false", "false": "true"}
+JOIN = "SELECT l.v, r.v AS rv FROM l JOIN r ON l.id = r.id"
+
+
+def test_every_session_has_the_settings(sides: Sides) -> None:
+    for session in (sides.spark, sides.spark.newSession()):
+        session.sql("SHOW NAMESPACES IN lance").collect()
+        assert {key: session.conf.get(key) for key in NEEDED} == NEEDED
+
+
+@pytest.mark.parametrize("key", NEEDED)
+def test_j35_what_the_user_set_by_sql_is_kept(sides: Sides, key: str) -> None:
+    tables = {"l": sides.table("l", "bucket(16, id)"), "r": sides.table("r", "bucket(8, id)")}
+    with views(sides.spark, {"l": "l_plain", "r": "r_plain"}):
+        expected = execute(sides.spark, JOIN).rows
+    value = OPPOSITE[NEEDED[key]]
+    session = sides.spark.newSession()
+    session.sql(f"SET {key} = {value}")
+    with views(session, tables):
+        assert execute(session, JOIN).rows == expected
+    assert session.conf.get(key) == value
+    assert sides.spark.conf.get(key) == NEEDED[key]
+
+
+def test_j35_a_table_without_partitioning_stays_where_the_user_wants_both_to_move(
+    sides: Sides,
+) -> None:
+    key = f"{BUCKETING}.shuffle.enabled"
+    left = sides.table("l", "bucket(16, id)")
+    with conf(sides.spark, {key: "false"}), views(sides.spark, {"l": left, "r": "r_plain"}):
+        assert execute(sides.spark, JOIN).shuffles == 2
+        assert sides.spark.conf.get(key) == "false"
+
+
+SCRIPT = """
+import ast, sys
+import pennon
+
+settings = ast.literal_eval(sys.argv[2])
+builder = pennon.spark(root=sys.argv[1]).master("local[1]")
+builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
+for key, value in settings.items():
+    builder.config(key, value)
+spark = builder.getOrCreate()
+spark.sql("CREATE NAMESPACE lance.c")
+spark.sql("CREATE TABLE lance.c.t PARTITIONED BY (bucket(4, id)) AS SELECT id FROM range(50)")
+rows = spark.sql("SELECT count(*) FROM lance.c.t x JOIN lance.c.t y USING (id)").collect()[0][0]
+other = spark.newSession()
+other.sql("SELECT * FROM lance.c.t").collect()
+kept = all(each.conf.get(key) == settings[key] for each in (spark, other) for key in settings)
+print(repr((rows, kept)))
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_j35_what_the_user_set_in_spark_conf_is_kept(tmp_path: Path) -> None:
+    opposite = {key: OPPOSITE[value] for key, value in NEEDED.items()}
+    printed = run_script(SCRIPT, str(tmp_path), repr(opposite))
+    assert ast.literal_eval(printed.splitlines()[-1]) == (50, True)
