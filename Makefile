@@ -9,12 +9,15 @@ INSTALLED := $(VENV)/.installed
 JAR := python/pennon/jars/pennon-spark.jar
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
 PYTHON_FILES := python tests benchmarks
+OLDER_SPARKS := 4.1.4 4.2.1
+JOIN_TESTS := tests/spark/test_joins.py tests/spark/test_joins_across.py \
+    tests/spark/test_joins_pruned.py tests/spark/test_join_settings.py
 GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"
 
 export PYTHONDONTWRITEBYTECODE = 1
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## make the virtual environment .venv from requirements.lock
 jar: $(JAR) ## build the jar (installs JDK 17 and Gradle if they are missing and it may)
@@ -24,6 +27,15 @@ demo: $(INSTALLED) $(JAR) ## the flights out of New York as partitioned namespac
 
 test: $(INSTALLED) $(JAR) ## run every test
 	@$(BIN)/python -m pytest tests
+
+test-spark-versions: $(INSTALLED) $(JAR) ## the joins on the older Sparks, with the same jar
+	@for version in $(OLDER_SPARKS); do \
+	    setup/spark-venv $(BIN)/python build/spark-$$version $$version && \
+	    build/spark-$$version/bin/python -m pytest -q $(JOIN_TESTS) || exit 1; done
+
+test-local-cluster: $(INSTALLED) $(JAR) ## every join case on two executors that are processes of their own
+	@PENNON_TEST_MASTER='local-cluster[2,1,1024]' PENNON_EXHAUSTIVE=1 \
+	    $(BIN)/python -m pytest -q $(JOIN_TESTS)
 
 test-fast: $(INSTALLED) ## run the tests that need no Java
 	@$(BIN)/python -m pytest tests -m "not spark and not slow"
@@ -63,6 +75,9 @@ torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times ove
 torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same query without partitioning
 	@$(BIN)/python -m tests.torture.joins --queries $(or $(N),1000) $(ARGS)
 
+torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on N random values of each type
+	@$(BIN)/python -m tests.torture.functions --rows $(or $(N),1000000) $(ARGS)
+
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) build .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
@@ -83,4 +98,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-hash torture torture-joins clean
+.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-hash test-spark-versions test-local-cluster torture torture-joins torture-functions clean
