@@ -13,6 +13,8 @@ from typing import ClassVar
 from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
 
+from pennon.predicate.null_lists import with_null_safe_lists
+
 _ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
 _ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _ZONELESS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
@@ -47,6 +49,10 @@ class DataFusion(Dialect):
             exp.DType.UINT: "INT UNSIGNED",
             exp.DType.UBIGINT: "BIGINT UNSIGNED",
         }
+
+        def preprocess(self, expression: exp.Expression) -> exp.Expression:
+            """Write lists on one operand so that NULL stays NULL."""
+            return with_null_safe_lists(super().preprocess(expression))
 
         def datatype_sql(self, expression: exp.DataType) -> str:
             """Write zoneless timestamps as microseconds, whatever precision was read."""

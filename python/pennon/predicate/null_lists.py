@@ -1,0 +1,93 @@
+"""Lists of values beside each other, written so that DataFusion keeps SQL's third value.
+
+DataFusion 54 merges lists on one operand as sets: ``NOT (a IN (1, 2, 3, 4) AND a IN (5, 6, 7, 8))``
+and ``a NOT IN (…) OR a NOT IN (…)`` become TRUE, also where ``a`` is NULL and the condition is
+NULL. It makes a list of ``a = 1 OR a = 2 OR …`` as well. Lance's filters do the same.
+
+So where one operand has several lists in a condition, each is written as ``(list AND a IS NOT
+NULL) OR (a IS NULL AND NULL)``: whatever the list becomes, NULL stays NULL.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FEWEST: Final = 2
+
+
+def with_null_safe_lists(tree: exp.Expression) -> exp.Expression:
+    """Rewrite the lists that DataFusion would merge.
+
+    Returns:
+        The tree itself where no operand has two lists, else a copy.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> print(with_null_safe_lists(parse_one("a IN (1, 2) OR b IN (1, 2)")))
+        a IN (1, 2) OR b IN (1, 2)
+    """
+    counts: Counter[str] = Counter()
+    for node in tree.find_all(exp.In, exp.Or):
+        if isinstance(node, exp.In):
+            if not _is_safe(node):
+                counts[_key(node.this)] += 1
+        elif not isinstance(_above(node), exp.Or):
+            keys = Counter(_key(each.this) for each in _operands(node) if _is_equality(each))
+            counts.update(key for key, count in keys.items() if count >= _FEWEST)
+    risky = {key for key, count in counts.items() if count >= _FEWEST}
+    return tree.transform(lambda node: _rewritten(node, risky)) if risky else tree
+
+
+def _rewritten(node: exp.Expression, risky: set[str]) -> exp.Expression:
+    is_list = isinstance(node, exp.In) or _is_equality(node)
+    if not is_list or _key(node.this) not in risky or _is_safe(node):
+        return node
+    operand = node.this
+    is_null = exp.Is(this=operand.copy(), expression=exp.Null())
+    found = exp.And(this=node.copy(), expression=exp.Not(this=is_null.copy()))
+    unknown = exp.And(this=is_null, expression=exp.Null())
+    return exp.paren(
+        exp.Or(this=exp.paren(found, copy=False), expression=exp.paren(unknown, copy=False)),
+        copy=False,
+    )
+
+
+def _is_equality(node: exp.Expression) -> bool:
+    return isinstance(node, exp.EQ) and not node.expression.find(exp.Column)
+
+
+def _is_safe(node: exp.Expression) -> bool:
+    """Whether a list has been rewritten already."""
+    above = _above(node)
+    other = above.expression if isinstance(above, exp.And) else None
+    is_test = isinstance(other, exp.Not) and isinstance(other.this, exp.Is)
+    return is_test and _key(other.this.this) == _key(node.this)
+
+
+def _operands(node: exp.Expression) -> Iterator[exp.Expression]:
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        while isinstance(each, exp.Paren):
+            each = each.this
+        if isinstance(each, exp.Or):
+            waiting += [each.this, each.expression]
+        else:
+            yield each
+
+
+def _above(node: exp.Expression) -> exp.Expression | None:
+    above = node.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    return above
+
+
+def _key(operand: exp.Expression) -> str:
+    return operand.sql()
