@@ -250,7 +250,6 @@ def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
         (change("update_type", "region", type='"binary"'), "not every value"),
         (change("update_type", "id", type='"integer"'), "int64"),
         (change("update_nullability", "id", nullable=False), "may be NULL"),
-        (change("add_column", "n", type='"long"', nullable=False), "no value"),
         (change("add_column", "id", type='"long"'), "there is such a column"),
         (change("rename_column", "id", new_name="region"), "there is a column region"),
         (change("rename_column", "nope", new_name="x"), "id, region"),

@@ -52,13 +52,7 @@ def with_plain_names(kind: pa.DataType) -> str:
 
 
 def test_metadata_survives_and_our_own_is_not_shown() -> None:
-    metadata = {
-        "comment": "c",
-        "CURRENT_DEFAULT": "1",
-        "EXISTS_DEFAULT": "1",
-        "n": 3,
-        "o": {"p": [1]},
-    }
+    metadata = {"comment": "c", "CURRENT_DEFAULT": "1", "n": 3, "o": {"p": [1]}}
     struct = {
         "type": "struct",
         "fields": [{"name": "a", "type": "long", "nullable": False, "metadata": metadata}],

@@ -14,14 +14,13 @@ from transaction.lake import append, latest, make, regions
 KILLED = """
 import os, signal, sys
 import pyarrow as pa
-from pennon.leaf import WriteTarget, write_partitions, commit, creation
+from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot
 from pennon.transaction import Transaction, strong, weak
 
 location, moment, step, id_ = sys.argv[1:]
 module, name = {
     "create": (strong, "create_leaf"),
-    "state": (creation, "state_field_ids"),
     "detached": (strong, "append_fragments"),
     "manifest": (strong, "commit_leaves"),
     "weak_manifest": (weak, "commit_leaves"),
@@ -55,7 +54,7 @@ def kill(location: str, moment: str, step: str) -> None:
     "Multi-Partition Transaction (Strong) 2", "Multi-Partition Transaction (Strong) 5"
 )
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("step", ["create", "state", "detached", "manifest"])
+@pytest.mark.parametrize("step", ["create", "detached", "manifest"])
 def test_strong_commit_killed_at_a_step(tmp_path, step, moment):
     base = append(make(tmp_path), {1: "eu"})
     kill(base.location, moment, step)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import UnknownColumn
-from pennon.spec.schema import FIELD_ID, children_of, field_id_of, with_children
+from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec.schema import FIELD_ID, children_of, with_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ __all__ = ["column_paths", "with_field_ids"]
 
 
 def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
-    """Give each field of a pruned schema the id of its namesake in the full schema.
+    """Give each field of a pruned schema the id and the default of its namesake in the full one.
 
     Args:
         pruned: Spark's schema in Arrow's types; nested fields may be left out.
@@ -51,8 +52,12 @@ def _with_id(field: pa.Field, source: pa.Field) -> pa.Field:
         else:
             children = _matched(below, sources)
         field = field.with_type(with_children(field.type, children))
-    number = field_id_of(source)
-    return field.with_metadata(None if number is None else {FIELD_ID: str(number).encode()})
+    kept = {
+        key: each
+        for key, each in (source.metadata or {}).items()
+        if key in (FIELD_ID, INITIAL_DEFAULT)
+    }
+    return field.with_metadata(kept or None)
 
 
 def _namesake(field: pa.Field, full: Sequence[pa.Field]) -> pa.Field:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pennon.errors import MalformedMessage, UnsupportedColumnType
 
-__all__ = ["arrow_schema", "arrow_type", "spark_schema"]
+__all__ = ["arrow_schema", "arrow_type", "length_limit", "spark_schema"]
 
 _TO_ARROW: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -48,6 +48,9 @@ _TO_SPARK: Final[Mapping[pa.DataType, str]] = {
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TEXT: Final = re.compile(r"(?:char|varchar)\(\d+\)|string collate \w+", re.IGNORECASE)
+_LIMITED: Final = re.compile(r"(?:char|varchar)\(\d+\)", re.IGNORECASE)
+# For rows without the column, which a new table has not; ALTER TABLE hands its value over.
+_EXISTENCE_DEFAULT: Final = "EXISTS_DEFAULT"
 _OTHER: Final = b"spark:metadata"
 _OWN_PREFIXES: Final = ("lance", "pennon:", "spark:", "PARQUET:", "ARROW:")
 
@@ -79,6 +82,17 @@ def arrow_type(spark: object, column: str) -> pa.DataType:
     return _arrow_type(spark, (column,))
 
 
+def length_limit(spark: object) -> str | None:
+    """Give the type of a CHAR or VARCHAR column as Spark keeps it in the column's metadata.
+
+    Example:
+        >>> length_limit('"varchar(5)"')
+        'varchar(5)'
+    """
+    name = json.loads(spark) if isinstance(spark, str) and spark.startswith('"') else spark
+    return name if isinstance(name, str) and _LIMITED.fullmatch(name) is not None else None
+
+
 def spark_schema(schema: pa.Schema) -> dict[str, object]:
     """Turn an Arrow schema into the JSON object of a Spark StructType.
 
@@ -90,7 +104,11 @@ def spark_schema(schema: pa.Schema) -> dict[str, object]:
 
 def field_metadata(metadata: Mapping[str, object]) -> dict[str, str]:
     """Turn the metadata of a Spark field into that of an Arrow field."""
-    texts = {name: value for name, value in metadata.items() if isinstance(value, str)}
+    texts = {
+        name: value
+        for name, value in metadata.items()
+        if isinstance(value, str) and name != _EXISTENCE_DEFAULT
+    }
     other = {name: value for name, value in metadata.items() if not isinstance(value, str)}
     if other:
         texts[_OTHER.decode()] = json.dumps(other)

@@ -17,10 +17,11 @@ from sqlglot import exp
 
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import open_leaf, scan_leaf
-from pennon.leaf.filters import arrow_cast, leaf_filter
+from pennon.leaf.filters import arrow_cast, lacking, leaf_filter
 from pennon.leaf.promotion import stream_schema, stream_type
 from pennon.leaf.reconciliation import leaf_fields, match_fields
 from pennon.predicate.dialect import DataFusion
+from pennon.spec.initial_default import initial_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +133,8 @@ def _is_expressible(match: FieldMatch) -> bool:
 def _column(match: FieldMatch) -> exp.Expression:
     wanted = match.wanted
     if match.found is None:
-        return exp.alias_(arrow_cast(exp.Null(), wanted.type), wanted.name, quoted=True)
+        value = lacking(wanted, initial_default(wanted))
+        return exp.alias_(value, wanted.name, quoted=True)
     stored = exp.column(match.found.name, quoted=True)
     if match.found.arrow.type == wanted.type:
         return exp.alias_(stored, wanted.name, quoted=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import lance
 import pyarrow as pa
 
-from pennon.leaf.creation import state_field_ids
+from pennon.leaf.field_ids import state_field_ids
 from pennon.leaf.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 from pennon.spec.schema import field_id_of
 

@@ -6,7 +6,7 @@ version, so a chain of them never sees what another writer does meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import lance
@@ -14,13 +14,23 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 from pennon.errors import LeafSchemaMismatch
-from pennon.leaf.layout import leaf_numbers, read_layout, renumbered
-from pennon.leaf.reconciliation import leaf_fields, match_fields
-from pennon.leaf.widening import vacated, widened
-from pennon.spec.schema import field_id_of
+from pennon.leaf.filling import filled
+from pennon.leaf.layout import field_key, leaf_numbers, read_layout, renumbered
+from pennon.leaf.reconciliation import FieldMatch, leaf_fields, match_fields
+from pennon.leaf.upgrade import upgrade_of
+from pennon.leaf.widening import (
+    Addition,
+    edited,
+    highest_number,
+    num_fields,
+    vacated_names,
+    widened,
+)
+from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec.schema import children_of, field_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pennon.leaf.staged import StagedPartition
 
@@ -125,26 +135,30 @@ def _prepared(
     *,
     detached: bool,
 ) -> tuple[lance.LanceDataset, list[FragmentMetadata]]:
-    """Give the leaf the columns it lacks, and the fragments the leaf's numbers."""
+    """Give the leaf what it lacks, and the fragments the leaf's numbers and columns."""
     leaf = str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
+    layouts = {part.layout: read_layout(part.layout) for part in staged}
+    if staged:
+        dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)
     there = _numbers(dataset, schema, leaf)
-    lacking = [
-        column for column in schema if there.get(str(field_id_of(column)), (None, ""))[0] is None
-    ]
-    if lacking and staged:
-        dataset = _extended(dataset, lacking, leaf, detached=detached)
-        there = _numbers(dataset, schema, leaf)
     fragments = []
     for part in staged:
         numbers = {}
-        for key, (number, stored) in read_layout(part.layout).items():
+        for key, (number, stored) in layouts[part.layout].items():
             at, kept = there.get(key, (None, "nothing"))
             if at is None or kept != stored:
                 raise LeafSchemaMismatch(column=f"#{key}", leaf=leaf, found=kept, wanted=stored)
             numbers[number] = at
-        fragments += [
-            FragmentMetadata.from_json(renumbered(each, numbers)) for each in part.fragments
+        lacking = [
+            FieldMatch(column, None, ())
+            for column in schema
+            if INITIAL_DEFAULT in (column.metadata or {})
+            and str(field_id_of(column)) not in layouts[part.layout]
         ]
+        own = [number for match in lacking for number in _numbers_below(match.wanted, there)]
+        for each in part.fragments:
+            fragment = FragmentMetadata.from_json(renumbered(each, numbers))
+            fragments.append(filled(dataset, fragment, lacking, own, leaf))
     return dataset, fragments
 
 
@@ -155,22 +169,81 @@ def _numbers(
     return {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
 
 
-def _extended(
-    dataset: lance.LanceDataset, columns: Sequence[pa.Field], leaf: str, *, detached: bool
+def _numbers_below(
+    column: pa.Field, there: Mapping[str, tuple[int | None, str]], above: str = ""
+) -> Iterator[int]:
+    """The leaf's numbers of a column and the fields below it, parents first."""
+    key = field_key(column, above)
+    for each in (key, f"{key}.entries"):
+        number, _ = there.get(each, (None, ""))
+        if number is not None:
+            yield number
+    for child in children_of(column.type):
+        yield from _numbers_below(child, there, key)
+
+
+def _upgraded(
+    dataset: lance.LanceDataset,
+    layouts: Iterable[Mapping[str, tuple[int, str]]],
+    schema: pa.Schema,
+    leaf: str,
+    *,
+    detached: bool,
 ) -> lance.LanceDataset:
-    """Add columns of NULLs to a leaf without touching a file, and state their ids."""
-    for column in columns:
-        if not column.nullable:
+    """Make the leaf one that takes the namespace's rows; older rows keep what they read as."""
+    fields = leaf_fields(dataset)
+    matches = match_fields(list(schema), fields, leaf)
+    stored = {key: kind for layout in layouts for key, (_, kind) in layout.items()}
+    upgrade = upgrade_of(schema, matches, fields, stored, leaf)
+    if not upgrade:
+        return dataset
+    older = [fragment.metadata for fragment in dataset.get_fragments()]
+    for each in upgrade.added if older else ():
+        if not each.field.nullable and INITIAL_DEFAULT not in (each.field.metadata or {}):
             raise LeafSchemaMismatch(
-                column=column.name, leaf=leaf, found="no such column", wanted=column.type
+                column=each.field.name, leaf=leaf, found="no such column", wanted=each.field.type
             )
-    renamed = vacated(dataset.lance_schema, {column.name for column in columns})
-    if renamed is not None:
-        dataset = _commit(dataset, lance.LanceOperation.Project(renamed), detached=detached)
-    every = (field for top in leaf_fields(dataset) for field in top.walk())
-    highest = max((field.number for field in every), default=-1)
+    again = [Addition(match.wanted, None, is_silent=False) for match in upgrade.replaced]
+    old = [match.found.number for match in upgrade.replaced if match.found is not None]
+    additions = [*again, *upgrade.added]
+    before = dataset.lance_schema
+    names = vacated_names(before, additions, old)
+    if names or upgrade.nullable:
+        loosened = edited(before, names=names, nullable=upgrade.nullable)
+        dataset = _commit(dataset, lance.LanceOperation.Project(loosened), detached=detached)
+    if not additions:
+        return dataset
+    wide, numbers = widened(dataset.lance_schema, additions, highest_number(before, older))
+    columns = [*upgrade.replaced, *upgrade.filled]
+    there = _numbers_of(additions, numbers)
+    own = [number for match in columns for number in there[field_id_of(match.wanted)]]
+    renamed = [_renamed(match, names) for match in columns]
     operation = lance.LanceOperation.Merge(
-        [fragment.metadata for fragment in dataset.get_fragments()],
-        widened(dataset.lance_schema, columns, highest),
+        [filled(dataset, each, renamed, own, leaf) for each in older], wide
     )
-    return _commit(dataset, operation, detached=detached)
+    dataset = _commit(dataset, operation, detached=detached)
+    if not old:
+        return dataset
+    without = edited(dataset.lance_schema, names={}, dropped=old)
+    return _commit(dataset, lance.LanceOperation.Project(without), detached=detached)
+
+
+def _numbers_of(
+    additions: Sequence[Addition], numbers: Sequence[int]
+) -> dict[int | None, Sequence[int]]:
+    """Give the numbers of each addition, and of the fields below it, by its id."""
+    found = {}
+    at = 0
+    for each in additions:
+        count = num_fields(each.field)
+        found[field_id_of(each.field)] = numbers[at : at + count]
+        at += count
+    return found
+
+
+def _renamed(match: FieldMatch, names: Mapping[int, str]) -> FieldMatch:
+    """The match with the name that the leaf's column has now."""
+    if match.found is None or match.found.number not in names:
+        return match
+    arrow = match.found.arrow.with_name(names[match.found.number])
+    return replace(match, found=replace(match.found, arrow=arrow))

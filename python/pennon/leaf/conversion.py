@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pennon.errors import LeafTypeMismatch
 from pennon.leaf.reconciliation import FieldMatch, LeafField
+from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def convert_batch(
     """Build the wanted batch from a leaf's columns.
 
     Args:
-        arrays: One array per match, None where the leaf lacks the column.
+        arrays: One array per match, None where the leaf lacks the column: every row then has the
+            column's initial default, or NULL.
         matches: One per column of ``schema``.
         schema: The wanted columns, in plain types.
         num_rows: Rows of the batch, needed where there is no column.
@@ -41,6 +43,10 @@ def convert_batch(
         ).replace_schema_metadata(schema.metadata)
     columns = []
     for array, match in zip(arrays, matches, strict=True):
+        default = initial_default(match.wanted) if array is None else None
+        if default is not None:
+            columns.append(pa.repeat(default, num_rows))
+            continue
         try:
             columns.append(_convert(array, match, num_rows))
         except pa.ArrowInvalid as error:

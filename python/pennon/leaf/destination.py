@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import LeafSchemaMismatch
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.incoming import plain_field
 from pennon.leaf.layout import write_layout
 from pennon.leaf.reconciliation import leaf_fields, match_fields
+from pennon.leaf.upgrade import stored_field, upgrade_of
 from pennon.manifest import leaf_name
-from pennon.spec.schema import children_of, with_children
 
 if TYPE_CHECKING:
     import lance
 
-    from pennon.leaf.reconciliation import FieldMatch
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionSpec
 
@@ -121,39 +119,10 @@ class Destinations:
         return _Row(**{name: known[name][0].as_py() for name in names})
 
     def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
-        stored = leaf_fields(dataset)
-        matches = match_fields(self._columns, stored, leaf)
-        for match in matches:
-            _check_whole(match, (match.wanted.name,), leaf)
-        used = {id(match.found) for match in matches}
-        for field in stored:
-            if id(field) not in used and not field.arrow.nullable:
-                raise LeafSchemaMismatch(
-                    column=field.name, leaf=leaf, found="it NOT NULL", wanted="no such column"
-                )
-        return pa.schema([_stored_field(match) for match in matches])
-
-
-def _check_whole(match: FieldMatch, path: tuple[str, ...], leaf: str) -> None:
-    """Refuse a column of which the leaf lacks a field: Lance adds whole columns only."""
-    for child in match.children:
-        below = (*path, child.wanted.name)
-        if child.found is None:
-            raise LeafSchemaMismatch(
-                column=".".join(below), leaf=leaf, found="no such field", wanted=child.wanted.type
-            )
-        _check_whole(child, below, leaf)
-
-
-def _stored_field(match: FieldMatch) -> pa.Field:
-    """The field as the leaf stores it, under the namespace's name and with all its children."""
-    if match.found is None:
-        return plain_field(match.wanted)
-    stored = match.found.arrow
-    below = [_stored_field(child) for child in match.children]
-    container = match.wanted.type if len(children_of(stored.type)) != len(below) else stored.type
-    data_type = with_children(container, below) if below else stored.type
-    return plain_field(match.wanted.with_type(data_type).with_nullable(stored.nullable))
+        fields = leaf_fields(dataset)
+        matches = match_fields(self._columns, fields, leaf)
+        upgrade_of(self._snapshot.schema.arrow, matches, fields, {}, leaf)
+        return pa.schema([stored_field(match) for match in matches])
 
 
 def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:

@@ -1,6 +1,7 @@
 """A filter over the namespace's columns, rewritten for one leaf.
 
-NULL rule: a column that the leaf lacks is NULL in every row, here as in the rows that are read.
+NULL rule: a column that the leaf lacks has its initial default in every row, or NULL, here as in
+the rows that are read.
 A column that the leaf stores in a narrower type is promoted before it is compared, so that a
 literal of the wider type never overflows.
 """
@@ -16,6 +17,8 @@ from sqlglot import exp
 from pennon.leaf.promotion import stream_type
 from pennon.leaf.reconciliation import FieldMatch, match_fields
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.literals import to_expression
+from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from pennon.leaf.reconciliation import LeafField
 
-__all__ = ["arrow_cast", "leaf_filter"]
+__all__ = ["arrow_cast", "lacking", "leaf_filter"]
 
 _UNIT_NAMES = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _TYPE_NAMES = {
@@ -81,12 +84,14 @@ def _reference(
         named = next((field for field in found if field.name == path[0]), None)
         return exp.Null() if named is None else _column(path)
     match: FieldMatch | None = match_fields([column], found, leaf)[0]
+    value = initial_default(column) if match is None or match.found is None else None
     wanted, names = column, []
     for depth, name in enumerate(path):
         if depth:
             inner = [child for child in children_of(wanted.type) if child.name == name]
             if not inner:
                 return exp.Null()
+            value = None if value is None else value[wanted.type.get_field_index(name)]
             wanted = inner[0]
             match = None if match is None else _child(match, wanted)
         if match is None or match.found is None:
@@ -94,10 +99,15 @@ def _reference(
         else:
             names.append(match.found.name)
     if match is None or match.found is None:
-        return arrow_cast(exp.Null(), wanted.type)
+        return lacking(wanted, value)
     reference = _column(tuple(names))
     stored, target = stream_type(match.found.arrow.type), stream_type(wanted.type)
     return reference if match.children or stored == target else arrow_cast(reference, target)
+
+
+def lacking(column: pa.Field, value: pa.Scalar | None) -> exp.Expression:
+    """Write what a leaf without a column, or a field of it, has there: its default, or NULL."""
+    return arrow_cast(exp.Null() if value is None else _constant(value), column.type)
 
 
 def _child(match: FieldMatch, wanted: pa.Field) -> FieldMatch | None:
@@ -112,6 +122,30 @@ def _column(path: tuple[str, ...]) -> exp.Expression:
     for name in rest:
         reference = exp.Dot(this=reference, expression=name)
     return reference
+
+
+def _constant(value: pa.Scalar) -> exp.Expression:
+    """Write a value of any type as DataFusion evaluates it, nested ones by its constructors."""
+    kind = value.type
+    if not value.is_valid:
+        return exp.Null()
+    if pa.types.is_struct(kind):
+        parts: list[exp.Expression] = []
+        for at, child in enumerate(kind):
+            parts += [exp.Literal.string(child.name), arrow_cast(_constant(value[at]), child.type)]
+        return exp.Anonymous(this="named_struct", expressions=parts)
+    if pa.types.is_map(kind):
+        entries = value.values
+        sides = [_array(entries.field(at)) for at in range(2)]
+        return exp.Anonymous(this="map", expressions=sides)
+    if hasattr(kind, "value_field"):
+        return _array(value.values)
+    return to_expression(value)
+
+
+def _array(values: pa.Array) -> exp.Expression:
+    parts = [arrow_cast(_constant(each), values.type) for each in values]
+    return exp.Anonymous(this="make_array", expressions=parts)
 
 
 def arrow_cast(value: exp.Expression, data_type: pa.DataType) -> exp.Expression:

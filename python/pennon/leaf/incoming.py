@@ -60,11 +60,23 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
 
 
 def plain_field(column: pa.Field) -> pa.Field:
-    """Take the stated ids off a field: a leaf states them once, when it is made."""
-    metadata = {key: value for key, value in (column.metadata or {}).items() if key != FIELD_ID}
-    children = [plain_field(child) for child in children_of(column.type)]
+    """Give a field as a leaf stores it: without the stated ids, which a leaf states once.
+
+    What Pennon keeps for itself stays behind as well, and below a column all metadata: pylance 14
+    fails to filter by a nested column whose fields have metadata.
+    """
+    metadata = {key: each for key, each in (column.metadata or {}).items() if _is_kept(key)}
+    return _without_metadata(column).with_metadata(metadata or None)
+
+
+def _is_kept(key: bytes) -> bool:
+    return key != FIELD_ID and not key.startswith(b"pennon:")
+
+
+def _without_metadata(column: pa.Field) -> pa.Field:
+    children = [_without_metadata(child) for child in children_of(column.type)]
     plain = column.with_type(with_children(column.type, children))
-    return plain.with_metadata(metadata or None)
+    return plain.with_metadata(None)
 
 
 def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:

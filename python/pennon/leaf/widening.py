@@ -1,15 +1,16 @@
-"""A leaf's schema with further columns, numbered so that no number is used twice.
+"""A leaf's Lance schema, changed: further fields, other names, NULL allowed, columns left out.
 
 pylance makes a Lance schema from Arrow (numbered from zero) or from the messages of Lance's file
 format, and joins no two. A schema pickles as those messages; they are Protocol Buffers, in which
-the last of two values of a field counts, so a number is changed by appending another.
+the last of two values of a field counts, so a value is changed by appending another.
 
 Spec of the messages: ``message Field`` of Lance's file format, name = 2, id = 3, parent_id = 4,
-metadata = 10.
+nullable = 6, metadata = 10.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,87 +20,201 @@ from pennon.leaf.incoming import plain_field
 from pennon.spec.schema import FIELD_ID, children_of, field_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from lance.fragment import FragmentMetadata
     from lance.schema import LanceField
 
-__all__ = ["vacated", "widened"]
+__all__ = [
+    "Addition",
+    "edited",
+    "highest_number",
+    "num_fields",
+    "stating_ids",
+    "vacated_names",
+    "widened",
+]
 
 _NAME = b"\x12"
 _ID = b"\x18"
 _PARENT_ID = b"\x20"
+_NULLABLE = b"\x30\x01"
 _METADATA = b"\x52"
 _KEY = b"\x0a"
 _VALUE = b"\x12"
 _NO_PARENT = (1 << 64) - 1
 
 
-def widened(schema: LanceSchema, columns: Sequence[pa.Field], highest: int) -> LanceSchema:
-    """Add columns to a leaf's schema, with the namespace's ids where the leaf never used them.
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A field of the namespace that a leaf lacks.
+
+    Args:
+        field: The field, with its ids.
+        parent: Lance's number of the leaf's field that it goes below; None for a column.
+        is_silent: Whether it states its id only where that is not its number, as Pennon's leaves
+            have it below a column.
+    """
+
+    field: pa.Field
+    parent: int | None
+    is_silent: bool
+
+
+def stating_ids(columns: Sequence[pa.Field]) -> LanceSchema:
+    """Give the schema of a new leaf, which Lance numbers in order: the fields state their ids.
+
+    Args:
+        columns: Columns of the namespace, with their ids.
+
+    Example:
+        >>> new = pa.field("b", pa.int8(), metadata={"lance:field_id": "7"})
+        >>> stating_ids([new]).to_pyarrow().field("b").metadata
+        {b'lance:field_id': b'7'}
+    """
+    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column) for column in columns]))
+    make, (metadata, *messages) = plain.__reduce__()
+    ids = [field_id for column in columns for field_id in _ids(column)]
+    stated = [
+        message + (_stated(ids[at]) if parent is None or ids[at] not in (None, at) else b"")
+        for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True))
+    ]
+    schema: LanceSchema = make(metadata, *stated)
+    return schema
+
+
+def widened(
+    schema: LanceSchema, additions: Sequence[Addition], highest: int
+) -> tuple[LanceSchema, list[int]]:
+    """Add fields to a leaf's schema, with the namespace's ids where the leaf never used them.
 
     Args:
         schema: The leaf's schema.
-        columns: Columns of the namespace, with their ids.
-        highest: The highest number that the leaf uses.
+        additions: The fields; columns come after those that are there.
+        highest: The highest number that the leaf or one of its files uses.
+
+    Returns:
+        The schema, and the number of every new field, parents before their children.
 
     Example:
         >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8()}))
         >>> new = pa.field("b", pa.int8(), metadata={"lance:field_id": "7"})
-        >>> [field.id() for field in widened(leaf, [new], 0).fields()]
-        [0, 7]
+        >>> wide, numbers = widened(leaf, [Addition(new, None, False)], 0)
+        >>> [field.id() for field in wide.fields()], numbers
+        ([0, 7], [7])
     """
-    make, (metadata, *kept) = schema.__reduce__()
-    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column) for column in columns]))
-    _, (_, *messages) = plain.__reduce__()
-    ids = [field_id for column in columns for field_id in _ids(column)]
-    are_free = all(field_id is not None and field_id > highest for field_id in ids)
-    numbers = [
-        field_id if are_free and field_id is not None else highest + 1 + at
-        for at, field_id in enumerate(ids)
-    ]
-    parents = [parent for _, parent in _walk(plain)]
-    added = [
-        message + _numbered(number, None if parent is None else numbers[parent], field_id)
-        for message, number, parent, field_id in zip(messages, numbers, parents, ids, strict=True)
-    ]
-    widest: LanceSchema = make(metadata, *kept, *added)
-    return widest
+    make, (metadata, *messages) = schema.__reduce__()
+    every = [field_id for each in additions for field_id in _ids(each.field)]
+    are_free = all(field_id is not None and field_id > highest for field_id in every)
+    given: list[int] = []
+    for each in additions:
+        plain = LanceSchema.from_pyarrow(pa.schema([plain_field(each.field)]))
+        _, (_, *added) = plain.__reduce__()
+        ids = list(_ids(each.field))
+        numbers = [
+            field_id if are_free and field_id is not None else highest + 1 + len(given) + at
+            for at, field_id in enumerate(ids)
+        ]
+        for at, (message, (_, parent)) in enumerate(zip(added, _walk(plain), strict=True)):
+            above = each.parent if parent is None else numbers[parent]
+            is_silent = each.is_silent or parent is not None
+            states = ids[at] is not None and not (is_silent and ids[at] == numbers[at])
+            messages.append(
+                message
+                + _number(_ID, numbers[at])
+                + _number(_PARENT_ID, _NO_PARENT if above is None else above)
+                + (_stated(ids[at]) if states else b"")
+            )
+        given += numbers
+    wide: LanceSchema = make(metadata, *messages)
+    return wide, given
 
 
-def vacated(schema: LanceSchema, names: Collection[str]) -> LanceSchema | None:
-    """Give the columns that have one of the names another one, with their number.
+def edited(
+    schema: LanceSchema,
+    *,
+    names: Mapping[int, str],
+    nullable: Collection[int] = (),
+    dropped: Collection[int] = (),
+) -> LanceSchema:
+    """Change fields of a leaf's schema.
 
-    A column that was dropped from the namespace, or renamed there, may still have the name of an
+    Args:
+        schema: The leaf's schema.
+        names: Lance's number of a field → its new name.
+        nullable: Fields that may be NULL from now on.
+        dropped: Columns to leave out, with all below them.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
+        >>> [field.name() for field in edited(leaf, names={1: "c"}, dropped=[0]).fields()]
+        ['c']
+    """
+    make, (metadata, *messages) = schema.__reduce__()
+    kept = []
+    gone = set(dropped)
+    for message, (field, parent) in zip(messages, _walk(schema), strict=True):
+        number = field.id()
+        if number in gone or parent in gone:
+            gone.add(number)
+            continue
+        changed = message
+        if number in names:
+            name = names[number].encode()
+            changed += _NAME + _varint(len(name)) + name
+        kept.append(changed + (_NULLABLE if number in nullable else b""))
+    smaller: LanceSchema = make(metadata, *kept)
+    return smaller
+
+
+def vacated_names(
+    schema: LanceSchema, additions: Sequence[Addition], replaced: Collection[int] = ()
+) -> dict[int, str]:
+    """Find other names for the fields whose names are wanted for further ones.
+
+    A field that was dropped from the namespace, or renamed there, may still have the name of an
     added one in the leaf. It stays: ids decide, not names.
 
     Args:
         schema: The leaf's schema.
-        names: The names that further columns will take.
+        additions: The further fields.
+        replaced: Columns of which another one is stored under the same name.
 
     Returns:
-        The schema; None where the names are free.
+        Lance's number of a field → its new name.
 
     Example:
         >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
-        >>> [field.name() for field in vacated(leaf, {"b"}).fields()]
-        ['a', 'b_1']
+        >>> vacated_names(leaf, [Addition(pa.field("b", pa.int8()), None, False)])
+        {1: 'b_1'}
     """
-    taken = {*names, *(field.name() for field in schema.fields())}
-    if len(taken) == len(names) + len(schema.fields()):
-        return None
-    make, (metadata, *messages) = schema.__reduce__()
-    renamed = []
-    for message, (field, parent) in zip(messages, _walk(schema), strict=True):
-        if parent is not None or field.name() not in names:
-            renamed.append(message)
+    wanted = {(each.parent, each.field.name) for each in additions}
+    there = list(_walk(schema))
+    taken = wanted | {(parent, field.name()) for field, parent in there}
+    names = {}
+    for field, parent in there:
+        if (parent, field.name()) not in wanted and field.id() not in replaced:
             continue
         name = f"{field.name()}_{field.id()}"
-        while name in taken:
+        while (parent, name) in taken:
             name += "_"
-        taken.add(name)
-        renamed.append(message + _name(name))
-    free: LanceSchema = make(metadata, *renamed)
-    return free
+        taken.add((parent, name))
+        names[field.id()] = name
+    return names
+
+
+def highest_number(schema: LanceSchema, fragments: Sequence[FragmentMetadata]) -> int:
+    """Give the highest number that a leaf ever gave a field, -1 where none: its files tell."""
+    numbers = [field.id() for field, _ in _walk(schema)]
+    numbers += [
+        number for fragment in fragments for file in fragment.files for number in file.fields
+    ]
+    return max(numbers, default=-1)
+
+
+def num_fields(column: pa.Field) -> int:
+    """Count the numbers that Lance gives a column: its own and those of the fields below."""
+    return len(list(_ids(column)))
 
 
 def _ids(column: pa.Field) -> Iterator[int | None]:
@@ -121,19 +236,14 @@ def _walk(schema: LanceSchema) -> Iterator[tuple[LanceField, int | None]]:
         below[:0] = [(child, field.id()) for child in field.children()]
 
 
-def _name(name: str) -> bytes:
-    return _NAME + _varint(len(name.encode())) + name.encode()
+def _number(tag: bytes, number: int) -> bytes:
+    return tag + _varint(number)
 
 
-def _numbered(number: int, parent: int | None, field_id: int | None) -> bytes:
-    above = _NO_PARENT if parent is None else parent
-    message = _ID + _varint(number) + _PARENT_ID + _varint(above)
-    is_stated = field_id is not None and (parent is None or field_id != number)
-    if not is_stated:
-        return message
+def _stated(field_id: int | None) -> bytes:
     value = str(field_id).encode()
     entry = _KEY + _varint(len(FIELD_ID)) + FIELD_ID + _VALUE + _varint(len(value)) + value
-    return message + _METADATA + _varint(len(entry)) + entry
+    return _METADATA + _varint(len(entry)) + entry
 
 
 def _varint(number: int) -> bytes:

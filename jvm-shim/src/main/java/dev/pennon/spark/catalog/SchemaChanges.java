@@ -75,7 +75,10 @@ final class SchemaChanges {
             .put("nullable", add.isNullable())
             .put("comment", add.comment());
     ColumnDefaultValue value = add.defaultValue();
-    json.put("default", value == null ? null : value.getSql());
+    if (value != null) {
+      json.put("default", value.getSql());
+      json.set("initial", ConstantJson.write(value.getValue().value(), value.getValue().dataType()));
+    }
     return position(json, add.position());
   }
 
