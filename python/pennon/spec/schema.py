@@ -21,6 +21,7 @@ import pyarrow as pa
 from pennon.errors import InvalidNamespaceSchema
 from pennon.spec.arrow_json import field_from_json, field_to_json
 from pennon.spec.json_text import object_from_text, text_of
+from pennon.spec.unknown_keys import UnknownKeys, unknown_keys, with_unknown_keys
 
 __all__ = [
     "BY_NAME",
@@ -38,7 +39,6 @@ HIGHEST_FIELD_ID: Final = b"pennon:highest_field_id"
 BY_NAME: Final = 3 << 29
 """Ids from here on are of no format: a leaf's fields are found by their names (the older draft)."""
 
-_FIELD_KEYS: Final = frozenset({"name", "nullable", "type", "metadata"})
 _SCHEMA_KEYS: Final = frozenset({"fields", "metadata"})
 
 
@@ -61,7 +61,7 @@ class NamespaceSchema:
     Args:
         arrow: The columns; every field carries its id under ``lance:field_id``.
         extra: Keys of the JSON object that Pennon does not know; written back as they were.
-        field_extra: The same per field, by field id.
+        field_extra: The same of fields and of their types.
 
     Example:
         >>> schema = NamespaceSchema.with_fresh_ids(
@@ -75,7 +75,7 @@ class NamespaceSchema:
 
     arrow: pa.Schema
     extra: Mapping[str, object] = field(default_factory=dict)
-    field_extra: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    field_extra: UnknownKeys = field(default_factory=dict)
     _by_id: Mapping[int, SchemaField] = field(init=False, repr=False)
     _by_path: Mapping[tuple[str, ...], SchemaField] = field(init=False, repr=False)
 
@@ -172,24 +172,13 @@ class NamespaceSchema:
 
         Spec: "Metadata Definition", Appendix A.
         """
-        written: dict[str, object] = {"fields": [self._column(each) for each in self.arrow]}
+        columns = [with_unknown_keys(field_to_json(each), self.field_extra) for each in self.arrow]
+        written: dict[str, object] = {"fields": columns}
         if self.arrow.metadata:
             written["metadata"] = {
                 key.decode(): value.decode() for key, value in self.arrow.metadata.items()
             }
         return text_of({**written, **self.extra})
-
-    def _column(self, column: pa.Field) -> dict[str, object]:
-        return self._with_extra(field_to_json(column))
-
-    def _with_extra(self, written: dict[str, object]) -> dict[str, object]:
-        """Put the unknown keys of a field and of the fields below it back."""
-        metadata, data_type = written.get("metadata"), written["type"]
-        if isinstance(data_type, dict) and isinstance(data_type.get("fields"), list):
-            data_type["fields"] = [self._with_extra(child) for child in data_type["fields"]]
-        if isinstance(metadata, dict) and FIELD_ID.decode() in metadata:
-            written.update(self.field_extra.get(int(metadata[FIELD_ID.decode()]), {}))
-        return written
 
     @classmethod
     def from_json(cls, text: str, key: str = "schema") -> NamespaceSchema:
@@ -215,11 +204,8 @@ class NamespaceSchema:
             if isinstance(metadata, dict)
             else None,
         )
-        field_extra: dict[int, Mapping[str, object]] = {}
-        for column in columns:
-            _collect_extra(column, field_extra)
         extra = {name: value for name, value in written.items() if name not in _SCHEMA_KEYS}
-        return cls(arrow, extra, field_extra)
+        return cls(arrow, extra, unknown_keys(columns))
 
     @classmethod
     def with_fresh_ids(cls, schema: pa.Schema, first: int = 0) -> NamespaceSchema:
@@ -288,8 +274,11 @@ def children_of(data_type: pa.DataType) -> list[pa.Field]:
         return [data_type.key_field, data_type.item_field]
     if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
         return [data_type.value_field]
-    if pa.types.is_fixed_size_list(data_type) and pa.types.is_nested(data_type.value_type):
-        return [data_type.value_field]
+    if pa.types.is_fixed_size_list(data_type):
+        inner = data_type.value_type
+        # Lance numbers neither plain values nor fixed-size lists below a fixed-size list
+        is_numbered = pa.types.is_nested(inner) and not pa.types.is_fixed_size_list(inner)
+        return [data_type.value_field] if is_numbered else []
     return []
 
 
@@ -333,15 +322,3 @@ def _schema(columns: Sequence[pa.Field], metadata: dict[bytes, bytes], highest: 
     if highest > plain.highest_id:
         metadata[HIGHEST_FIELD_ID] = str(highest).encode()
     return pa.schema(columns, metadata=metadata or None)
-
-
-def _collect_extra(written: object, found: dict[int, Mapping[str, object]]) -> None:
-    if not isinstance(written, dict):
-        return
-    metadata, data_type = written.get("metadata"), written.get("type")
-    extra = {name: value for name, value in written.items() if name not in _FIELD_KEYS}
-    if extra and isinstance(metadata, dict) and FIELD_ID.decode() in metadata:
-        found[int(metadata[FIELD_ID.decode()])] = extra
-    if isinstance(data_type, dict) and isinstance(data_type.get("fields"), list):
-        for child in data_type["fields"]:
-            _collect_extra(child, found)
