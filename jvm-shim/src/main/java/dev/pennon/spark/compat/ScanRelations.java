@@ -36,4 +36,27 @@ public final class ScanRelations {
         keys == null ? Option.empty() : Option.apply(CollectionConverters.asScala(keys).toSeq());
     return relation.makeCopy(parameters);
   }
+
+  /** A node of that table with another scan, of which nothing is known but its output. */
+  public static LogicalPlan unordered(
+      DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
+    Object[] parameters =
+        CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
+    parameters[SCAN] = scan;
+    parameters[OUTPUT] = output;
+    for (int other = KEY_GROUPED_PARTITIONING; other < parameters.length; other++) {
+      parameters[other] = nothing(parameters[other]);
+    }
+    return relation.makeCopy(parameters);
+  }
+
+  /** Keys and ordering are options, pushed filters a sequence, whether scans merge a flag. */
+  private static Object nothing(Object parameter) {
+    if (parameter instanceof Boolean) {
+      return false;
+    }
+    return parameter instanceof Option
+        ? Option.empty()
+        : CollectionConverters.asScala(List.of()).toSeq();
+  }
 }

@@ -19,31 +19,42 @@ import org.apache.spark.sql.types.StructType;
  * partitions of one key group per task (design §5).
  */
 public final class FragmentScan implements SupportsReportStatistics {
+  /**
+   * The part of a query that a fragment stands for.
+   *
+   * @param node the node of the query
+   * @param origin the plan whose output the fragment has: the node, or the worker's half of it
+   * @param numJoins joins of the whole query when the part was taken
+   */
+  public record Source(LogicalPlan node, LogicalPlan origin, long numJoins) {
+    /** Whether Spark makes the node of what the fragment gives, as it does of an aggregate. */
+    public boolean isSplit() {
+      return node != origin;
+    }
+
+    /** Whether two fragments give the same rows: their columns' ids differ, their plans do not. */
+    private boolean isSame(Source other) {
+      return origin == other.origin || origin.canonicalized().equals(other.origin.canonicalized());
+    }
+  }
+
   private final FragmentReply fragment;
   private final StructType schema;
-  private final LogicalPlan origin;
-  private final long numJoins;
+  private final Source source;
 
   /**
    * @param fragment what the worker answered
    * @param schema the columns that it sends
-   * @param origin the part of the query that this scan stands for, with the same output
-   * @param numJoins joins of the whole query when this part was taken
+   * @param source what it stands for
    */
-  public FragmentScan(
-      FragmentReply fragment, StructType schema, LogicalPlan origin, long numJoins) {
+  public FragmentScan(FragmentReply fragment, StructType schema, Source source) {
     this.fragment = fragment;
     this.schema = schema;
-    this.origin = origin;
-    this.numJoins = numJoins;
+    this.source = source;
   }
 
-  public LogicalPlan origin() {
-    return origin;
-  }
-
-  public long numJoins() {
-    return numJoins;
+  public Source source() {
+    return source;
   }
 
   @Override
@@ -53,7 +64,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public Batch toBatch() {
-    return new FragmentBatch(fragment, schema, origin);
+    return new FragmentBatch(fragment, schema, source);
   }
 
   @Override
@@ -79,20 +90,15 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof FragmentScan that && isSame(origin, that.origin);
+    return other instanceof FragmentScan that && source.isSame(that.source);
   }
 
   @Override
   public int hashCode() {
-    return origin.semanticHash();
+    return source.origin().semanticHash();
   }
 
-  /** Whether two fragments give the same rows: their columns' ids differ, their plans do not. */
-  private static boolean isSame(LogicalPlan origin, LogicalPlan other) {
-    return origin == other || origin.canonicalized().equals(other.canonicalized());
-  }
-
-  private record FragmentBatch(FragmentReply fragment, StructType schema, LogicalPlan origin)
+  private record FragmentBatch(FragmentReply fragment, StructType schema, Source source)
       implements Batch {
     @Override
     public InputPartition[] planInputPartitions() {
@@ -114,12 +120,12 @@ public final class FragmentScan implements SupportsReportStatistics {
     /** Spark finds exchanges to reuse by this. */
     @Override
     public boolean equals(Object other) {
-      return other instanceof FragmentBatch that && isSame(origin, that.origin);
+      return other instanceof FragmentBatch that && source.isSame(that.source);
     }
 
     @Override
     public int hashCode() {
-      return origin.semanticHash();
+      return source.origin().semanticHash();
     }
   }
 }

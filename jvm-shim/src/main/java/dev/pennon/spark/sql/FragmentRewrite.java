@@ -1,5 +1,6 @@
 package dev.pennon.spark.sql;
 
+import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.read.FragmentReply;
 import dev.pennon.spark.read.FragmentScan;
@@ -10,6 +11,7 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -61,16 +63,19 @@ final class FragmentRewrite {
       for (Attribute attribute : CollectionConverters.asJava(plan.output())) {
         output.add((AttributeReference) attribute);
       }
-      return relation(fragment, plan, output);
+      return relation(fragment, plan, plan, output);
     }
-    LogicalPlan columns = relation(fragment, split.partial(), split.columns());
+    LogicalPlan columns = relation(fragment, plan, split.partial(), split.columns());
     return fragment.mode() == FragmentReply.Mode.PARTIAL
         ? split.mergedOver(columns)
         : split.finishedOver(columns);
   }
 
   private LogicalPlan relation(
-      FragmentReply fragment, LogicalPlan origin, List<AttributeReference> output) {
+      FragmentReply fragment,
+      LogicalPlan node,
+      LogicalPlan origin,
+      List<AttributeReference> output) {
     List<Long> ids = output.stream().map(column -> column.exprId().id()).toList();
     if (!ids.equals(fragment.columns())) {
       throw new IllegalStateException(
@@ -82,15 +87,9 @@ final class FragmentRewrite {
           schema.add(
               FragmentText.columnName(column.exprId().id()), column.dataType(), column.nullable());
     }
-    DataSourceV2ScanRelation table = firstTable(origin);
-    return table.copy(
-        table.relation(),
-        new FragmentScan(fragment, schema, origin, numJoins),
-        seq(output),
-        Option.empty(),
-        Option.empty(),
-        seq(List.of()),
-        false);
+    FragmentScan.Source source = new FragmentScan.Source(node, origin, numJoins);
+    return ScanRelations.unordered(
+        firstTable(origin), new FragmentScan(fragment, schema, source), seq(output));
   }
 
   /** Spark wants a scan to have a table; it shows its name. */
@@ -107,14 +106,20 @@ final class FragmentRewrite {
   /** Whether joins were made around a fragment since it was. */
   static boolean isOutdatedIn(LogicalPlan plan) {
     long numJoins = joinsIn(plan);
-    return fragmentsIn(plan).stream().anyMatch(scan -> scan.numJoins() != numJoins);
+    return fragmentsIn(plan).stream().anyMatch(scan -> scan.source().numJoins() != numJoins);
   }
 
   /** The plan as it was before fragments were made of parts of it. */
   static LogicalPlan restoredIn(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation relation
         && relation.scan() instanceof FragmentScan scan) {
-      return renamed(scan.origin(), relation.output());
+      return renamed(scan.source().origin(), relation.output());
+    }
+    for (FragmentScan scan : fragmentsAmong(plan.children())) {
+      FragmentScan.Source source = scan.source();
+      if (source.isSplit() && ids(plan).equals(ids(source.node()))) {
+        return source.node();
+      }
     }
     List<LogicalPlan> children = new ArrayList<>();
     CollectionConverters.asJava(plan.children()).forEach(child -> children.add(restoredIn(child)));
@@ -143,7 +148,7 @@ final class FragmentRewrite {
   private static long joinsIn(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation relation
         && relation.scan() instanceof FragmentScan scan) {
-      return joinsIn(scan.origin());
+      return joinsIn(scan.source().origin());
     }
     long below =
         CollectionConverters.asJava(plan.children()).stream()
@@ -153,9 +158,17 @@ final class FragmentRewrite {
   }
 
   private static List<FragmentScan> fragmentsIn(LogicalPlan plan) {
+    return fragmentsAmong(plan.collectLeaves());
+  }
+
+  private static List<ExprId> ids(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.output()).stream().map(Attribute::exprId).toList();
+  }
+
+  private static List<FragmentScan> fragmentsAmong(Seq<LogicalPlan> plans) {
     List<FragmentScan> scans = new ArrayList<>();
-    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
-      if (leaf instanceof DataSourceV2ScanRelation relation
+    for (LogicalPlan plan : CollectionConverters.asJava(plans)) {
+      if (plan instanceof DataSourceV2ScanRelation relation
           && relation.scan() instanceof FragmentScan scan) {
         scans.add(scan);
       }
