@@ -119,6 +119,8 @@ def test_describing_namespaces_answers_appendix_e_word_for_word(
     assert len(examples) == 4
     for example in examples:
         assert properties(client, [*above, *example["namespace"]]) == example["properties"]
+        joined = "$".join(example["namespace"])
+        assert properties(client, [*above, joined]) == example["properties"]
 
 
 @pytest.mark.spec("reading 36")

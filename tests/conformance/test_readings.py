@@ -21,7 +21,9 @@ from pennon.manifest.properties import text_of_value
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
 from pennon.spec.evolution import add_field
+from pennon.transaction import Committed, Transaction
 from pennon.transforms.registry import TransformCall, from_sql
+from transaction import lake
 
 DAY = dt.date(2025, 12, 10)
 
@@ -48,6 +50,29 @@ def test_table_version_rows_may_have_the_values_of_their_table(tmp_path: Path) -
     table = Snapshot.open(made.location).leaves().table
     found = zip(table["object_id"].to_pylist(), table["read_version"].to_pylist(), strict=True)
     assert dict(found) == made.read_versions
+
+
+@pytest.mark.spec("reading 6")
+def test_every_version_of_a_leaf_stays_recorded_and_readable(tmp_path: Path) -> None:
+    snapshots = [lake.append(lake.make(tmp_path), {1: "eu"})]
+    snapshots.append(lake.append(snapshots[-1], {2: "eu", 3: "us"}))
+    overwriting = Transaction(snapshots[-1])
+    overwriting.replace(lake.stage(snapshots[-1], {4: "eu"}))
+    overwritten = overwriting.commit()
+    assert isinstance(overwritten, Committed)
+    dropping = Transaction(overwritten.snapshot)
+    dropping.truncate(overwritten.snapshot.leaves().table["object_id"].to_pylist())
+    emptied = dropping.commit()
+    assert isinstance(emptied, Committed)
+    snapshots += [overwritten.snapshot, emptied.snapshot]
+    rows = written(emptied.snapshot.location).to_table(filter="object_type = 'table_version'")
+    recorded = set(rows["read_version"].to_pylist())
+    read_by_any: set[int] = set()
+    for snapshot, ids in zip(snapshots, ([1], [1, 2, 3], [3, 4], []), strict=True):
+        then = Snapshot.open(snapshot.location, snapshot.version)
+        assert sorted(row["id"] for row in lake.read(then)) == ids
+        read_by_any |= set(then.leaves().table["read_version"].to_pylist())
+    assert recorded == read_by_any
 
 
 @pytest.mark.spec("reading 15")

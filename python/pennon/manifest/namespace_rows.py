@@ -39,6 +39,8 @@ def namespace_properties(snapshot: Snapshot, path: Sequence[str]) -> dict[str, s
         return {name: text for name, text in snapshot.metadata.items() if name in wanted}
     if not is_below_spec(snapshot, path):
         return {}
+    # Upstream joins a name's parts: ["v1$k7m2n9p4q8r5s3t6"] is the same namespace to it.
+    path = SEPARATOR.join(path).split(SEPARATOR)
     spec = snapshot.specs[int(path[0][1:])]
     if len(path) - 1 > len(spec.fields):
         return {}
