@@ -106,29 +106,38 @@ def _rows(
     parts: Mapping[int, Sequence[int]],
     divided: Mapping[int, DividedKey],
 ) -> pa.Table:
-    whole = ~np.isin(members.keys, list(parts))
-    tasks = task_of_key[members.keys[whole]].tolist()
-    leaves = members.leaves[whole].tolist()
-    fragments: list[tuple[int, int] | None] = [None] * len(leaves)
+    if not parts:
+        return _table(scan, task_of_key[members.keys], members.leaves)
+    is_whole = ~np.isin(members.keys, list(parts))
+    tables = [_table(scan, task_of_key[members.keys[is_whole]], members.leaves[is_whole])]
     for key, names in parts.items():
         for name, pieces in zip(names, divided[key].tasks, strict=True):
             if divided[key].scan == scan:
-                read = [(piece.leaf, piece.fragments) for piece in pieces]
+                leaves = np.array([piece.leaf for piece in pieces], np.int64)
+                fragments = [piece.fragments for piece in pieces]
             else:
-                read = [(leaf, None) for leaf in members.of_key(key).leaves.tolist()]
-            tasks += [name] * len(read)
-            leaves += [leaf for leaf, _ in read]
-            fragments += [piece for _, piece in read]
-    return pa.Table.from_arrays(
-        [
-            pa.repeat(pa.scalar(scan, pa.int32()), len(leaves)),
-            pa.array(tasks, pa.int64()),
-            pa.array(leaves, pa.int32()),
-            pa.array([None if each is None else each[0] for each in fragments], pa.int32()),
-            pa.array([None if each is None else each[1] for each in fragments], pa.int32()),
-        ],
-        schema=ASSIGNED,
-    )
+                leaves = members.of_key(key).leaves
+                fragments = [None] * len(leaves)
+            tables.append(_table(scan, np.full(len(leaves), name), leaves, fragments))
+    return pa.concat_tables(tables)
+
+
+def _table(
+    scan: int,
+    tasks: Numbers,
+    leaves: Numbers,
+    fragments: Sequence[tuple[int, int] | None] | None = None,
+) -> pa.Table:
+    none = pa.nulls(len(leaves), pa.int32())
+    first, end = none, none
+    if fragments is not None:
+        first, end = (
+            pa.array([None if each is None else each[at] for each in fragments], pa.int32())
+            for at in (0, 1)
+        )
+    positions = pa.array(np.full(len(leaves), scan, np.int32))
+    columns = [positions, pa.array(tasks), pa.array(leaves.astype(np.int32)), first, end]
+    return pa.Table.from_arrays(columns, schema=ASSIGNED)
 
 
 def _note(
