@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -72,23 +72,23 @@ def _is_empty(comparisons: Sequence[Comparison]) -> bool:
 
 
 def _is_between(
-    value: object, low: Sequence[tuple[object, Operator]], high: Sequence[tuple[object, Operator]]
+    value: Any, low: Sequence[tuple[Any, Operator]], high: Sequence[tuple[Any, Operator]]
 ) -> bool:
     above = all(
-        value > bound or (value == bound and operator is Operator.GREATER_OR_EQUAL)  # type: ignore[operator]
+        value > bound or (value == bound and operator is Operator.GREATER_OR_EQUAL)
         for bound, operator in low
     )
     below = all(
-        value < bound or (value == bound and operator is Operator.LESS_OR_EQUAL)  # type: ignore[operator]
+        value < bound or (value == bound and operator is Operator.LESS_OR_EQUAL)
         for bound, operator in high
     )
     return above and below
 
 
-def _key(comparison: Comparison) -> object:
+def _key(comparison: Comparison) -> Any:
     return _ordered(comparison.literal)
 
 
-def _ordered(literal: pa.Scalar) -> object:
+def _ordered(literal: pa.Scalar) -> Any:
     """Give a literal's place in the order of its type, to the nanosecond."""
     return literal.value if pa.types.is_temporal(literal.type) else literal.as_py()
