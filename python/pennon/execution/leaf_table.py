@@ -47,7 +47,7 @@ def register_relation(context: SessionContext, name: str, relation: Relation) ->
         LeafMissing: A leaf's files are gone.
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
-    parts: list[exp.Expression] = []
+    parts: list[exp.Expr] = []
     batches, relation = take_small_leaves(relation)
     if batches is not None:
         _register_rows(context, f"{name}_small", relation.schema, batches)
@@ -78,7 +78,7 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
 
 def _register_leaf(
     context: SessionContext, name: str, relation: Relation, leaf: LeafRead
-) -> exp.Expression | None:
+) -> exp.Expr | None:
     dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
     fields = leaf_fields(dataset)
     wanted = stream_schema(relation.schema)
@@ -86,7 +86,7 @@ def _register_leaf(
     if leaf.fragments is not None or not all(_is_expressible(match) for match in matches):
         _register_scanned(context, name, relation, leaf, dataset)
         return _selected(name, _own_columns(relation.schema))
-    condition: exp.Expression | None = None
+    condition: exp.Expr | None = None
     if leaf.residual is not None:
         text = leaf_filter(leaf.residual, list(relation.namespace_schema), fields, leaf.location)
         if text is None:
@@ -130,7 +130,7 @@ def _is_expressible(match: FieldMatch) -> bool:
     return stream_type(found) == wanted or not (is_cut or pa.types.is_time(found))
 
 
-def _column(match: FieldMatch) -> exp.Expression:
+def _column(match: FieldMatch) -> exp.Expr:
     wanted = match.wanted
     if match.found is None:
         value = lacking(wanted, initial_default(wanted))
@@ -141,19 +141,19 @@ def _column(match: FieldMatch) -> exp.Expression:
     return exp.alias_(arrow_cast(stored, wanted.type), wanted.name, quoted=True)
 
 
-def _own_columns(schema: pa.Schema) -> list[exp.Expression]:
+def _own_columns(schema: pa.Schema) -> list[exp.Expr]:
     return [exp.column(name, quoted=True) for name in schema.names]
 
 
 def _selected(
-    table: str, columns: Sequence[exp.Expression], condition: exp.Expression | None = None
+    table: str, columns: Sequence[exp.Expr], condition: exp.Expr | None = None
 ) -> exp.Select:
     chosen = list(columns) or [exp.alias_(exp.true(), _NOTHING, quoted=True)]
     select = exp.select(*chosen, copy=False).from_(exp.to_table(table))
     return select if condition is None else select.where(condition)
 
 
-def _union(parts: Sequence[exp.Expression]) -> exp.Expression:
+def _union(parts: Sequence[exp.Expr]) -> exp.Expr:
     """Join SELECTs by UNION ALL as a balanced tree, so that many leaves nest little."""
     if len(parts) == 1:
         return parts[0]

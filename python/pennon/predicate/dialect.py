@@ -50,7 +50,7 @@ class DataFusion(Dialect):
             exp.DType.UBIGINT: "BIGINT UNSIGNED",
         }
 
-        def preprocess(self, expression: exp.Expression) -> exp.Expression:
+        def preprocess(self, expression: exp.Expr) -> exp.Expr:
             """Write lists on one operand so that NULL stays NULL."""
             return with_null_safe_lists(super().preprocess(expression))
 

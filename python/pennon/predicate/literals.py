@@ -143,7 +143,7 @@ def to_scalar(node: exp.Expression, type: pa.DataType) -> pa.Scalar | None:  # n
     return None if scalar is None else convert(scalar, type)
 
 
-def literal_value(node: exp.Expression) -> pa.Scalar | None:
+def literal_value(node: exp.Expr) -> pa.Scalar | None:
     """Read a literal as a scalar of its own type; None when the node is no literal."""
     match node:
         case exp.Paren():

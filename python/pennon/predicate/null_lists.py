@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FEWEST: Final = 2
 
 
-def with_null_safe_lists(tree: exp.Expression) -> exp.Expression:
+def with_null_safe_lists(tree: exp.Expr) -> exp.Expr:
     """Rewrite the lists that DataFusion would merge.
 
     Returns:
@@ -44,7 +44,7 @@ def with_null_safe_lists(tree: exp.Expression) -> exp.Expression:
     return tree.transform(lambda node: _rewritten(node, risky)) if risky else tree
 
 
-def _rewritten(node: exp.Expression, risky: set[str]) -> exp.Expression:
+def _rewritten(node: exp.Expr, risky: set[str]) -> exp.Expr:
     is_list = isinstance(node, exp.In) or _is_equality(node)
     if not is_list or _key(node.this) not in risky or _is_safe(node):
         return node
@@ -58,19 +58,20 @@ def _rewritten(node: exp.Expression, risky: set[str]) -> exp.Expression:
     )
 
 
-def _is_equality(node: exp.Expression) -> bool:
+def _is_equality(node: exp.Expr) -> bool:
     return isinstance(node, exp.EQ) and not node.expression.find(exp.Column)
 
 
-def _is_safe(node: exp.Expression) -> bool:
+def _is_safe(node: exp.Expr) -> bool:
     """Whether a list has been rewritten already."""
     above = _above(node)
     other = above.expression if isinstance(above, exp.And) else None
-    is_test = isinstance(other, exp.Not) and isinstance(other.this, exp.Is)
-    return is_test and _key(other.this.this) == _key(node.this)
+    if not isinstance(other, exp.Not) or not isinstance(other.this, exp.Is):
+        return False
+    return _key(other.this.this) == _key(node.this)
 
 
-def _operands(node: exp.Expression) -> Iterator[exp.Expression]:
+def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
     waiting = [node]
     while waiting:
         each = waiting.pop()
@@ -82,12 +83,12 @@ def _operands(node: exp.Expression) -> Iterator[exp.Expression]:
             yield each
 
 
-def _above(node: exp.Expression) -> exp.Expression | None:
+def _above(node: exp.Expr) -> exp.Expr | None:
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent
     return above
 
 
-def _key(operand: exp.Expression) -> str:
+def _key(operand: exp.Expr) -> str:
     return operand.sql()

@@ -66,7 +66,7 @@ def typed_expression(
 
 def typed_condition(
     text: str | None, columns: Mapping[str, pa.DataType], semantics: Semantics
-) -> exp.Expression:
+) -> exp.Expr:
     """Read a boolean expression.
 
     Raises:
@@ -83,7 +83,7 @@ class _Reader:
         self.columns = columns
         self.semantics = semantics
 
-    def read(self, node: exp.Expression) -> Typed:
+    def read(self, node: exp.Expr) -> Typed:
         literal = literal_value(node)
         if literal is not None:
             return _literal(literal)
@@ -107,12 +107,7 @@ class _Reader:
             case exp.In() if node.expressions:
                 return self.membership(node)
             case exp.Neg():
-                value = self.read(node.this)
-                if value.is_float or value.is_decimal:
-                    negated = exp.Neg(this=enclosed(value.tree))
-                    return Typed(negated, value.type)
-                zero = Typed(cast(exp.Literal.number(0), value.type), value.type)
-                return arithmetic(exp.Sub, zero, value, self.semantics)
+                return self.negated(node)
             case exp.Case() if node.this is None:
                 return self.case(node)
             case exp.Coalesce():
@@ -127,7 +122,7 @@ class _Reader:
                 return self.magnitude(node)
         return self.operator(node)
 
-    def operator(self, node: exp.Expression) -> Typed:
+    def operator(self, node: exp.Expr) -> Typed:
         if isinstance(node, _COMPARISONS):
             left, right = self.alike([self.read(node.this), self.read(node.expression)])
             return Typed(type(node)(this=_enclosed(left), expression=_enclosed(right)), pa.bool_())
@@ -146,13 +141,20 @@ class _Reader:
             return Typed(cast(counted, pa.int32()), pa.int32())
         raise Declined(why=type(node).__name__)
 
+    def negated(self, node: exp.Neg) -> Typed:
+        value = self.read(node.this)
+        if value.is_float or value.is_decimal:
+            return Typed(exp.Neg(this=enclosed(value.tree)), value.type)
+        zero = Typed(cast(exp.Literal.number(0), value.type), value.type)
+        return arithmetic(exp.Sub, zero, value, self.semantics)
+
     def column(self, node: exp.Column) -> Typed:
         found = self.columns.get(node.name)
         if found is None or not is_plain(found) or len(node.parts) > 1:
             raise Declined(why=f"the column {node.name}")
         return Typed(exp.column(node.name, quoted=True), found)
 
-    def boolean(self, node: exp.Expression) -> exp.Expression:
+    def boolean(self, node: exp.Expr) -> exp.Expr:
         value = self.read(node)
         if pa.types.is_null(value.type):
             return cast(value.tree, pa.bool_())
@@ -182,7 +184,7 @@ class _Reader:
         ]
         return Typed(exp.Case(ifs=ifs, default=values[-1].tree), values[0].type)
 
-    def coalesce(self, arguments: Sequence[exp.Expression]) -> Typed:
+    def coalesce(self, arguments: Sequence[exp.Expr]) -> Typed:
         first, *others = self.alike([self.read(each) for each in arguments])
         tree = exp.Coalesce(this=first.tree, expressions=[each.tree for each in others])
         return Typed(tree, first.type)
@@ -210,7 +212,7 @@ class _Reader:
         tree = exp.Extract(this=exp.var(part), expression=source.tree)
         return Typed(cast(tree, pa.int32()), pa.int32())
 
-    def texts(self, nodes: Sequence[exp.Expression]) -> list[exp.Expression]:
+    def texts(self, nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
         values = [self.read(each) for each in nodes]
         if any(value.type != pa.utf8() for value in values):
             raise Declined(why="what is no text")
@@ -254,18 +256,18 @@ def _literal(scalar: pa.Scalar) -> Typed:
     return Typed(tree if is_typed else cast(tree, scalar.type), scalar.type)
 
 
-def _enclosed(value: Typed) -> exp.Expression:
+def _enclosed(value: Typed) -> exp.Expr:
     return enclosed(comparable(value))
 
 
-def _piped(one: exp.Expression, other: exp.Expression) -> exp.Expression:
+def _piped(one: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.DPipe(this=one, expression=other)
 
 
-def _flat(node: exp.Expression) -> list[exp.Expression]:
+def _flat(node: exp.Expr) -> list[exp.Expr]:
     """List the operands of a chain of one connector, whose tree is as deep as it is long."""
     kind, found = type(node), []
-    waiting: list[exp.Expression] = [node]
+    waiting: list[exp.Expr] = [node]
     while waiting:
         each = waiting.pop()
         while isinstance(each, exp.Paren):

@@ -35,7 +35,7 @@ _SUM_DIGITS = 10
 _OPERATORS: Final = {exp.Add: exp.Add, exp.Sub: exp.Sub, exp.Mul: exp.Mul}
 
 
-def comparable(value: Typed) -> exp.Expression:
+def comparable(value: Typed) -> exp.Expr:
     """Make equal what Spark holds equal: one NaN, one zero.
 
     Spark: ``-0.0 = 0.0``, ``NaN = NaN``, and NaN is greater than everything, as value, join key
@@ -47,12 +47,12 @@ def comparable(value: Typed) -> exp.Expression:
     return _nan_or(value, exp.Add(this=enclosed(value.tree.copy()), expression=zero))
 
 
-def extreme_of(value: Typed) -> exp.Expression:
+def extreme_of(value: Typed) -> exp.Expr:
     """Make MIN and MAX see one NaN, greater than everything; zeros keep their sign."""
     return _nan_or(value, value.tree.copy()) if value.is_float else value.tree
 
 
-def _nan_or(value: Typed, other: exp.Expression) -> exp.Expression:
+def _nan_or(value: Typed, other: exp.Expr) -> exp.Expr:
     nan = cast(exp.Literal.string("NaN"), value.type)
     is_nan = exp.Anonymous(this="isnan", expressions=[value.tree.copy()])
     return exp.Case(ifs=[exp.If(this=is_nan, true=nan)], default=other)
@@ -131,7 +131,7 @@ def adjusted(precision: int, scale: int) -> tuple[int, int]:
 
 def _wide_apply(
     operator: type[exp.Binary], left: tuple[Typed, int], right: tuple[Typed, int]
-) -> exp.Expression:
+) -> exp.Expr:
     """Compute in 256 bits, where no operator on two values of at most 38 digits overflows."""
     sides = [
         exp.Cast(this=side.tree, to=decimal_type(MAX_DIGITS + 1, scale))
@@ -140,9 +140,7 @@ def _wide_apply(
     return _apply(operator, *sides)
 
 
-def _apply(
-    operator: type[exp.Binary], left: exp.Expression, right: exp.Expression
-) -> exp.Expression:
+def _apply(operator: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return operator(this=enclosed(left), expression=enclosed(right))
 
 
@@ -175,7 +173,7 @@ def total(value: Typed, semantics: Semantics) -> Typed:
     return Typed(cast(_sum(wide), kept), kept)
 
 
-def _sum(tree: exp.Expression) -> exp.Expression:
+def _sum(tree: exp.Expr) -> exp.Expr:
     return exp.Sum(this=tree)
 
 

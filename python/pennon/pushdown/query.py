@@ -108,7 +108,7 @@ class _Writer:
         relation = f"r{len(self.scans)}"
         self.scans.append(position)
         types: dict[str, pa.DataType] = {}
-        columns: list[exp.Expression] = []
+        columns: list[exp.Expr] = []
         for column, name, data_type in scan.columns:
             if data_type is None or not is_plain(data_type):
                 raise Declined(why=f"the column {name}")
@@ -119,7 +119,7 @@ class _Writer:
     def project(self, position: int, node: Project) -> _Selected:
         below = self.select(node.child)
         types: dict[str, pa.DataType] = {}
-        columns: list[exp.Expression] = []
+        columns: list[exp.Expr] = []
         for output in node.outputs:
             value = self.output(output, below.types)
             types[f"c{output.id}"] = value.type
@@ -195,14 +195,14 @@ class _Writer:
         return found
 
 
-def _from(below: _Selected, position: int, columns: Sequence[exp.Expression]) -> exp.Select:
+def _from(below: _Selected, position: int, columns: Sequence[exp.Expr]) -> exp.Select:
     return _select(columns).from_(below.select.subquery(f"t{position}", copy=False))
 
 
-def _select(columns: Sequence[exp.Expression]) -> exp.Select:
+def _select(columns: Sequence[exp.Expr]) -> exp.Select:
     chosen = list(columns) or [_named(exp.true(), _NOTHING)]
     return exp.select(*chosen, copy=False)
 
 
-def _named(tree: exp.Expression, name: str) -> exp.Expression:
+def _named(tree: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(tree, name, quoted=True)

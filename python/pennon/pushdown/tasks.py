@@ -11,33 +11,53 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pennon.grouping.assignment import assign
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.grouping.assignment import ASSIGNED, assign
 from pennon.grouping.key_group import DerivedKeys
-from pennon.planning.splits import Piece, pack
+from pennon.planning.splits import pack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
+    from pennon.grouping.key_group import KeyGroup
     from pennon.grouping.plan_nodes import PlanNode
     from pennon.grouping.task_target import TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
+
+    Numbers = npt.NDArray[np.int64]
 
 # Rows take about this many times as much memory in a hash table as on disk.
 _EXPANSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentTask:
-    """What one task reads.
+class FragmentTasks:
+    """What the tasks of a fragment read.
 
     Args:
-        key: Tells it from the others.
-        pieces: For each scan, by position in the plan, what is read of it.
+        keys: int64, one per task, at least one: an aggregate over nothing has a row.
+        rows: One row per scan, key and leaf or part of a leaf (``ASSIGNED``).
     """
 
-    key: int
-    pieces: Mapping[int, tuple[Piece, ...]]
+    keys: pa.Array
+    rows: pa.Table
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> FragmentTasks:
+        """Make the tasks of what is assigned to keys."""
+        keys = pc.unique(rows["key"])
+        return cls(keys if len(keys) else pa.array([0], pa.int64()), rows)
+
+    def numbers(self, scan: int) -> tuple[pa.Table, Numbers]:
+        """Give what is read of a scan, and the number of the task that reads it."""
+        rows = self.rows.filter(pc.equal(self.rows["scan"], pa.scalar(scan, pa.int32())))
+        return rows, pc.index_in(rows["key"], self.keys).to_numpy().astype(np.int64)
 
 
 def tasks_of(
@@ -47,7 +67,7 @@ def tasks_of(
     target: TaskTarget,
     *,
     pool_bytes: int,
-) -> tuple[FragmentTask, ...] | None:
+) -> FragmentTasks | None:
     """List the tasks of a fragment.
 
     Args:
@@ -58,36 +78,37 @@ def tasks_of(
         pool_bytes: The memory of a worker's queries.
 
     Returns:
-        At least one task; None where the fragment does not pay.
+        The tasks; None where the fragment does not pay.
     """
     if candidate.group is None:
         (scan,) = candidate.query.scans
-        packed = pack(plans[scan], target.parallelism, target.max_bytes)
-        return _or_empty(
-            [FragmentTask(key, {scan: tuple(pieces)}) for key, pieces in enumerate(packed)]
-        )
-    found = _keyed_tasks(candidate, keyed, plans, target)
-    if found is None:
+        return _packed(scan, plans[scan], target)
+    tasks = _assigned(candidate.group, keyed, plans, target)
+    if tasks is None or _largest_build_side(tasks, plans) * _EXPANSION > pool_bytes:
         return None
-    sizes = [[_bytes(pieces) for pieces in task.pieces.values()] for task in found]
-    largest = max((sum(each) - max(each, default=0) for each in sizes), default=0)
-    return None if largest * _EXPANSION > pool_bytes else _or_empty(found)
+    return tasks
 
 
-def _or_empty(tasks: list[FragmentTask]) -> tuple[FragmentTask, ...]:
-    """Run at least one task: an aggregate over nothing has a row."""
-    return tuple(tasks) or (FragmentTask(0, {}),)
+def _packed(scan: int, plan: ScanPlan, target: TaskTarget) -> FragmentTasks:
+    rows = [
+        (scan, key, piece.leaf, *(piece.fragments or (None, None)))
+        for key, pieces in enumerate(pack(plan, target.parallelism, target.max_bytes))
+        for piece in pieces
+    ]
+    columns = zip(*rows, strict=True) if rows else ([] for _ in ASSIGNED)
+    arrays = [
+        pa.array(list(each), field.type) for each, field in zip(columns, ASSIGNED, strict=True)
+    ]
+    return FragmentTasks.of(pa.Table.from_arrays(arrays, schema=ASSIGNED))
 
 
-def _keyed_tasks(
-    candidate: Candidate,
+def _assigned(
+    group: KeyGroup,
     keyed: tuple[DerivedKeys, Sequence[PlanNode]],
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
-) -> list[FragmentTask] | None:
+) -> FragmentTasks | None:
     keys, plan_nodes = keyed
-    group = candidate.group
-    assert group is not None  # noqa: S101 - for the type checker
     own = DerivedKeys(
         {scan: keys.scans[scan] for scan in group.scans},
         frozenset((*group.joins, *group.groupings)),
@@ -98,22 +119,22 @@ def _keyed_tasks(
     assignment = assign(own, plan_nodes, leaves, target)
     if set(assignment.keys.scans) != set(group.scans):
         return None
-    sizes = {
-        scan: [size or 0 for size in table["num_bytes"].to_pylist()]
-        for scan, table in leaves.items()
-    }
-    found: dict[int, dict[int, list[Piece]]] = {}
-    rows = assignment.rows
-    columns = [rows[name].to_pylist() for name in rows.column_names]
-    for scan, key, leaf, first, end in zip(*columns, strict=True):
-        part = None if first is None else (first, end)
-        pieces = found.setdefault(key, {}).setdefault(scan, [])
-        pieces.append(Piece(leaf, part, sizes[scan][leaf]))
-    return [
-        FragmentTask(key, {scan: tuple(pieces) for scan, pieces in of_key.items()})
-        for key, of_key in found.items()
-    ]
+    return FragmentTasks.of(assignment.rows)
 
 
-def _bytes(pieces: Sequence[Piece]) -> int:
-    return sum(piece.num_bytes for piece in pieces)
+def _largest_build_side(tasks: FragmentTasks, plans: Mapping[int, ScanPlan]) -> int:
+    """Add up, for the task where it is most, the bytes of all relations but the largest."""
+    sizes = [_bytes_by_task(tasks, scan, plan) for scan, plan in plans.items()]
+    return int((np.sum(sizes, axis=0) - np.max(sizes, axis=0)).max())
+
+
+def _bytes_by_task(tasks: FragmentTasks, scan: int, plan: ScanPlan) -> npt.NDArray[np.float64]:
+    rows, numbers = tasks.numbers(scan)
+    read = plan.table.select(["num_bytes", "num_fragments"]).take(rows["leaf"])
+    sizes, counts = (
+        pc.fill_null(column, 0).cast(pa.float64(), safe=False).to_numpy()
+        for column in (read["num_bytes"], read["num_fragments"])
+    )
+    parts = pc.fill_null(pc.subtract(rows["end_fragment"], rows["first_fragment"]), -1).to_numpy()
+    shares = np.where(parts < 0, 1.0, parts / np.maximum(counts, 1.0))
+    return np.bincount(numbers, sizes * shares, minlength=len(tasks.keys)).astype(np.float64)

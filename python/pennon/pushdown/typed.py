@@ -40,7 +40,7 @@ class Typed:
         type: The type in Spark, as Arrow's; null for a NULL that has none yet.
     """
 
-    tree: exp.Expression
+    tree: exp.Expr
     type: pa.DataType
 
     @property
@@ -66,7 +66,7 @@ def is_plain(data_type: pa.DataType) -> bool:
     )
 
 
-def cast(tree: exp.Expression, data_type: pa.DataType) -> exp.Expression:
+def cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
     """Cast an expression.
 
     Raises:
@@ -94,7 +94,7 @@ def decimal_type(precision: int, scale: int) -> exp.DataType:
     return exp.DataType.build(f"DECIMAL({precision}, {scale})")
 
 
-def enclosed(tree: exp.Expression) -> exp.Expression:
+def enclosed(tree: exp.Expr) -> exp.Expr:
     """Put parentheses around an operand where it needs them."""
     is_closed = isinstance(tree, exp.Column | exp.Cast | exp.Paren | exp.Case | exp.Anonymous)
     return tree if is_closed else exp.paren(tree, copy=False)

@@ -101,9 +101,9 @@ def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
             pa.repeat(pa.scalar(fragment.candidate.root, pa.int32()), count),
-            pa.array(fragment.tasks.keys(), pa.int64()),
+            fragment.keys,
             pa.repeat(pa.scalar(_NO_LEAF, pa.int32()), count),
-            pa.array(fragment.tasks.values(), pa.utf8()),
+            fragment.tasks,
         ],
         schema=_KEYS,
     )

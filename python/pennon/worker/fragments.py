@@ -32,9 +32,9 @@ from pennon.pushdown import (
     Semantics,
     candidates,
 )
-from pennon.pushdown.tasks import FragmentTask, tasks_of
-from pennon.worker.fragment_tokens import FragmentToken, task_text
-from pennon.worker.tokens import ScanToken, piece_text, split_column
+from pennon.pushdown.tasks import FragmentTasks, tasks_of
+from pennon.worker.fragment_tokens import FragmentToken, task_texts
+from pennon.worker.tokens import ScanToken
 
 if TYPE_CHECKING:
     from pennon.grouping.plan_nodes import PlanNode
@@ -51,14 +51,14 @@ class ChosenFragment:
 
     Args:
         candidate: What is computed.
-        token: What its tasks have in common.
-        tasks: The texts of its tasks, by their keys.
+        keys: The keys of its tasks.
+        tasks: The texts of its tasks.
         reply: What the rule is told.
     """
 
     candidate: Candidate
-    token: str
-    tasks: Mapping[int, str]
+    keys: pa.Array
+    tasks: pa.Array
     reply: Mapping[str, object]
 
 
@@ -88,7 +88,8 @@ def choose_fragments(
     for alternatives in candidates(nodes, keys, semantics):
         for candidate in alternatives:
             keyed = (keys, unreported)
-            tasks = tasks_of(candidate, keyed, plans, target, pool_bytes=pool_bytes())
+            read = {scan: plans[scan] for scan in candidate.query.scans}
+            tasks = tasks_of(candidate, keyed, read, target, pool_bytes=pool_bytes())
             found = None if tasks is None else _planned(candidate, nodes, plans, tasks)
             if found is not None:
                 chosen.append(found)
@@ -108,7 +109,7 @@ def _planned(
     candidate: Candidate,
     nodes: Sequence[Node],
     plans: Mapping[int, ScanPlan],
-    tasks: Sequence[FragmentTask],
+    tasks: FragmentTasks,
 ) -> ChosenFragment | None:
     query = candidate.query
     scans = [_scan_token(nodes[scan], plans[scan]) for scan in query.scans]
@@ -116,25 +117,16 @@ def _planned(
     if planned is None or [stream_type(each) for each in planned.types] != query.schema.types:
         return None
     token = FragmentToken(tuple(scans), Query(query.sql, query.schema)).to_json()
-    own = {scan: split_column(plans[scan].table).to_pylist() for scan in query.scans}
-    texts = {
-        task.key: task_text(
-            [
-                [piece_text(own[scan], piece) for piece in task.pieces.get(scan, ())]
-                for scan in query.scans
-            ]
-        )
-        for task in tasks
-    }
+    texts = task_texts(tasks, query.scans, {scan: plans[scan].table for scan in query.scans})
     reply = {
         "root": candidate.root,
         "mode": str(candidate.mode),
         "scan": token,
-        "description": _description(candidate, plans, len(tasks)),
+        "description": _description(candidate, plans, len(texts)),
         "columns": list(query.columns),
-        **_size(candidate, nodes, plans, len(tasks)),
+        **_size(candidate, nodes, plans, len(texts)),
     }
-    return ChosenFragment(candidate, token, texts, reply)
+    return ChosenFragment(candidate, tasks.keys, texts, reply)
 
 
 def _size(

@@ -133,9 +133,14 @@ class Split:
         """Read a split, or a list of them; the version is text, for numbers lose the high bit."""
         try:
             stored = json.loads(text)
-            return tuple(map(cls._of, stored if isinstance(stored, list) else [stored]))
+            return cls.of(stored if isinstance(stored, list) else [stored])
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise MalformedMessage(why="the text split is not one of the worker's") from error
+
+    @classmethod
+    def of(cls, stored: Sequence[Mapping[str, Any]]) -> tuple[Split, ...]:
+        """Read splits from their JSON objects."""
+        return tuple(map(cls._of, stored))
 
     @classmethod
     def _of(cls, stored: Mapping[str, Any]) -> Split:
