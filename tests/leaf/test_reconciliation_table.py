@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 
-from pennon.errors import LeafSchemaMismatch, LeafTypeMismatch, WriteColumnUnknown
+from pennon.errors import (
+    LeafSchemaMismatch,
+    LeafTypeMismatch,
+    WriteColumnUnknown,
+)
 from pennon.manifest import ManifestCommitted, Snapshot, change_root
 from pennon.planning import plan_scan
 from transaction.lake import append, latest, make, stage
@@ -123,3 +129,133 @@ def test_values_are_converted_to_the_leafs_type_or_refused(tmp_path: Path) -> No
     assert [each["v"] for each in read(snapshot)] == [5, 6]
     with pytest.raises(LeafSchemaMismatch, match=r"column v to leaf .*int32.*int64"):
         stage(snapshot, row(v=2**40))
+
+
+# The same six rows for a field of a struct, of a list's items and of a map's values
+
+POINT = [("x", pa.int32()), ("y", pa.int32())]
+
+
+def container(kind: str, fields: list[tuple[str, pa.DataType]]) -> pa.DataType:
+    inner = pa.struct(fields)
+    of = {"struct": inner, "list": pa.list_(inner), "map": pa.map_(pa.utf8(), inner)}
+    return of[kind]
+
+
+def held(kind: str, point: object) -> object:
+    """A value that holds one point."""
+    return {"struct": point, "list": [point], "map": [("k", point)]}[kind]
+
+
+def reshaped(snapshot: Snapshot, kind: str, *fields: pa.Field) -> Snapshot:
+    """Change the fields of the points in the namespace schema alone."""
+    *others, column = snapshot.schema.arrow
+    inner = pa.struct(fields)
+    if kind == "struct":
+        data_type = inner
+    elif kind == "list":
+        data_type = pa.list_(column.type.value_field.with_type(inner))
+    else:
+        item = column.type.item_field.with_type(inner)
+        data_type = pa.map_(column.type.key_field, item)
+    return evolved(snapshot, *others, column.with_type(data_type))
+
+
+def points_of(snapshot: Snapshot, kind: str) -> tuple[Snapshot, list[pa.Field]]:
+    column = snapshot.schema.arrow.field("p").type
+    inner = {"struct": column, "list": getattr(column, "value_type", None)}.get(kind)
+    return snapshot, list(inner if inner is not None else column.item_type)
+
+
+def made(tmp_path: Path, kind: str) -> tuple[Snapshot, list[pa.Field]]:
+    value = held(kind, {"x": 1, "y": 2})
+    return points_of(with_leaf(tmp_path, ("p", container(kind, POINT)), value=value), kind)
+
+
+def nested_row(kind: str, fields: list[tuple[str, pa.DataType]], point: object) -> pa.RecordBatch:
+    schema = pa.schema([*COLUMNS, ("p", container(kind, fields))])
+    row = {"id": 2, "region": "eu", "p": held(kind, point)}
+    return pa.RecordBatch.from_pylist([row], schema)
+
+
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+@pytest.mark.spec("Schema Consistency of the Draft 1", "Schema Consistency of the Draft 4")
+def test_a_nested_field_that_the_leaf_lacks_reads_null_and_is_added(
+    tmp_path: Path, kind: str
+) -> None:
+    base, fields = made(tmp_path, kind)
+    snapshot = reshaped(base, kind, *fields, pa.field("z", pa.utf8()))
+    assert [each["p"] for each in read(snapshot)] == [held(kind, {"x": 1, "y": 2, "z": None})]
+    wide = [*POINT, ("z", pa.utf8())]
+    with pytest.raises(WriteColumnUnknown, match=r"column p.*\.z to"):
+        stage(base, nested_row(kind, wide, {"x": 3, "y": 4, "z": "5"}))
+    snapshot = append(snapshot, nested_row(kind, wide, {"x": 3, "y": 4, "z": "5"}))
+    assert [each["p"] for each in read(snapshot)] == [
+        held(kind, {"x": 1, "y": 2, "z": None}),
+        held(kind, {"x": 3, "y": 4, "z": "5"}),
+    ]
+    assert len(stored(snapshot)) == 2
+
+
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+@pytest.mark.spec("Schema Consistency of the Draft 2", "Schema Consistency of the Draft 5")
+def test_a_nested_field_of_the_leaf_alone_is_not_read_and_written_null(
+    tmp_path: Path, kind: str
+) -> None:
+    base, fields = made(tmp_path, kind)
+    snapshot = reshaped(base, kind, fields[0])
+    assert [each["p"] for each in read(snapshot)] == [held(kind, {"x": 1})]
+    snapshot = append(snapshot, nested_row(kind, POINT[:1], {"x": 3}))
+    assert [each["p"] for each in read(snapshot)] == [held(kind, {"x": 1}), held(kind, {"x": 3})]
+    if kind == "struct":
+        assert stored(snapshot)["p"].to_pylist() == [{"x": 1, "y": 2}, {"x": 3, "y": None}]
+
+
+@pytest.mark.parametrize("kind", ["struct", "list", "map"])
+@pytest.mark.spec("Schema Consistency of the Draft 3", "Schema Consistency of the Draft 6")
+def test_a_nested_field_of_another_type_is_converted_both_ways_or_refused(
+    tmp_path: Path, kind: str
+) -> None:
+    base, fields = made(tmp_path, kind)
+    snapshot = reshaped(base, kind, fields[0].with_type(pa.int64()), fields[1])
+    wide = [("x", pa.int64()), POINT[1]]
+    snapshot = append(snapshot, nested_row(kind, wide, {"x": 3, "y": 4}))
+    assert [each["p"] for each in read(snapshot)] == [
+        held(kind, {"x": 1, "y": 2}),
+        held(kind, {"x": 3, "y": 4}),
+    ]
+    assert "int32" in str(stored(snapshot)["p"].type)
+    with pytest.raises(LeafSchemaMismatch, match="column p to leaf .*int32.*int64"):
+        stage(snapshot, nested_row(kind, wide, {"x": 2**40, "y": 0}))
+    snapshot = reshaped(latest(base), kind, fields[0].with_type(pa.date32()), fields[1])
+    with pytest.raises(LeafTypeMismatch, match=r"column p.*\.x of leaf .*int32.*date32"):
+        read(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "value"),
+    [
+        (pa.int8(), pa.int16(), -128),
+        (pa.int8(), pa.int64(), 127),
+        (pa.int16(), pa.int32(), -32768),
+        (pa.int32(), pa.int64(), -(2**31)),
+        (pa.float32(), pa.float64(), 0.5),
+        (pa.decimal128(5, 2), pa.decimal128(22, 2), Decimal("-999.99")),
+        (pa.decimal128(5, 2), pa.decimal128(38, 10), Decimal("-999.99")),
+        (pa.int32(), pa.decimal128(12, 2), 2**31 - 1),
+        (pa.date32(), pa.timestamp("us"), dt.date(1969, 12, 31)),
+    ],
+)
+@pytest.mark.spec("Schema Consistency of the Draft 3", "Schema 6")
+def test_every_promotion_reads_old_rows_and_appends_to_them(
+    tmp_path: Path, narrow: pa.DataType, wide: pa.DataType, value: object
+) -> None:
+    base = with_leaf(tmp_path, ("v", narrow), value=value)
+    *others, column = base.schema.arrow
+    snapshot = evolved(base, *others, column.with_type(wide))
+    expected = pa.scalar(value, narrow).cast(wide).as_py()
+    assert [each["v"] for each in read(snapshot)] == [expected]
+    given = pa.record_batch({"id": [2], "region": ["eu"], "v": pa.array([expected], wide)})
+    snapshot = append(snapshot, given)
+    assert [each["v"] for each in read(snapshot)] == [expected, expected]
+    assert stored(snapshot)["v"].type == narrow

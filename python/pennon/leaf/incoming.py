@@ -29,7 +29,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
         table: The table's name for errors.
 
     Raises:
-        WriteColumnUnknown: The rows have a column that the namespace has not.
+        WriteColumnUnknown: The rows have a column, or a nested field, that the namespace has not.
         WriteTypeMismatch: A value does not fit its column's type.
         NotNullViolated: A NOT NULL column, nested ones too, has a NULL.
 
@@ -47,6 +47,8 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     fields = [plain_field(column) for column in schema.arrow]
     for field in fields:
         array = given.get(field.name)
+        if array is not None and not array.type.equals(field.type):
+            _check_fields(array.type, field.type, str(field.name), table)
         column = (
             pa.nulls(batch.num_rows, field.type) if array is None else _cast(array, field, table)
         )
@@ -77,6 +79,23 @@ def _without_metadata(column: pa.Field) -> pa.Field:
     children = [_without_metadata(child) for child in children_of(column.type)]
     plain = column.with_type(with_children(column.type, children))
     return plain.with_metadata(None)
+
+
+def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str, table: str) -> None:
+    """Refuse fields that the column has not, which Arrow's cast would leave out in silence."""
+    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+        known = [child.name for child in wanted]
+        for child in given:
+            if child.name not in known:
+                raise WriteColumnUnknown(
+                    column=f"{path}.{child.name}",
+                    table=table,
+                    columns=", ".join(f"{path}.{name}" for name in known),
+                )
+            _check_fields(child.type, wanted.field(child.name).type, f"{path}.{child.name}", table)
+        return
+    for child, own in zip(children_of(given), children_of(wanted), strict=False):
+        _check_fields(child.type, own.type, f"{path}.{own.name}", table)
 
 
 def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
