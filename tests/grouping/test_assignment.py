@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -167,6 +168,21 @@ def test_few_large_groups_that_cannot_be_divided_are_left_to_a_shuffle() -> None
     assert "more buckets" in verdict.remedy
     few = assign(keys, nodes, chosen, TaskTarget(2, 128 * MIB))
     assert few.keys.served == {2}
+
+
+def test_a_window_that_spark_serves_gets_a_key_only_to_run_in_fewer_tasks() -> None:
+    reporting = scan(10)
+    nodes: list[PlanNode] = [
+        replace(reporting, reported=reporting.layout.functions),
+        WindowNode(0, frozenset({10})),
+    ]
+    keys = derive_keys(nodes)
+    few = assign(keys, nodes, {0: leaves((0, 1, 1), (1, 1, 1))}, TaskTarget(4, 128 * MIB))
+    assert few.keys.served == frozenset()
+    many = {0: leaves(*((k, 1_000, 1) for k in range(100)))}
+    assigned = assign(keys, nodes, many, TaskTarget(4, 128 * MIB))
+    assert assigned.keys.served == {1}
+    assert assigned.notes == {0: "100 groups in 8 tasks"}
 
 
 def test_small_data_in_few_groups_is_never_left_to_a_shuffle() -> None:

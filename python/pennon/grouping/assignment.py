@@ -80,14 +80,19 @@ def assign(
     rows: list[pa.Table] = []
     notes: dict[int, str] = {}
     declined: frozenset[int] = frozenset()
-    for group in keys.groups:
-        balanced = balanced_group(keys, group, nodes, leaves, target)
+    spare = {each.group: each for each in keys.spare}
+    for group in (*keys.groups, *spare):
+        wider = keys.using(spare[group]) if group in spare else keys
+        balanced = balanced_group(wider, group, nodes, leaves, target)
         if balanced.is_slower_than_a_shuffle:
             declined |= frozenset(group.scans)
             num_bytes = int(balanced.key_bytes.sum())
             why = too_few_groups(balanced.num_keys, num_bytes, target.parallelism)
-            keys = keys.without(group, *why)
+            keys = wider.without(group, *why)
             continue
+        if group in spare and not balanced.is_packed:
+            continue
+        keys = wider
         if balanced.divided:
             count = f"{len(balanced.divided)} of {balanced.num_keys} groups"
             keys = keys.divided(group, f"{count} large and divided among several tasks")

@@ -80,6 +80,11 @@ class BalancedGroup:
             tasks += [sum(each.num_bytes for each in task) + repeated for task in divided.tasks]
         return is_slower_than_a_shuffle(self.num_keys, tasks, int(sizes.sum()), self.target)
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether keys share tasks, or one is divided among several."""
+        return self.tasks()[0] is not self.values
+
     def tasks(self) -> tuple[Numbers, dict[int, list[int]]]:
         """Name the tasks.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pennon.grouping.grouping_function import GroupingFunction
-from pennon.grouping.key_group import DerivedKeys, KeyGroup
+from pennon.grouping.key_group import DerivedKeys, KeyGroup, SpareGroup
 from pennon.grouping.layout import LayoutFunction
 from pennon.grouping.plan_nodes import (
     GroupNode,
@@ -80,6 +80,7 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
         resolver.computed,
         resolver.verdicts,
         tuple(resolver.groups),
+        tuple(resolver.spare),
     )
 
 
@@ -94,6 +95,7 @@ class _Resolver:
         self.computed: dict[int, tuple[LayoutFunction, ...]] = {}
         self.verdicts: dict[int, Verdict] = {}
         self.groups: list[KeyGroup] = []
+        self.spare: list[SpareGroup] = []
 
     def take(self, position: int) -> Offer | None:
         offer, self.offers[position] = self.offers[position], None
@@ -171,14 +173,17 @@ class _Resolver:
         scans = sorted(each for each in offer.members if isinstance(self.nodes[each], ScanNode))
         if not offer.joins and not offer.groupings:
             return
+        computed = sorted(offer.members.difference(scans))
+        group = KeyGroup(tuple(scans), offer.joins, offer.groupings, tuple(computed))
         if len(scans) == 1 and self.spark_serves(offer, scans[0]):
+            own = tuple(self.bound(function, scans[0]) for function in offer.functions)
+            self.spare += [] if computed else [SpareGroup(group, own)]
             return
         for member in offer.members:
             functions = tuple(self.bound(function, member) for function in offer.functions)
             (self.scans if member in scans else self.computed)[member] = functions
         self.served.update(offer.joins, offer.groupings)
-        computed = sorted(offer.members.difference(scans))
-        self.groups.append(KeyGroup(tuple(scans), offer.joins, offer.groupings, tuple(computed)))
+        self.groups.append(group)
 
     def bound(self, function: OfferedFunction, member: int) -> LayoutFunction:
         """See a function of the group on the columns, and the widths of integers, of a member."""

@@ -30,6 +30,14 @@ class KeyGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class SpareGroup:
+    """A group that needs no derived key, and the functions of the one that it could have."""
+
+    group: KeyGroup
+    functions: tuple[LayoutFunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DerivedKeys:
     """The answer to the rule.
 
@@ -40,6 +48,7 @@ class DerivedKeys:
             which Spark computes the key there; their sources are attributes.
         verdicts: What was found at each join, aggregate and window.
         groups: Which of the scans have their key in common.
+        spare: Groups of one scan that Spark serves by what the scan reports.
     """
 
     scans: Mapping[int, tuple[LayoutFunction, ...]]
@@ -47,22 +56,34 @@ class DerivedKeys:
     computed: Mapping[int, tuple[LayoutFunction, ...]]
     verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
     groups: tuple[KeyGroup, ...] = ()
+    spare: tuple[SpareGroup, ...] = field(default=(), compare=False)
+
+    def using(self, spare: SpareGroup) -> DerivedKeys:
+        """Derive a key for a group that Spark serves, too."""
+        group = spare.group
+        return replace(
+            self,
+            scans={**self.scans, group.scans[0]: spare.functions},
+            served=self.served | {*group.joins, *group.groupings},
+            groups=(*self.groups, group),
+        )
 
     def without(self, group: KeyGroup, reason: str, remedy: str) -> DerivedKeys:
         """Take a group back, its operators judged by a reason and what would remedy it."""
         operators = {*group.joins, *group.groupings}
         gone = {*group.scans, *group.computed}
-        return DerivedKeys(
-            {scan: functions for scan, functions in self.scans.items() if scan not in gone},
-            self.served - operators,
-            {join: functions for join, functions in self.computed.items() if join not in gone},
-            {
+        return replace(
+            self,
+            scans={scan: kept for scan, kept in self.scans.items() if scan not in gone},
+            served=self.served - operators,
+            computed={join: kept for join, kept in self.computed.items() if join not in gone},
+            verdicts={
                 position: replace(verdict, reason=reason, remedy=remedy)
                 if position in operators
                 else verdict
                 for position, verdict in self.verdicts.items()
             },
-            tuple(each for each in self.groups if each != group),
+            groups=tuple(each for each in self.groups if each != group),
         )
 
     def divided(self, group: KeyGroup, note: str) -> DerivedKeys:
