@@ -20,7 +20,7 @@ from pennon.leaf import leaf_uri, open_leaf
 from pennon.maintenance.manifest_rows import RawRow
 from pennon.manifest.storage import StorageOptions
 
-__all__ = ["VersionFound", "VersionUnknown", "forgotten_version"]
+__all__ = ["VersionFound", "VersionUnknown", "detached_versions", "forgotten_version"]
 
 _DETACHED: Final = re.compile(r"(?:.*/)?d(\d+)\.manifest")
 
@@ -68,7 +68,7 @@ def forgotten_version(
     """
     place = row.location or ""
     main = open_leaf(location, place, None, storage_options)
-    detached = _detached(leaf_uri(location, place), storage_options)
+    detached = detached_versions(leaf_uri(location, place), storage_options)
     if not detached:
         return VersionFound(int(main.version), "the newest of its main branch, it has no other")
     told = _statistics(row.metadata)
@@ -87,7 +87,8 @@ def forgotten_version(
     return VersionUnknown(fitting or detached, why)
 
 
-def _detached(uri: str, storage_options: StorageOptions) -> list[int]:
+def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
+    """List the detached versions of a leaf, by the files that hold them."""
     files = LanceFileSession(uri, storage_options=dict(storage_options) or None).list("_versions")
     found = (_DETACHED.fullmatch(name) for name in files)
     return sorted(int(each.group(1)) for each in found if each is not None)

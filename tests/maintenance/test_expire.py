@@ -1,0 +1,161 @@
+# ruff: noqa: S311 - a generator that repeats
+"""Expiring versions: what a kept version reads stays, and nothing else that was recorded does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import lance
+import pyarrow as pa
+import pytest
+
+from pennon.errors import NotPartitionedNamespace, SnapshotNotFound
+from pennon.maintenance.check import check
+from pennon.maintenance.expire import expire
+from pennon.maintenance.leaf_versions import detached_versions
+from pennon.manifest import Snapshot
+from pennon.planning import plan_scan
+from pennon.transaction import Committed, Transaction
+from transaction.lake import append, latest, make, regions, stage
+
+Rows = dict[str | None, list[int]]
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(minutes=1)
+
+
+def changed(snapshot: Snapshot, kind: str, *arguments: object) -> Snapshot:
+    transaction = Transaction(snapshot)
+    getattr(transaction, kind)(*arguments)
+    outcome = transaction.commit()
+    assert isinstance(outcome, Committed)
+    return outcome.snapshot
+
+
+def versions(snapshot: Snapshot) -> list[int]:
+    manifest = lance.dataset(f"{snapshot.location}/__manifest")
+    return [int(each["version"]) for each in manifest.versions()]
+
+
+def read(location: str, version: int) -> Rows:
+    return regions(Snapshot.open(location, version))
+
+
+def lost_and_recorded(snapshot: Snapshot) -> tuple[set[int], set[int]]:
+    """Detached versions on disk, and those that the manifest records."""
+    on_disk = {
+        version
+        for leaf in snapshot.leaves().table.to_pylist()
+        for version in detached_versions(f"{snapshot.location}/{leaf['location']}", {})
+    }
+    rows = lance.dataset(f"{snapshot.location}/__manifest").to_table(
+        filter="object_type = 'table_version'"
+    )
+    return on_disk, set(rows["read_version"].to_pylist())
+
+
+@pytest.mark.spec("reading 6")
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_kept_version_reads_stays_and_no_other_version_does(
+    tmp_path: Path, seed: int
+) -> None:
+    random, snapshot = Random(seed), make(tmp_path)
+    past: dict[int, Rows] = {}
+    for step in range(14):
+        rows = {step * 10 + at: random.choice(["eu", "us", None]) for at in range(3)}
+        ids = snapshot.leaves().table["object_id"].to_pylist()
+        kind = random.choice(["append", "append", "replace", "truncate", "drop"])
+        if kind in ("truncate", "drop") and ids:
+            snapshot = changed(snapshot, kind, random.sample(ids, 1))
+        else:
+            name = "append" if kind == "append" else "replace"
+            snapshot = changed(snapshot, name, stage(snapshot, rows))
+        past[snapshot.version] = regions(snapshot)
+    retained = random.choice([1, 3, 6])
+    done = expire(snapshot.location, older_than=later(), retain_last=retained)
+    kept = sorted(past)[-retained:]
+    assert set(done.versions) >= set(past) - set(kept)
+    assert {version: read(snapshot.location, version) for version in kept} == {
+        version: past[version] for version in kept
+    }
+    now = latest(snapshot)
+    needed = {
+        row["read_version"]
+        for version in versions(now)
+        for row in Snapshot.open(now.location, version).leaves().table.to_pylist()
+    }
+    on_disk, _ = lost_and_recorded(now)
+    assert on_disk <= needed
+    again = expire(snapshot.location, older_than=datetime(2020, 1, 1, tzinfo=UTC))
+    assert (again.versions, again.leaf_versions, again.num_files) == ([], 0, 0)
+    assert [each for each in check(now.location).findings if each.severity == "violation"] == []
+    assert plan_scan(append(now, {999: "eu"}), "id = 999").to_arrow().num_rows == 1
+
+
+def test_files_go_and_records_with_them(tmp_path: Path) -> None:
+    snapshot = make(tmp_path)
+    for step in range(5):
+        snapshot = changed(snapshot, "replace", stage(snapshot, {step: "eu"}))
+    (leaf,) = snapshot.leaves().table.to_pylist()
+    data = Path(snapshot.location) / leaf["location"] / "data"
+    assert len(list(data.iterdir())) == 5
+    done = expire(snapshot.location, older_than=later())
+    assert (done.leaf_versions, done.num_files, done.notes) == (4, 8, [])
+    assert len(list(data.iterdir())) == 1
+    on_disk, recorded = lost_and_recorded(latest(snapshot))
+    assert on_disk == recorded == {leaf["read_version"]}
+    with pytest.raises(SnapshotNotFound):
+        Snapshot.open(snapshot.location, 3)
+    assert regions(latest(snapshot)) == {"eu": [4]}
+
+
+def test_young_versions_tags_and_running_writes_are_left_alone(tmp_path: Path) -> None:
+    first = append(make(tmp_path), {1: "eu"})
+    second = changed(first, "replace", stage(first, {2: "eu"}))
+    third = changed(second, "replace", stage(second, {3: "eu"}))
+    (leaf,) = third.leaves().table.to_pylist()
+    place = f"{third.location}/{leaf['location']}"
+    assert expire(third.location).versions == []
+    # another writer has committed to the leaf, and not yet to the manifest
+    now = lance.dataset(place, version=leaf["read_version"])
+    rows = pa.table({"id": [7], "region": ["eu"]}, schema=now.schema)
+    fragments = lance.fragment.write_fragments(rows, place, schema=now.schema, mode="append")
+    running = lance.LanceDataset.commit(
+        now, lance.LanceOperation.Append(fragments), read_version=now.version, detached=True
+    )
+    lance.dataset(f"{third.location}/__manifest").tags.create("audit", first.version)
+    done = expire(third.location, older_than=later())
+    assert first.version not in done.versions
+    assert second.version in done.versions
+    assert done.leaf_versions == 1
+    assert read(third.location, first.version) == {"eu": [1]}
+    assert lance.dataset(place, version=running.version).to_table()["id"].to_pylist() == [3, 7]
+    assert regions(latest(third)) == {"eu": [3]}
+
+
+def test_leaves_with_branches_are_not_touched_and_told(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu"})
+    (leaf,) = snapshot.leaves().table.to_pylist()
+    old = lance.dataset(f"{snapshot.location}/{leaf['location']}", version=leaf["read_version"])
+    snapshot = changed(snapshot, "replace", stage(snapshot, {2: "eu"}))
+    lance.dataset(f"{snapshot.location}/{leaf['location']}").create_branch("audit")
+    done = expire(snapshot.location, older_than=later())
+    assert done.leaf_versions == 0
+    assert "has branches" in done.notes[0]
+    assert old.to_table()["id"].to_pylist() == [1]
+
+
+def test_weak_namespaces_lose_versions_of_the_manifest_only(tmp_path: Path) -> None:
+    snapshot = append(append(make(tmp_path, strong=False), {1: "eu"}), {2: "us"})
+    done = expire(snapshot.location, older_than=later())
+    assert (len(done.versions) > 0, done.leaf_versions) == (True, 0)
+    assert regions(latest(snapshot)) == {"eu": [1], "us": [2]}
+
+
+def test_what_is_no_partitioned_namespace_is_refused(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "x" / "__manifest"))
+    with pytest.raises(NotPartitionedNamespace):
+        expire(str(tmp_path / "x"))
