@@ -98,10 +98,31 @@ def test_leaf_without_stated_ids_that_numbers_from_zero_is_read_by_name(tmp_path
 
 @pytest.mark.spec("reading 9")
 def test_leaf_without_stated_ids_that_numbers_alike_is_read_by_number(tmp_path):
-    """``a`` and ``b`` were renamed into each other, ``c`` shows that the numbers are the same."""
-    dataset = lance.write_dataset(pa.table({"a": [1], "b": [2], "c": [3]}), str(tmp_path / "leaf"))
-    wanted = [with_id(1, "a", pa.int64()), with_id(0, "b", pa.int64()), with_id(2, "c", pa.int64())]
-    assert rows(dataset, wanted) == [{"a": 2, "b": 1, "c": 3}]
+    """``a`` and ``b`` were renamed into each other, the others show that numbers are the same."""
+    table = pa.table({name: [at] for at, name in enumerate("abcde")})
+    dataset = lance.write_dataset(table, str(tmp_path / "leaf"))
+    ids = {"a": 1, "b": 0, "c": 2, "d": 3, "e": 4}
+    wanted = [with_id(at, name, pa.int64()) for name, at in ids.items()]
+    assert rows(dataset, wanted) == [ids]
+    everything = pa.schema(wanted)
+    assert rows(dataset, wanted[:1], "`b` = 0", namespace_schema=everything) == [{"a": 1}]
+
+
+@pytest.mark.spec("reading 9", "reading 10")
+@pytest.mark.parametrize("there", ["cba", "acb", "ac", "bc", "c", "xac", "cxa"])
+def test_leaf_without_ids_of_other_columns_is_read_by_name_whatever_is_asked(tmp_path, there):
+    """Another order, or a column less in the middle: some numbers are those of other columns."""
+    values = {"a": 1, "b": 2, "c": 3, "x": 9}
+    table = pa.table({name: [values[name]] for name in there})
+    dataset = lance.write_dataset(table, str(tmp_path / "leaf"))
+    wanted = [with_id(at, name, pa.int64()) for at, name in enumerate("abc")]
+    known = {"namespace_schema": pa.schema(wanted)}
+    found = {name: values[name] if name in there else None for name in "abc"}
+    assert rows(dataset, wanted) == [found]
+    for at, name in enumerate("abc"):
+        assert rows(dataset, wanted[at : at + 1], **known) == [{name: found[name]}]
+        condition = f"`{name}` IS NULL" if found[name] is None else f"`{name}` = {found[name]}"
+        assert rows(dataset, wanted[:1], condition, **known) == [{"a": found["a"]}]
 
 
 def test_filter_is_in_the_namespaces_names_and_types(leaf):

@@ -82,7 +82,7 @@ def _register_leaf(
     dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
     fields = leaf_fields(dataset)
     wanted = stream_schema(relation.schema)
-    matches = match_fields(list(wanted), fields, leaf.location)
+    matches = match_fields(list(wanted), fields, leaf.location, list(relation.namespace_schema))
     if leaf.fragments is not None or not all(_is_expressible(match) for match in matches):
         _register_scanned(context, name, relation, leaf, dataset)
         return _selected(name, _own_columns(relation.schema))

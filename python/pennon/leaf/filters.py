@@ -83,7 +83,7 @@ def _reference(
     if pa.types.is_null(column.type):  # not of the namespace: the leaf's own name, as it stands
         named = next((field for field in found if field.name == path[0]), None)
         return exp.Null() if named is None else _column(path)
-    match: FieldMatch | None = match_fields([column], found, leaf)[0]
+    match: FieldMatch | None = match_fields([column], found, leaf, list(by_name.values()))[0]
     value = initial_default(column) if match is None or match.found is None else None
     wanted, names = column, []
     for depth, name in enumerate(path):

@@ -2,9 +2,10 @@
 
 A field of the leaf is a field of the namespace by the ``lance:field_id`` that it states. A leaf
 written by pylance alone states none; then Lance's own number of the field counts where the leaf
-numbers its fields as the namespace does (at least one field has both number and name in common),
-else the name. A field that the leaf lacks is NULL, a narrower type is promoted, unknown fields
-are ignored.
+numbers its fields as the namespace does, else the name. It does where more columns have number and
+name in common with the namespace than have one's name and another's number: a writer without ids
+who orders the columns otherwise, or lacks one in the middle, hits a number by chance. A field that
+the leaf lacks is NULL, a narrower type is promoted, unknown fields are ignored.
 
 Below a column whose stated id is Lance's number of it, as in the leaves that Pennon makes, a field
 states its id only where it is not the number. So the number of a silent field there is its id,
@@ -91,7 +92,10 @@ def _leaf_field(arrow: pa.Field, field: LanceField) -> LeafField:
 
 
 def match_fields(
-    wanted: Sequence[pa.Field], found: Sequence[LeafField], leaf: str
+    wanted: Sequence[pa.Field],
+    found: Sequence[LeafField],
+    leaf: str,
+    namespace: Sequence[pa.Field] | None = None,
 ) -> tuple[FieldMatch, ...]:
     """Find each wanted field in a leaf.
 
@@ -99,6 +103,8 @@ def match_fields(
         wanted: Fields of the namespace schema; nested ones may be a part of it.
         found: All fields of the leaf.
         leaf: The leaf's name for errors.
+        namespace: All columns of the namespace, where ``wanted`` are some of them: how a leaf
+            numbers its fields is the same for every query.
 
     Raises:
         LeafTypeMismatch: A column's stored type does not promote to the wanted one.
@@ -106,20 +112,26 @@ def match_fields(
     Spec: "Schema".
     """
     every = [field for top in found for field in top.walk()]
-    is_numbered_alike = any(
-        field_id_of(target) == field.number and target.name == field.name
-        for field in every
-        for target in wanted
-    )
+    is_numbered_alike = _is_numbered_alike(wanted if namespace is None else namespace, found)
     stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
-    return _Matching(leaf, stated, is_numbered_alike=is_numbered_alike).siblings(wanted, found, ())
+    matching = _Matching(leaf, stated, is_numbered_alike=is_numbered_alike)
+    return matching.siblings(wanted, found, (), known=namespace)
+
+
+def _is_numbered_alike(namespace: Sequence[pa.Field], found: Sequence[LeafField]) -> bool | None:
+    """Whether a leaf numbers its fields as the namespace does; None where nothing tells."""
+    ids = {target.name: _id_of(target) for target in namespace}
+    names = {field_id: name for name, field_id in ids.items() if field_id is not None}
+    known = [field for field in found if field.number in names and field.name in ids]
+    alike = sum(names[field.number] == field.name for field in known)
+    return alike > len(known) - alike if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Matching:
     leaf: str
     stated: frozenset[int]
-    is_numbered_alike: bool
+    is_numbered_alike: bool | None
 
     def siblings(
         self,
@@ -127,12 +139,22 @@ class _Matching:
         found: Sequence[LeafField],
         above: tuple[str, ...],
         *,
+        known: Sequence[pa.Field] | None = None,
         is_numbered: bool = False,
     ) -> tuple[FieldMatch, ...]:
-        chosen = self._choose(wanted, found, is_numbered=is_numbered)
+        # A leaf's field that is another column's is none that is wanted, whoever asks for which.
+        every = list(wanted) if known is None else [*known, *_beside(wanted, known)]
+        chosen = self._choose(every, found, is_numbered=is_numbered)
+        places = {_key(target): at for at, target in reversed(list(enumerate(every)))}
         return tuple(
-            self._match(target, chosen.get(at), (*above, target.name), is_numbered=is_numbered)
-            for at, target in enumerate(wanted)
+            self._match(
+                target,
+                chosen.get(places[_key(target)]),
+                (*above, target.name),
+                known=every[places[_key(target)]],
+                is_numbered=is_numbered,
+            )
+            for target in wanted
         )
 
     def _choose(
@@ -151,7 +173,8 @@ class _Matching:
             elif target_id in stated:
                 chosen[at] = stated[target_id]
         is_alike = self.is_numbered_alike or is_numbered
-        for by_number in (is_alike, not is_alike):
+        is_refuted = self.is_numbered_alike is False and not is_numbered
+        for by_number in (False,) if is_refuted else (is_alike, not is_alike):
             for at, target in enumerate(wanted):
                 if at in chosen:
                     continue
@@ -167,6 +190,7 @@ class _Matching:
         field: LeafField | None,
         path: tuple[str, ...],
         *,
+        known: pa.Field,
         is_numbered: bool,
     ) -> FieldMatch:
         if field is None:
@@ -180,13 +204,31 @@ class _Matching:
             )
         is_numbered = is_numbered or field.stated_id == field.number
         if pa.types.is_struct(target.type):
-            children = self.siblings(below, field.children, path, is_numbered=is_numbered)
+            children = self.siblings(
+                below,
+                field.children,
+                path,
+                known=children_of(known.type),
+                is_numbered=is_numbered,
+            )
             return FieldMatch(target, field, children)
+        full = children_of(known.type) if len(children_of(known.type)) == len(below) else below
         children = tuple(
-            self._match(child, inner, (*path, child.name), is_numbered=is_numbered)
-            for child, inner in zip(below, _below(field) if below else (), strict=True)
+            self._match(child, inner, (*path, child.name), known=whole, is_numbered=is_numbered)
+            for child, inner, whole in zip(below, _below(field) if below else (), full, strict=True)
         )
         return FieldMatch(target, field, children)
+
+
+def _key(target: pa.Field) -> int | str:
+    field_id = field_id_of(target)
+    return str(target.name) if field_id is None else field_id
+
+
+def _beside(wanted: Sequence[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
+    """List what is wanted and not known, by id."""
+    keys = {_key(target) for target in known}
+    return [target for target in wanted if _key(target) not in keys]
 
 
 def _id_of(target: pa.Field) -> int | None:

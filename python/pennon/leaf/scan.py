@@ -49,8 +49,8 @@ def scan_leaf(
         schema: Columns of the namespace schema, with their ``lance:field_id``; nested fields may
             be left out. Without any column the batches still count the rows.
         filter_sql: A condition in the DataFusion dialect and in the namespace's names.
-        namespace_schema: The whole namespace schema; needed where the filter names columns that
-            ``schema`` has not.
+        namespace_schema: The whole namespace schema; needed where ``schema`` is a part of it and
+            the leaf may be another writer's, or the filter names columns that ``schema`` has not.
         fragments: First fragment and the one after the last, by position; None for all.
         batch_size: Most rows of a batch; wide rows come in smaller batches.
 
@@ -74,10 +74,10 @@ def scan_leaf(
     wanted = stream_schema(schema)
     leaf = _name(dataset)
     fields = leaf_fields(dataset)
-    matches = match_fields(list(wanted), fields, leaf)
+    known = wanted if namespace_schema is None else namespace_schema
+    matches = match_fields(list(wanted), fields, leaf, list(known))
     condition = None
     if filter_sql is not None:
-        known = wanted if namespace_schema is None else namespace_schema
         condition = leaf_filter(filter_sql, list(known), fields, leaf)
         if condition is None:
             return iter(())

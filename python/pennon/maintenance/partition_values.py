@@ -59,7 +59,7 @@ class RowValues:
 
     def scan(self, dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
         """Stream the source columns of a leaf."""
-        return scan_leaf(dataset, self.columns)
+        return scan_leaf(dataset, self.columns, namespace_schema=self.schema.arrow)
 
     def of(self, rows: pa.RecordBatch | pa.Table) -> dict[str, pa.Array]:
         """Compute the values of rows of ``columns``, by field id, in the manifest's types.
