@@ -11,10 +11,13 @@ import lance
 import pyarrow as pa
 import pytest
 
-from pennon.errors import NotPartitionedNamespace, SnapshotNotFound
+from pennon.catalog.catalog import Catalog
+from pennon.cli import main
+from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
 from pennon.maintenance.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
+from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.transaction import Committed, Transaction
@@ -159,3 +162,26 @@ def test_what_is_no_partitioned_namespace_is_refused(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "x" / "__manifest"))
     with pytest.raises(NotPartitionedNamespace):
         expire(str(tmp_path / "x"))
+
+
+def test_the_command_and_the_procedure_do_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = make(tmp_path)
+    for step in range(4):
+        snapshot = changed(snapshot, "replace", stage(snapshot, {step: "eu"}))
+    assert (
+        main(["expire", snapshot.location, "--retain-last", "2", "--older-than", "2999-01-01"]) == 0
+    )
+    assert "4 versions expired, 2 versions of leaves deleted, 4 files" in capsys.readouterr().out
+    micros = 32_472_144_000_000_000
+    catalog = Catalog("lance", str(tmp_path))
+    arguments = {"table": snapshot.location, "older_than": micros}
+    schema, rows = call(catalog, "expire_snapshots", arguments)
+    names = [each["name"] for each in schema["fields"]]  # type: ignore[attr-defined]
+    assert dict(zip(names, rows[0], strict=True))["deleted_leaf_versions"] == 1
+    assert regions(latest(snapshot)) == {"eu": [3]}
+    with pytest.raises(ProcedureArgument, match="at least 1"):
+        call(catalog, "expire_snapshots", {"table": snapshot.location, "retain_last": 0})
+    with pytest.raises(SystemExit):
+        main(["expire", snapshot.location, "--retain-last", "0"])

@@ -109,3 +109,22 @@ def test_a_leaf_is_read_on_its_branch(spark: SparkSession, namespace: str) -> No
     with pytest.raises(Exception, match="LEAF_READ_AT_REFERENCE"):
         spark.sql(f"INSERT INTO {namespace}.t VALUES (9, 'eu')")
     assert spark.table(f"{namespace}.t").count() == 3
+
+
+def test_expired_versions_are_gone_and_the_others_as_they_were(
+    spark: SparkSession, namespace: str
+) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t (id INT, r STRING) PARTITIONED BY (r)")
+    for step in range(4):
+        spark.sql(f"INSERT OVERWRITE {namespace}.t VALUES ({step}, 'eu')")
+    call = f"CALL lance.system.expire_snapshots(table => '{namespace}.t', retain_last => 2"
+    assert spark.sql(f"{call})").first() == (0, 0, 0, 0, "")
+    done = spark.sql(f"{call}, older_than => TIMESTAMP '2999-01-01 00:00:00')").first()
+    assert done is not None
+    assert (done.expired_versions, done.deleted_leaf_versions, done.deleted_files) == (4, 2, 4)
+    for version, row in ((5, 2), (6, 3)):
+        found = spark.sql(f"SELECT id FROM {namespace}.t VERSION AS OF {version}").collect()
+        assert [each.id for each in found] == [row]
+    with pytest.raises(AnalysisException, match="SNAPSHOT_NOT_FOUND"):
+        spark.sql(f"SELECT * FROM {namespace}.t VERSION AS OF 4").collect()
+    assert spark.sql(f"SELECT id FROM {namespace}.t").first() == (3,)

@@ -8,10 +8,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from pennon.catalog.catalog import plain_path
 from pennon.maintenance.check import check
+from pennon.maintenance.expire import expire
 from pennon.maintenance.findings import Progress, Severity, no_progress
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
@@ -53,6 +55,24 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     migrated.add_argument("--weak", action="store_true", help="leaves are read at their newest")
     migrated.add_argument("--remove-old", action="store_true", help="remove the draft's rows")
     migrated.set_defaults(run=_migrate)
+    expired = _command(commands, "expire", "remove old versions and what only they read")
+    expired.add_argument(
+        "--older-than",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="versions from before 2026-11-21T10:00 (UTC); five days ago where it is left out",
+    )
+    expired.add_argument(
+        "--retain-last", type=_at_least_one, default=1, metavar="N", help="newest versions to keep"
+    )
+    expired.set_defaults(run=_expire)
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("the newest version always stays: at least 1")
+    return number
 
 
 def _command(
@@ -157,6 +177,26 @@ def _adopt(options: argparse.Namespace) -> int:
     what = "partitions written" if options.split else "adopted"
     version = done[0].version if done else snapshot.version
     _say(f"{snapshot.location} is at version {version}, {len(done)} {what}")
+    return 0
+
+
+def _expire(options: argparse.Namespace) -> int:
+    limit = options.older_than
+    if limit is not None and limit.tzinfo is None:
+        limit = limit.replace(tzinfo=UTC)
+    done = expire(
+        _location(options.path),
+        _pairs(options.storage),
+        older_than=limit,
+        retain_last=options.retain_last,
+    )
+    for each in done.notes:
+        _say(each)
+    _say(
+        f"{_location(options.path)}: {len(done.versions)} versions expired,"
+        f" {done.leaf_versions} versions of leaves deleted,"
+        f" {done.num_files} files with {done.num_bytes} bytes"
+    )
     return 0
 
 

@@ -75,7 +75,7 @@ def expire(
     Args:
         location: The namespace.
         storage_options: Given to Lance.
-        older_than: Versions committed before this time go; None for five days ago.
+        older_than: Versions committed before this time, with a zone, go; None for five days ago.
         retain_last: How many of the newest versions stay whatever their age; at least one does.
 
     Raises:
@@ -122,7 +122,7 @@ def _expirable(manifest: lance.LanceDataset, limit: datetime, retain_last: int) 
     old = [
         int(each["version"])
         for each in sorted(manifest.versions(), key=lambda each: int(each["version"]))
-        if each["timestamp"].astimezone(UTC) < limit.astimezone(UTC)
+        if each["timestamp"].astimezone(UTC) < limit
     ]
     newest = [int(each["version"]) for each in manifest.versions()]
     stays = {*sorted(newest)[-max(1, retain_last) :], *tagged}

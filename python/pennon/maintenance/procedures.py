@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import sqlglot
@@ -13,6 +14,7 @@ from pennon.catalog.catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
 from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.check import check
+from pennon.maintenance.expire import expire
 from pennon.maintenance.given_values import path_values
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
@@ -34,7 +36,8 @@ class Parameter:
 
     Args:
         name: Its name.
-        type: Its type as Spark's JSON spells it: ``string``, ``long``, ``boolean``.
+        type: Its type as Spark's JSON spells it: ``string``, ``long``, ``boolean``, ``timestamp``
+            (which arrives as microseconds of UTC).
         is_required: Whether it has to be given.
     """
 
@@ -95,7 +98,13 @@ class Procedure:
         return found
 
 
-_PYTHON: Final[Mapping[str, type]] = {"string": str, "long": int, "boolean": bool}
+_PYTHON: Final[Mapping[str, type]] = {
+    "string": str,
+    "long": int,
+    "boolean": bool,
+    "timestamp": int,
+}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def located(catalog: Catalog, table: str) -> str:
@@ -162,6 +171,25 @@ def _migrate(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((done.version, done.leaves, done.rows, "; ".join(done.notes)),)
 
 
+def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
+    retained, micros = arguments.get("retain_last"), arguments.get("older_than")
+    if isinstance(retained, int) and retained < 1:
+        raise ProcedureArgument(
+            procedure="expire_snapshots",
+            parameter="retain_last",
+            why=f"it is {retained}, and the newest version always stays: at least 1",
+            known="table, older_than, retain_last",
+        )
+    done = expire(
+        located(catalog, str(arguments["table"])),
+        catalog.storage,
+        older_than=_EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None,
+        retain_last=retained if isinstance(retained, int) else 1,
+    )
+    notes = "; ".join(done.notes)
+    return ((len(done.versions), done.leaf_versions, done.num_files, done.num_bytes, notes),)
+
+
 _TABLE: Final = Parameter("table", is_required=True)
 
 PROCEDURES: Mapping[str, Procedure] = {
@@ -209,6 +237,18 @@ PROCEDURES: Mapping[str, Procedure] = {
             (Parameter("path", is_required=True), Parameter("remove_old", "boolean")),
             {"version": "long", "leaves": "long", "rows": "long", "notes": "string"},
             _migrate,
+        ),
+        Procedure(
+            "expire_snapshots",
+            (_TABLE, Parameter("older_than", "timestamp"), Parameter("retain_last", "long")),
+            {
+                **dict.fromkeys(
+                    ("expired_versions", "deleted_leaf_versions", "deleted_files", "freed_bytes"),
+                    "long",
+                ),
+                "notes": "string",
+            },
+            _expire,
         ),
     )
 }
