@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.spark.assert_join import assert_join
@@ -31,8 +31,16 @@ class Sides:
 
     spark: SparkSession
     namespace: str
+    made: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def table(self, side: str, *partitioning: str, where: str = "TRUE") -> str:
+        """Give a table of one side's rows; who changes it takes a ``fresh`` one."""
+        asked = (side, where, *partitioning)
+        if asked not in self.made:
+            self.made[asked] = self.fresh(side, *partitioning, where=where)
+        return self.made[asked]
+
+    def fresh(self, side: str, *partitioning: str, where: str = "TRUE") -> str:
         """Make a table of one side's rows."""
         name = f"{self.namespace}.t{next(_numbers)}"
         by = f"PARTITIONED BY ({', '.join(partitioning)})" if partitioning else ""
@@ -61,7 +69,7 @@ def make_sides(spark: SparkSession, folder: Path, namespace: str) -> Sides:
 
 
 def evolved(sides: Sides, before: list[str], change: str, side: str = "l") -> str:
-    name = sides.table(side, *before, where="v % 2 = 0")
+    name = sides.fresh(side, *before, where="v % 2 = 0")
     sides.spark.sql(f"ALTER TABLE {name} {change}")
     sides.spark.sql(f"INSERT INTO {name} SELECT * FROM {side}_plain WHERE v % 2 <> 0")
     return name

@@ -159,7 +159,7 @@ def test_an_evolved_table_groups_by_what_its_versions_have_in_common(
 
 
 def test_j24_a_version_without_fields_shuffles_until_it_is_pruned(sides: Sides) -> None:
-    left = sides.table("l", where="v % 2 = 0 AND dep = 'a'")
+    left = sides.fresh("l", where="v % 2 = 0 AND dep = 'a'")
     sides.spark.sql(f"ALTER TABLE {left} ADD PARTITION FIELD dep")
     sides.spark.sql(
         f"INSERT INTO {left} SELECT * FROM l_plain"
@@ -171,7 +171,7 @@ def test_j24_a_version_without_fields_shuffles_until_it_is_pruned(sides: Sides) 
 
 
 def test_j27_a_partition_of_many_fragments(sides: Sides) -> None:
-    left = sides.table("l", "bucket(16, id)", where="v < 20")
+    left = sides.fresh("l", "bucket(16, id)", where="v < 20")
     for start in range(20, 300, 70):
         sides.spark.sql(
             f"INSERT INTO {left} SELECT * FROM l_plain WHERE v >= {start} AND v < {start + 70}"

@@ -35,7 +35,7 @@ def test_j26_a_table_without_rows(sides: Sides, case: str, empty: str) -> None:
         "r": sides.table("r", *right, where="FALSE" if is_empty["r"] else "TRUE"),
     }
     plain = plain_sides(sides, is_empty)
-    kinds = tuple(JOINS) if EXHAUSTIVE or case == "buckets" else ("inner", "full")
+    kinds = tuple(JOINS) if EXHAUSTIVE or (case, empty) == ("buckets", "r") else ("inner", "full")
     for kind in kinds:
         adaptive = (True, False) if kind == "inner" else (True,)
         assert_join(sides.spark, JOINS[kind].format(on=on), tables, plain, 0, adaptive=adaptive)
@@ -70,7 +70,7 @@ def test_j26_shapes_over_a_table_without_rows(sides: Sides, sql: str) -> None:
 
 
 def test_j26_an_evolved_table_without_rows(sides: Sides) -> None:
-    left = sides.table("l", "bucket(8, id)", where="FALSE")
+    left = sides.fresh("l", "bucket(8, id)", where="FALSE")
     sides.spark.sql(f"ALTER TABLE {left} REPLACE PARTITION FIELD bucket(8, id) WITH bucket(16, id)")
     tables = {"l": left, "r": sides.table("r", "bucket(8, id)")}
     plain = plain_sides(sides, {"l": True, "r": False})
@@ -87,7 +87,9 @@ def test_j33_all_partitions_pruned(sides: Sides) -> None:
 
 
 # Spark makes a runtime filter where it believes in a gain; small tables it does not believe in.
+# What it filters are scans of its own, not joins that the workers execute.
 FORCED = {
+    "spark.sql.catalog.lance.execution": "spark",
     "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.useStats": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "10",
@@ -124,9 +126,9 @@ def test_j33_partitions_without_a_partner_are_not_read(sides: Sides, case: str, 
     template, pruned = PRUNING[kind]
     tables = {"l": sides.table("l", *left), "r": sides.table("r", *right)}
     sql = template.format(on=on)
-    # The filter's own subquery may group its few values: its exchange moves nothing of the join.
+    # Each filter's own subquery may group its few values: that moves nothing of the join.
     with conf(sides.spark, FORCED):
-        check_sql(sides, tables, sql, range(2))
+        check_sql(sides, tables, sql, range(1 + on.count("=")))
         with views(sides.spark, tables):
             plan = execute(sides.spark, sql).plan
     kept, splits = kept_of(plan, tables[pruned])
@@ -160,7 +162,7 @@ def kept_of(plan: str, table: str) -> tuple[int, int]:
 
 
 def test_j24_pruning_leaves_partitions_of_one_version(sides: Sides) -> None:
-    left = sides.table("l", "region", where="region = 'eu'")
+    left = sides.fresh("l", "region", where="region = 'eu'")
     sides.spark.sql(f"ALTER TABLE {left} REPLACE PARTITION FIELD region WITH dep")
     sides.spark.sql(f"INSERT INTO {left} SELECT * FROM l_plain WHERE NOT region <=> 'eu'")
     tables = {"l": left, "r": sides.table("r", "dep")}
