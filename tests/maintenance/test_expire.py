@@ -115,6 +115,23 @@ def test_files_go_and_records_with_them(tmp_path: Path) -> None:
     assert regions(latest(snapshot)) == {"eu": [4]}
 
 
+def test_what_a_stopped_run_left_is_deleted_by_the_next(tmp_path: Path) -> None:
+    snapshot = make(tmp_path)
+    for step in range(4):
+        snapshot = changed(snapshot, "replace", stage(snapshot, {step: "eu"}))
+    (leaf,) = snapshot.leaves().table.to_pylist()
+    old = versions(snapshot)[:-1]
+    lance.dataset(f"{snapshot.location}/__manifest").cleanup_old_versions(versions=old)
+    data = Path(snapshot.location) / leaf["location"] / "data"
+    needed = lance.dataset(str(data.parent), version=leaf["read_version"]).get_fragments()
+    lost = {each.name for each in data.iterdir()} - {each.data_files()[0].path for each in needed}
+    (data / lost.pop()).unlink()
+    done = expire(snapshot.location, older_than=datetime(2020, 1, 1, tzinfo=UTC))
+    assert (done.versions, done.leaf_versions) == ([], 3)
+    assert len(list(data.iterdir())) == 1
+    assert regions(latest(snapshot)) == {"eu": [3]}
+
+
 def test_young_versions_tags_and_running_writes_are_left_alone(tmp_path: Path) -> None:
     first = append(make(tmp_path), {1: "eu"})
     second = changed(first, "replace", stage(first, {2: "eu"}))
