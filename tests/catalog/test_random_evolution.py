@@ -47,7 +47,8 @@ class Evolving:
             pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("k", pa.utf8())])
         )
         spec = PartitionSpec(1, (PartitionField("k", (1,), Identity(), None, pa.utf8()),))
-        self.snapshot = create(str(Path(folder) / "ns"), schema, spec)
+        self.is_strong = bool(draw(st.booleans()))
+        self.snapshot = create(str(Path(folder) / "ns"), schema, spec, strong=self.is_strong)
         self.model = Model([Column("id", "long"), Column("k", "string")])
         self.history: list[tuple[int, list[dict[str, object]]]] = []
         self.log: list[str] = []
@@ -160,12 +161,19 @@ class Evolving:
             if path[-1].kind in kinds and all(each.kind == "struct" for each in path[:-1])
         ]
         path = self.one_of(known)
-        column = {"column": spark_path(path)}
+        columns = [{"column": spark_path(path)}]
         choices = [("identity", []), ("bucket", [{"literal": 3}])]
         if path[-1].kind != "date":
             choices.append(("truncate", [{"literal": 2}]))
+        if path[-1].kind == "string":
+            choices.append(("expression", [{"literal": "coalesce(upper(col0), 'none')"}]))
         function, literals = self.one_of(choices)
-        self.evolve_spec("add", transform={"function": function, "arguments": [*literals, column]})
+        if function == "bucket" and self.draw(st.booleans()):
+            other = {"column": spark_path(self.one_of(known))}
+            columns += [other] if other != columns[0] else []
+        self.evolve_spec(
+            "add", transform={"function": function, "arguments": [*literals, *columns]}
+        )
 
     # What steps are made of
 
@@ -236,7 +244,8 @@ class Evolving:
     def check(self) -> None:
         shown = self.model.shown()
         assert read(self.snapshot) == counted(shown), "\n".join(self.log)
-        self.history.append((self.snapshot.version, shown))
+        if self.is_strong:  # the leaves of older versions are pinned
+            self.history.append((self.snapshot.version, shown))
         for _ in range(2):
             self.check_predicate(shown)
 

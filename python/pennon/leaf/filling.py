@@ -16,6 +16,7 @@ from pennon.errors import InternalError
 from pennon.leaf.conversion import convert_batch
 from pennon.leaf.incoming import plain_field
 from pennon.leaf.promotion import stream_schema
+from pennon.spec.initial_default import INITIAL_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from pennon.leaf.reconciliation import FieldMatch
 
-__all__ = ["filled"]
+__all__ = ["filled", "has_initial_defaults"]
 
 _BATCH_ROWS = 65_536
 _ALL_IN_ONE_FILE = 1 << 62
@@ -71,6 +72,11 @@ def filled(
     files[0]["fields"] = [numbers[number] for number in files[0]["fields"]]
     described["files"] += files
     return FragmentMetadata.from_json(json.dumps(described))
+
+
+def has_initial_defaults(schema: pa.Schema) -> bool:
+    """Whether a write may add files of columns that the rows' own files have not."""
+    return any(INITIAL_DEFAULT in (column.metadata or {}) for column in schema)
 
 
 def _batches(

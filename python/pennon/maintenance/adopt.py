@@ -40,6 +40,7 @@ from pennon.manifest import (
 )
 from pennon.manifest.storage import MANIFEST
 from pennon.predicate.dialect import DataFusion
+from pennon.spec.initial_default import INITIAL_DEFAULT
 
 __all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
 
@@ -234,7 +235,8 @@ def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset
         why = f"the table has no column {names}"
         raise refused(snapshot, source, why, "Add the columns to the table, or drop them first")
     for each in columns.missing:
-        if not each.nullable and dataset.count_rows():
+        has_default = INITIAL_DEFAULT in (each.metadata or {})
+        if not each.nullable and not has_default and dataset.count_rows():
             why = f"it lacks the NOT NULL column {each.name}"
             raise refused(snapshot, source, why, "Add the column to the dataset first")
     lacking = {each.name for each in columns.missing}

@@ -26,6 +26,7 @@ from pennon.manifest.properties import text_of_value
 from pennon.manifest.rows import TABLE
 from pennon.manifest.storage import StorageOptions
 from pennon.spec import NamespaceSchema, PartitionSpec
+from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import field_id_of
 
 __all__ = ["LeafCheck"]
@@ -152,7 +153,9 @@ def _schema_findings(
     for match in matches:
         name = match.wanted.name
         if match.found is None:
-            if not match.wanted.nullable and num_rows:
+            if INITIAL_DEFAULT in (match.wanted.metadata or {}):
+                yield note(_SCHEMA, where, f"it lacks column {name}, which reads as its default")
+            elif not match.wanted.nullable and num_rows:
                 yield violation(_SCHEMA, where, f"it lacks the NOT NULL column {name}")
             else:
                 yield note(_SCHEMA, where, f"it lacks column {name}, which reads as NULL")

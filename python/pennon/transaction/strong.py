@@ -16,6 +16,7 @@ from pennon.errors import InternalError
 from pennon.leaf.commit import LeafCommit, append_fragments, remove_fragments, replace_fragments
 from pennon.leaf.creation import create_leaf
 from pennon.leaf.dataset import open_leaf
+from pennon.leaf.filling import has_initial_defaults
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.transaction.conflicts import check_layouts, rebase
 from pennon.transaction.leaf_state import check_writable, leaf_states
@@ -130,7 +131,8 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
             raise InternalError(what="a dropped leaf has no new version")
         case _:
             assert_never(change)
-    counted = _counted(state, change, committed)
+    is_own_size = committed.schema.equals(dataset.schema) and not has_initial_defaults(schema)
+    counted = _counted(state, change, committed) if is_own_size else LeafCommit.of(committed)
     first = change.staged[0] if isinstance(change, Append | Replace) else None
     if state is not None:
         object_id, location, values = state.object_id, state.location, state.values
