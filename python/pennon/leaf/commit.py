@@ -140,7 +140,8 @@ def _prepared(
     layouts = {part.layout: read_layout(part.layout) for part in staged}
     if staged:
         dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)
-    there = _numbers(dataset, schema, leaf)
+    matches = match_fields(list(schema), leaf_fields(dataset), leaf)
+    there = {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
     fragments = []
     for part in staged:
         numbers = {}
@@ -160,13 +161,6 @@ def _prepared(
             fragment = FragmentMetadata.from_json(renumbered(each, numbers))
             fragments.append(filled(dataset, fragment, lacking, own, leaf))
     return dataset, fragments
-
-
-def _numbers(
-    dataset: lance.LanceDataset, schema: pa.Schema, leaf: str
-) -> dict[str, tuple[int | None, str]]:
-    matches = match_fields(list(schema), leaf_fields(dataset), leaf)
-    return {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
 
 
 def _numbers_below(

@@ -181,11 +181,10 @@ def _abandoned(
 ) -> Iterator[int]:
     """Columns that are NOT NULL in the leaf and were dropped from the namespace."""
     used = {id(match.found) for match in matches}
-    highest = NamespaceSchema(schema).highest_id
     for field in fields:
         if id(field) in used or field.arrow.nullable:
             continue
-        if field.stated_id is None or field.stated_id > highest:
+        if field.stated_id is None or field.stated_id > NamespaceSchema(schema).highest_id:
             raise LeafSchemaMismatch(
                 column=field.name, leaf=leaf, found="it NOT NULL", wanted="no such column"
             )
