@@ -44,7 +44,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of the run, two cores, catalog ``lance`` over ``lake``."""
-    builder = session.spark(root=lake).master("local[2]").appName("pennon tests")
+    master = os.environ.get("PENNON_TEST_MASTER", "local[2]")
+    builder = session.spark(root=lake).master(master).appName("pennon tests")
     for key, value in RUN_CONF.items():
         builder.config(key, value)
     builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

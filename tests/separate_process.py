@@ -26,15 +26,25 @@ def free_port() -> int:
 
 def run_script(script: str, *arguments: str, timeout_seconds: float = 300) -> str:
     """Run Python in a fresh process and return what it printed; its errors fail the test."""
+    return _run(["-c", script, *arguments], timeout_seconds)
+
+
+def run_module(module: str, *arguments: str, timeout_seconds: float = 300) -> str:
+    """Run a module of the tests in a fresh process and return what it printed, as above."""
+    return _run(["-m", module, *arguments], timeout_seconds)
+
+
+def _run(arguments: list[str], timeout_seconds: float) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
+        [sys.executable, *arguments],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
         timeout=timeout_seconds,
         env=ENVIRONMENT,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 
 

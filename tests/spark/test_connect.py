@@ -1,4 +1,4 @@
-"""One session through Spark Connect: the client has no jar and no Java."""
+"""Sessions through Spark Connect: the client has no jar and no Java."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from separate_process import run_script, serving
+from separate_process import run_module, run_script, serving
 
 pytestmark = pytest.mark.slow
 
@@ -38,3 +38,9 @@ def test_a_connect_client_creates_appends_evolves_joins_and_is_refused(tmp_path:
         printed = run_script(CLIENT, str(port)).splitlines()
     # 100 rows have k = 3, once from create and once from append: 900 + 100 * 2 * 2 pairs.
     assert printed == ["rows 200", "joined 1300", "refused True False"]
+
+
+def test_joins_do_not_shuffle_under_connect(tmp_path: Path) -> None:
+    with serving("connect", tmp_path) as port:
+        printed = run_module("tests.spark.short_joins", f"sc://127.0.0.1:{port}")
+    assert printed.splitlines()[-1] == "every join is right"

@@ -92,7 +92,7 @@ FORCED = {
     "spark.sql.catalog.lance.execution": "spark",
     "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.useStats": "false",
-    "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "10",
+    "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "1000",
 }
 FEW_R = "(SELECT * FROM r WHERE v < 6)"
 FEW_L = "(SELECT * FROM l WHERE v < 6)"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from separate_process import run_script
+from separate_process import run_module, run_script
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +51,8 @@ def test_query_write_and_join_on_two_executors(tmp_path: Path) -> None:
         "sum": sum((number % 7) * (number % 5) for number in range(2000)),
         "pruned": 1234 % 7,
     }
+
+
+def test_joins_do_not_shuffle_on_two_executors(tmp_path: Path) -> None:
+    printed = run_module("tests.spark.short_joins", "local-cluster[2,1,1024]", str(tmp_path))
+    assert printed.splitlines()[-1] == "every join is right"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyhive import exc, hive
+from tests.spark.short_joins import failures
 
 from separate_process import ENVIRONMENT, serving
 
@@ -68,3 +69,14 @@ def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port:
         with pytest.raises(exc.OperationalError) as caught:
             cursor.execute("ALTER TABLE lance.py.t DROP PARTITION FIELD nothing")
         assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
+
+
+def test_joins_do_not_shuffle_under_thrift(thrift_port: int) -> None:
+    with hive.connect("127.0.0.1", thrift_port, username="joiner") as connection:
+        cursor = connection.cursor()
+
+        def run(statement: str) -> list[tuple[object, ...]]:
+            cursor.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+        assert failures(run) == []
