@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from pathlib import Path
 
 import lance
@@ -25,7 +26,16 @@ from pennon.catalog.table import load
 from pennon.cli import main
 from pennon.draft.evidence import chosen_readings, examine
 from pennon.draft.readings import readings
-from pennon.errors import DraftLayout, DraftNotReadable, MigrationRefused
+from pennon.errors import (
+    CorruptJson,
+    DraftLayout,
+    DraftNotReadable,
+    LeafMissing,
+    LeafTypeMismatch,
+    MigrationRefused,
+    NotPartitionedNamespace,
+    PennonError,
+)
 from pennon.maintenance.migrate import migrate
 from pennon.manifest.draft import DraftLeaf, read_draft
 from pennon.planning import plan_scan
@@ -181,6 +191,43 @@ def test_what_the_metadata_does_not_tell_is_an_error(
         capsys.readouterr().err
     )
     assert ids(f"{location}/first")[0] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "condition", "message"),
+    [
+        ("schema", '{"fields": [', CorruptJson, r"partitioning\.schema of .* line 1"),
+        ("schema", None, DraftNotReadable, r"it has no lance\.partitioning\.schema"),
+        ("partition-columns", None, DraftNotReadable, "it has no lance.*columns"),
+        ("partition-columns", "{}", DraftNotReadable, "is no array"),
+        ("partition-columns", '["country"]', DraftNotReadable, "has 'country', which names no"),
+        ("enabled", "false", NotPartitionedNamespace, "Open it as a directory namespace"),
+    ],
+)
+def test_a_damaged_property_is_named(
+    tmp_path: Path, key: str, text: str | None, condition: type[PennonError], message: str
+) -> None:
+    column: list[Row] = [{"name": "country", "function": "identity"}]
+    location = make(tmp_path, column, lambda row: [f"country={row['country']}"])
+    manifest = lance.dataset(f"{location}/__manifest")
+    manifest.update_metadata({f"lance.partitioning.{key}": text})
+    with pytest.raises(condition, match=message):
+        pennon.open(location)
+
+
+def test_a_leaf_that_is_gone_or_unreadable_is_named(tmp_path: Path) -> None:
+    column: list[Row] = [{"name": "country", "function": "identity"}]
+    location = make(tmp_path, column, lambda row: [f"country={row['country'] or 'null'}"])
+    other = pa.table({"id": ["x"], "country": [1]})
+    lance.write_dataset(other, f"{location}/00000001_leaf.lance", mode="overwrite")
+    plan = pennon.open(location).plan_scan("country = 'a/b c'")
+    places = [each.location for each in plan.partitions]
+    assert places == ["00000001_leaf.lance", "00000003_leaf.lance"]
+    with pytest.raises(LeafTypeMismatch, match=r"leaf 00000001_leaf\.lance"):
+        plan.to_arrow()
+    shutil.rmtree(f"{location}/00000001_leaf.lance")
+    with pytest.raises(LeafMissing, match=r"leaf 00000001_leaf\.lance"):
+        pennon.open(location).plan_scan()
 
 
 def test_the_catalog_lists_a_namespace_of_the_draft_as_a_table_that_is_only_read(

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.draft.readings import Reading, is_null_text
+from pennon.errors import LeafTypeMismatch
 from pennon.leaf import scan_leaf
 from pennon.predicate.dialect import DataFusion
 from pennon.spec import NamespaceSchema
@@ -85,7 +86,12 @@ def examine(
     """
     num_rows = dataset.count_rows()
     tops = _columns(readings, schema)
-    rows = _first_rows(dataset, tops, most_rows)
+    try:
+        rows = _first_rows(dataset, tops, most_rows)
+    except LeafTypeMismatch:
+        # Whoever reads the leaf is told; those that do not need it are not in its way.
+        nothing = tuple(tuple(None for _ in known) for known in readings)
+        return LeafEvidence(num_rows, False, nothing)
     is_complete = rows.num_rows == num_rows
     fits = []
     for at, known in enumerate(readings):

@@ -227,7 +227,7 @@ def _examined(
         uri = leaf_uri(draft.location, leaf.location)
         return _evidence.find(
             (uri, dataset.version, _first_file(dataset), leaf, functions, arrow, most),
-            lambda: examine(dataset, leaf, known, schema, most),
+            partial(examine, dataset, leaf, known, schema, most),
         )
 
     there = [each for each in draft.leaves if each.object_id in datasets]

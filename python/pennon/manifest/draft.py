@@ -146,6 +146,10 @@ def draft_of(
         raise storage_failure("read", location, error) from error
     objects = rows.to_pylist()
     above, properties = _properties(location, manifest, objects, above)
+    for key in (_SCHEMA, _COLUMNS):
+        if properties.get(key) is None:
+            advice = "Restore the property, or open an earlier version"
+            raise DraftNotReadable(location=location, why=f"it has no {key}", advice=advice)
     schema = _schema(properties)
     columns = _columns(location, properties, schema)
     tables = {str(e["object_id"]): e["location"] for e in objects if e["object_type"] == TABLE}

@@ -153,7 +153,7 @@ def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, Parti
         if (matched := _SPEC_KEY.fullmatch(name)) is not None
     )
     if not found:
-        if DRAFT_ENABLED in metadata:
+        if metadata.get(DRAFT_ENABLED, "").lower() == "true":
             raise DraftLayout(verb="open", location=location)
         raise NotPartitionedNamespace(location=location)
     return MappingProxyType(
