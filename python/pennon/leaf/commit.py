@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 from pennon.errors import LeafSchemaMismatch
-from pennon.leaf.filling import filled
+from pennon.leaf.filling import filled, without
 from pennon.leaf.layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.reconciliation import FieldMatch, leaf_fields, match_fields
 from pennon.leaf.upgrade import upgrade_of
@@ -23,8 +23,10 @@ from pennon.leaf.widening import (
     edited,
     highest_number,
     num_fields,
+    numbers_below,
     vacated_names,
     widened,
+    with_replaced,
 )
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import children_of, field_id_of
@@ -197,29 +199,45 @@ def _upgraded(
             raise LeafSchemaMismatch(
                 column=each.field.name, leaf=leaf, found="no such column", wanted=each.field.type
             )
-    again = [Addition(match.wanted, None, is_silent=False) for match in upgrade.replaced]
-    old = [match.found.number for match in upgrade.replaced if match.found is not None]
-    additions = [*again, *upgrade.added]
-    before = dataset.lance_schema
-    names = vacated_names(before, additions, old)
+    names = vacated_names(dataset.lance_schema, upgrade.added)
     if names or upgrade.nullable:
-        loosened = edited(before, names=names, nullable=upgrade.nullable)
+        loosened = edited(dataset.lance_schema, names=names, nullable=upgrade.nullable)
         dataset = _commit(dataset, lance.LanceOperation.Project(loosened), detached=detached)
-    if not additions:
+    if not upgrade.added and not upgrade.replaced:
         return dataset
-    wide, numbers = widened(dataset.lance_schema, additions, highest_number(before, older))
-    columns = [*upgrade.replaced, *upgrade.filled]
-    there = _numbers_of(additions, numbers)
-    own = [number for match in columns for number in there[field_id_of(match.wanted)]]
-    renamed = [_renamed(match, names) for match in columns]
+    highest = highest_number(dataset.lance_schema, older)
+    again: dict[int, tuple[pa.Field, Sequence[int]]] = {}
+    for match in upgrade.replaced:
+        numbers = list(_kept_numbers(match))
+        lacking = numbers.count(None)
+        fresh = iter(range(highest + 1, highest + 1 + lacking))
+        kept = [next(fresh) if number is None else number for number in numbers]
+        highest += lacking
+        again[kept[0]] = match.wanted, kept
+    gone = numbers_below(dataset.lance_schema, again)
+    schema_again = with_replaced(dataset.lance_schema, again)
+    wide, added = widened(schema_again, upgrade.added, highest)
+    there = _numbers_of(upgrade.added, added)
+    columns = [_renamed(match, names) for match in (*upgrade.replaced, *upgrade.filled)]
+    own = [number for _, kept in again.values() for number in kept]
+    own += [number for match in upgrade.filled for number in there[field_id_of(match.wanted)]]
     operation = lance.LanceOperation.Merge(
-        [filled(dataset, each, renamed, own, leaf) for each in older], wide
+        [without(filled(dataset, each, columns, own, leaf), gone, each) for each in older], wide
     )
-    dataset = _commit(dataset, operation, detached=detached)
-    if not old:
-        return dataset
-    without = edited(dataset.lance_schema, names={}, dropped=old)
-    return _commit(dataset, lance.LanceOperation.Project(without), detached=detached)
+    return _commit(dataset, operation, detached=detached)
+
+
+def _kept_numbers(match: FieldMatch) -> Iterator[int | None]:
+    """The leaf's numbers of a column and the fields below it; None for those it lacks."""
+    if match.found is None or match.found.number < 0:
+        yield from [None] * num_fields(match.wanted)
+        return
+    yield match.found.number
+    if pa.types.is_map(match.wanted.type):
+        yield match.found.children[0].number - 1  # the entries, between the map and its key
+    below = children_of(match.wanted.type)
+    for child in match.children if len(match.children) == len(below) else ():
+        yield from _kept_numbers(child)
 
 
 def _numbers_of(

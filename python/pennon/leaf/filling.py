@@ -19,14 +19,16 @@ from pennon.leaf.promotion import stream_schema
 from pennon.spec.initial_default import INITIAL_DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import lance
 
     from pennon.leaf.reconciliation import FieldMatch
 
-__all__ = ["filled", "has_initial_defaults"]
+__all__ = ["filled", "has_initial_defaults", "without"]
 
+# Lance's number for a column of a file that the dataset has elsewhere.
+_GONE = -2
 _BATCH_ROWS = 65_536
 _ALL_IN_ONE_FILE = 1 << 62
 
@@ -71,6 +73,18 @@ def filled(
         raise InternalError(what=f"columns of a fragment of {leaf} were not written as one file")
     files[0]["fields"] = [numbers[number] for number in files[0]["fields"]]
     described["files"] += files
+    return FragmentMetadata.from_json(json.dumps(described))
+
+
+def without(
+    fragment: FragmentMetadata, numbers: Collection[int], before: FragmentMetadata
+) -> FragmentMetadata:
+    """Take columns out of the files that a fragment had before: another file has them now."""
+    if not numbers:
+        return fragment
+    described = fragment.to_json()
+    for file in described["files"][: len(before.files)]:
+        file["fields"] = [_GONE if each in numbers else each for each in file["fields"]]
     return FragmentMetadata.from_json(json.dumps(described))
 
 

@@ -30,9 +30,11 @@ __all__ = [
     "edited",
     "highest_number",
     "num_fields",
+    "numbers_below",
     "stating_ids",
     "vacated_names",
     "widened",
+    "with_replaced",
 ]
 
 _NAME = b"\x12"
@@ -108,34 +110,19 @@ def widened(
     are_free = all(field_id is not None and field_id > highest for field_id in every)
     given: list[int] = []
     for each in additions:
-        plain = LanceSchema.from_pyarrow(pa.schema([plain_field(each.field)]))
-        _, (_, *added) = plain.__reduce__()
         ids = list(_ids(each.field))
         numbers = [
             field_id if are_free and field_id is not None else highest + 1 + len(given) + at
             for at, field_id in enumerate(ids)
         ]
-        for at, (message, (_, parent)) in enumerate(zip(added, _walk(plain), strict=True)):
-            above = each.parent if parent is None else numbers[parent]
-            is_silent = each.is_silent or parent is not None
-            states = ids[at] is not None and not (is_silent and ids[at] == numbers[at])
-            messages.append(
-                message
-                + _number(_ID, numbers[at])
-                + _number(_PARENT_ID, _NO_PARENT if above is None else above)
-                + (_stated(ids[at]) if states else b"")
-            )
+        messages += _messages(each.field, numbers, each.parent, is_silent=each.is_silent)
         given += numbers
     wide: LanceSchema = make(metadata, *messages)
     return wide, given
 
 
 def edited(
-    schema: LanceSchema,
-    *,
-    names: Mapping[int, str],
-    nullable: Collection[int] = (),
-    dropped: Collection[int] = (),
+    schema: LanceSchema, *, names: Mapping[int, str], nullable: Collection[int] = ()
 ) -> LanceSchema:
     """Change fields of a leaf's schema.
 
@@ -143,33 +130,64 @@ def edited(
         schema: The leaf's schema.
         names: Lance's number of a field → its new name.
         nullable: Fields that may be NULL from now on.
-        dropped: Columns to leave out, with all below them.
 
     Example:
         >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
-        >>> [field.name() for field in edited(leaf, names={1: "c"}, dropped=[0]).fields()]
-        ['c']
+        >>> [field.name() for field in edited(leaf, names={1: "c"}).fields()]
+        ['a', 'c']
     """
     make, (metadata, *messages) = schema.__reduce__()
     kept = []
-    gone = set(dropped)
-    for message, (field, parent) in zip(messages, _walk(schema), strict=True):
-        number = field.id()
-        if number in gone or parent in gone:
-            gone.add(number)
-            continue
+    for message, (field, _) in zip(messages, _walk(schema), strict=True):
         changed = message
-        if number in names:
-            name = names[number].encode()
+        if field.id() in names:
+            name = names[field.id()].encode()
             changed += _NAME + _varint(len(name)) + name
-        kept.append(changed + (_NULLABLE if number in nullable else b""))
-    smaller: LanceSchema = make(metadata, *kept)
-    return smaller
+        kept.append(changed + (_NULLABLE if field.id() in nullable else b""))
+    other: LanceSchema = make(metadata, *kept)
+    return other
 
 
-def vacated_names(
-    schema: LanceSchema, additions: Sequence[Addition], replaced: Collection[int] = ()
-) -> dict[int, str]:
+def with_replaced(
+    schema: LanceSchema, columns: Mapping[int, tuple[pa.Field, Sequence[int]]]
+) -> LanceSchema:
+    """Give columns of a leaf's schema other types; their names stay.
+
+    Args:
+        schema: The leaf's schema.
+        columns: Lance's number of a column → what it becomes, and the numbers of it and of the
+            fields below it, parents first.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
+        >>> with_replaced(leaf, {1: (pa.field("b", pa.int64()), [1])}).to_pyarrow().types
+        [DataType(int8), DataType(int64)]
+    """
+    make, (metadata, *messages) = schema.__reduce__()
+    kept: list[bytes] = []
+    gone: set[int] = set()
+    for message, (field, parent) in zip(messages, _walk(schema), strict=True):
+        if parent in gone or field.id() in columns:
+            gone.add(field.id())
+        else:
+            kept.append(message)
+        if field.id() in columns:
+            column, numbers = columns[field.id()]
+            kept += _messages(column.with_name(field.name()), numbers, None, is_silent=False)
+    other: LanceSchema = make(metadata, *kept)
+    return other
+
+
+def numbers_below(schema: LanceSchema, columns: Collection[int]) -> set[int]:
+    """List the numbers of columns and of all fields below them."""
+    found: set[int] = set()
+    for field, parent in _walk(schema):
+        if field.id() in columns or parent in found:
+            found.add(field.id())
+    return found
+
+
+def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[int, str]:
     """Find other names for the fields whose names are wanted for further ones.
 
     A field that was dropped from the namespace, or renamed there, may still have the name of an
@@ -178,7 +196,6 @@ def vacated_names(
     Args:
         schema: The leaf's schema.
         additions: The further fields.
-        replaced: Columns of which another one is stored under the same name.
 
     Returns:
         Lance's number of a field → its new name.
@@ -193,7 +210,7 @@ def vacated_names(
     taken = wanted | {(parent, field.name()) for field, parent in there}
     names = {}
     for field, parent in there:
-        if (parent, field.name()) not in wanted and field.id() not in replaced:
+        if (parent, field.name()) not in wanted:
             continue
         name = f"{field.name()}_{field.id()}"
         while (parent, name) in taken:
@@ -234,6 +251,27 @@ def _walk(schema: LanceSchema) -> Iterator[tuple[LanceField, int | None]]:
         field, parent = below.pop(0)
         yield field, parent
         below[:0] = [(child, field.id()) for child in field.children()]
+
+
+def _messages(
+    column: pa.Field, numbers: Sequence[int], above: int | None, *, is_silent: bool
+) -> list[bytes]:
+    """The messages of a column or field and those below it, with their numbers and ids."""
+    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column)]))
+    _, (_, *messages) = plain.__reduce__()
+    ids = list(_ids(column))
+    numbered = []
+    for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True)):
+        may_be_silent = is_silent or (parent is not None and ids[0] == numbers[0])
+        states = ids[at] is not None and not (may_be_silent and ids[at] == numbers[at])
+        own = above if parent is None else numbers[parent]
+        numbered.append(
+            message
+            + _number(_ID, numbers[at])
+            + _number(_PARENT_ID, _NO_PARENT if own is None else own)
+            + (_stated(ids[at]) if states else b"")
+        )
+    return numbered
 
 
 def _number(tag: bytes, number: int) -> bytes:
