@@ -10,7 +10,7 @@ import pytest
 from datafusion import RuntimeEnvBuilder
 
 from pennon.errors import FragmentFailed, FragmentMemory, LeafMissing
-from pennon.execution import Fragment, LeafRead, Query, Relation, run
+from pennon.execution import Fragment, LeafRead, Query, Relation, engine, run
 from pennon.execution.engine import result_schema, run_query
 from pennon.execution.memory import pool_bytes
 from pennon.spec.schema import NamespaceSchema
@@ -89,7 +89,7 @@ def test_parts_of_a_leaf_and_no_leaf_at_all(tmp_path: Path) -> None:
 
 
 def big(root: Path, count: int) -> tuple[Relation, Query]:
-    rows = pa.table({"id": pa.array(range(count), pa.int64()), "name": ["x" * 40] * count})
+    rows = pa.table({"id": pa.array(range(count), pa.int64()), "name": ["x"] * count})
     lance.write_dataset(rows, root / "leaf")
     sql = (
         "SELECT `a`.`id` AS `id`, `a`.`name` AS `name` FROM `r0` AS `a`"
@@ -99,14 +99,32 @@ def big(root: Path, count: int) -> tuple[Relation, Query]:
     return relation(root, LeafRead("leaf", 1), columns=("id", "name")), Query(sql, kept)
 
 
-def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(tmp_path: Path) -> None:
-    one, query = big(tmp_path, 300_000)
-    small = RuntimeEnvBuilder().with_fair_spill_pool(12 << 20).with_disk_manager_os()
-    stream = run_query((one, one), query, small)
-    assert sum(batch.num_rows for batch in stream.batches) == 300_000
-    tiny = RuntimeEnvBuilder().with_fair_spill_pool(1 << 16).with_disk_manager_os()
+def fair_pool(megabytes: int) -> RuntimeEnvBuilder:
+    return RuntimeEnvBuilder().with_fair_spill_pool(megabytes << 20).with_disk_manager_os()
+
+
+def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, query = big(tmp_path, 3_000_000)
+    stream = run_query((one, one), query, fair_pool(32))
+    assert sum(batch.num_rows for batch in stream.batches) == 3_000_000
+    monkeypatch.setattr(engine, "_SPILLING", engine._OPTIONS)
     with pytest.raises(FragmentMemory, match="PENNON_MEMORY"):
-        run_query((one, one), query, tiny)
+        run_query((one, one), query, fair_pool(32))
+
+
+def test_queries_share_one_pool_and_give_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, query = big(tmp_path, 300_000)
+    pool = fair_pool(8)
+    first = run_query((one, one), query, pool)
+    monkeypatch.setattr(engine, "_SPILLING", engine._OPTIONS)
+    with pytest.raises(FragmentMemory):
+        run_query((one, one), query, pool)
+    first.batches.close()
+    assert next(run_query((one, one), query, pool).batches).num_rows
 
 
 def test_the_pool_is_what_is_stated_or_a_part_of_the_machine(
