@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,18 +59,181 @@ def test_columns_are_not_changed_where_rows_would_be_wrong(
     spark: SparkSession, namespace: str
 ) -> None:
     table = f"{namespace}.kept"
-    spark.sql(f"CREATE TABLE {table} (id INT, k STRING) PARTITIONED BY (k)")
-    spark.sql(f"INSERT INTO {table} VALUES (1, 'a')")
-    assert "Add it without DEFAULT" in failure_of(
-        spark, f"ALTER TABLE {table} ADD COLUMN c INT DEFAULT 5"
+    spark.sql(f"CREATE TABLE {table} (id INT, k STRING, p STRUCT<x: INT>) PARTITIONED BY (k)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', NULL)")
+    for change, why in (
+        ("ADD COLUMN c INT NOT NULL", "Add it with a DEFAULT, or without NOT NULL"),
+        ("ALTER COLUMN id SET NOT NULL", "nullable column to non-nullable"),
+        ("ALTER COLUMN id TYPE SMALLINT", ""),
+        ("DROP COLUMN p.x", "only field of p"),
+        ("ADD COLUMN p.y INT DEFAULT 1", "for a whole column"),
+        ("ADD COLUMN k INT", "already exists"),
+    ):
+        assert why in failure_of(spark, f"ALTER TABLE {table} {change}"), change
+    assert rows(spark, f"SELECT * FROM {table}") == [(1, "a", None)]
+
+
+def test_defaults_are_sparks(spark: SparkSession, namespace: str) -> None:
+    table = f"{namespace}.defaults"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT NOT NULL, k STRING DEFAULT 'kk', v INT DEFAULT 7) "
+        "PARTITIONED BY (k)"
     )
-    failure_of(spark, f"ALTER TABLE {table} ALTER COLUMN id SET NOT NULL")
-    failure_of(spark, f"ALTER TABLE {table} ALTER COLUMN id TYPE SMALLINT")
-    spark.sql(f"ALTER TABLE {table} DROP COLUMN k")
-    assert rows(spark, f"SELECT * FROM {table}") == [(1,)]
-    message = failure_of(spark, f"INSERT INTO {table} VALUES (2)")
-    assert "[PARTITION_SOURCE_DROPPED]" in message
-    assert "DROP PARTITION FIELD k" in message
-    spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD k")
-    spark.sql(f"INSERT INTO {table} VALUES (2)")
-    assert rows(spark, f"SELECT * FROM {table}") == [(1,), (2,)]
+    spark.sql(f"INSERT INTO {table} (id) VALUES (1)")
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'x', DEFAULT), (3, DEFAULT, NULL)")
+    assert rows(spark, f"SELECT * FROM {table}") == [(1, "kk", 7), (2, "x", 7), (3, "kk", None)]
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN c INT NOT NULL DEFAULT 2 + 3")
+    assert rows(spark, f"SELECT id, c FROM {table} WHERE c = 5") == [(1, 5), (2, 5), (3, 5)]
+    spark.sql(f"INSERT INTO {table} (id) VALUES (4)")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN c SET DEFAULT 8")
+    spark.sql(f"INSERT INTO {table} (id, k) VALUES (5, 'kk'), (6, 'new')")
+    assert rows(spark, f"SELECT id, c FROM {table}") == [
+        *[(at, 5) for at in range(1, 5)],
+        *[(at, 8) for at in (5, 6)],
+    ]
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN c DROP DEFAULT")
+    failure_of(spark, f"INSERT INTO {table} (id) VALUES (7)")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN c DROP NOT NULL")
+    spark.sql(f"INSERT INTO {table} (id) VALUES (7)")
+    assert rows(spark, f"SELECT id FROM {table} WHERE c IS NULL") == [(7,)]
+    assert rows(spark, f"SELECT count(*) FROM {table} a JOIN {table} b ON a.c = b.c") == [(20,)]
+
+
+def test_a_default_is_the_constant_of_the_session_that_added_it(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.constants"
+    spark.sql(f"CREATE TABLE {table} (id INT)")
+    spark.sql(f"INSERT INTO {table} VALUES (1)")
+    constants = {
+        "t": ("TIMESTAMP", "TIMESTAMP '2020-01-01 00:00:00'"),
+        "n": ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ '1999-12-31 23:59:59.999999'"),
+        "d": ("DATE", "DATE '2020-02-29'"),
+        "f": ("FLOAT", "CAST(0.1 AS FLOAT)"),
+        "g": ("DECIMAL(10,2)", "12.34"),
+        "b": ("BINARY", "X'0AFF'"),
+        "s": ("STRING", "'it\\'s'"),
+        "a": ("ARRAY<INT>", "array(1, 2)"),
+        "m": ("MAP<STRING, INT>", "map('a', 1)"),
+        "p": ("STRUCT<x: INT, y: STRING>", "named_struct('x', 1, 'y', 'z')"),
+    }
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        columns = ", ".join(f"{name} {kind} DEFAULT {of}" for name, (kind, of) in constants.items())
+        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+        values = ", ".join(of for _, of in constants.values())
+        names = ", ".join(constants)
+        expected = rows(spark, f"SELECT {values}")
+        assert rows(spark, f"SELECT {names} FROM {table}") == expected
+        same = " AND ".join(
+            f"{name} <=> {of}" for name, (_, of) in constants.items() if name != "m"
+        )
+        assert rows(spark, f"SELECT id FROM {table} WHERE {same} AND m['a'] = 1") == [(1,)]
+        spark.sql(f"INSERT INTO {table} (id) VALUES (2)")
+        assert rows(spark, f"SELECT {names} FROM {table}") == [*expected, *expected]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_nested_columns_change_one_by_one(spark: SparkSession, namespace: str) -> None:
+    table = f"{namespace}.nested"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, p STRUCT<x: INT, y: STRING>, a ARRAY<STRUCT<v: INT>>,"
+        " m MAP<STRING, STRUCT<v: INT>>)"
+    )
+    spark.sql(
+        f"INSERT INTO {table} VALUES (1, named_struct('x', 1, 'y', 'p'), array(named_struct('v',"
+        " 2)), map('k', named_struct('v', 3)))"
+    )
+    for change, shown in (
+        ("ALTER COLUMN m FIRST", "({'k': Row(v=3)}, 1, Row(x=1, y='p'), [Row(v=2)])"),
+        ("ALTER COLUMN m AFTER p", "(1, Row(x=1, y='p'), {'k': Row(v=3)}, [Row(v=2)])"),
+        ("ADD COLUMN p.n INT FIRST", "(1, Row(n=None, x=1, y='p'), {'k': Row(v=3)}, [Row(v=2)])"),
+        (
+            "ALTER COLUMN p.y AFTER n",
+            "(1, Row(n=None, y='p', x=1), {'k': Row(v=3)}, [Row(v=2)])",
+        ),
+        (
+            "ADD COLUMN a.element.b STRING COMMENT 'inner'",
+            "(1, Row(n=None, y='p', x=1), {'k': Row(v=3)}, [Row(v=2, b=None)])",
+        ),
+        (
+            "RENAME COLUMN a.element.v TO w",
+            "(1, Row(n=None, y='p', x=1), {'k': Row(v=3)}, [Row(w=2, b=None)])",
+        ),
+        (
+            "ADD COLUMN m.value.u DOUBLE",
+            "(1, Row(n=None, y='p', x=1), {'k': Row(v=3, u=None)}, [Row(w=2, b=None)])",
+        ),
+        (
+            "DROP COLUMN p.y",
+            "(1, Row(n=None, x=1), {'k': Row(v=3, u=None)}, [Row(w=2, b=None)])",
+        ),
+    ):
+        spark.sql(f"ALTER TABLE {table} {change}")
+        assert [repr(row) for row in rows(spark, f"SELECT * FROM {table}")] == [shown], change
+    for column in ("p.x", "a.element.w", "m.value.v"):
+        spark.sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE BIGINT")
+        spark.sql(f"ALTER TABLE {table} ALTER COLUMN {column} COMMENT 'wide'")
+    spark.sql(
+        f"INSERT INTO {table} VALUES (2, named_struct('n', 1, 'x', 5000000000),"
+        " map('k', named_struct('v', 5000000000, 'u', 0.5D)),"
+        " array(named_struct('w', 5000000000, 'b', 'b')))"
+    )
+    assert rows(spark, f"SELECT id, p.n, p.x, a[0].w, a[0].b, m['k'].v, m['k'].u FROM {table}") == [
+        (1, None, 1, 2, None, 3, None),
+        (2, 1, 5000000000, 5000000000, "b", 5000000000, 0.5),
+    ]
+    assert rows(spark, f"SELECT id FROM {table} WHERE p.x > 1") == [(2,)]
+    assert rows(spark, f"SELECT id FROM {table} WHERE p.n IS NULL") == [(1,)]
+    [(data_type,)] = [
+        (row.data_type,) for row in spark.sql(f"DESCRIBE {table}").collect() if row.col_name == "p"
+    ]
+    assert data_type == "struct<n:int,x:bigint>"
+
+
+def test_the_length_of_a_text_is_kept_and_widened(spark: SparkSession, namespace: str) -> None:
+    table = f"{namespace}.texts"
+    spark.sql(f"CREATE TABLE {table} (id INT)")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN s VARCHAR(3)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'abc')")
+    with pytest.raises(PySparkException, match="EXCEED_LIMIT_LENGTH|exceeds"):
+        spark.sql(f"INSERT INTO {table} VALUES (2, 'abcd')")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN s TYPE VARCHAR(4)")
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'abcd')")
+    assert rows(spark, f"SELECT * FROM {table}") == [(1, "abc"), (2, "abcd")]
+
+
+def test_rows_stay_when_the_columns_of_partition_fields_are_dropped(
+    spark: SparkSession, namespace: str
+) -> None:
+    """Identity, bucket over several columns and an expression, each over a dropped column."""
+    table = f"{namespace}.dropped"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, k STRING, q INT, v INT)"
+        " PARTITIONED BY (k, bucket(4, id), multi_bucket(3, id, q), expression('lower(col0)', k))"
+    )
+    source = "SELECT CAST(id AS INT), concat('K', id % 3), CAST(id % 5 AS INT), 1 FROM RANGE(40)"
+    spark.sql(f"INSERT INTO {table} {source}")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMNS (q, k)")
+    assert rows(spark, f"SELECT count(*), sum(id) FROM {table}") == [(40, 780)]
+    assert rows(spark, f"SELECT * FROM {table} WHERE id = 7") == [(7, 1)]
+    joined = f"SELECT count(*) FROM {table} a JOIN {table} b ON a.id = b.id"
+    assert rows(spark, joined) == [(40,)]
+    assert rows(spark, f"SELECT sum(n) FROM (SELECT id, count(*) n FROM {table} GROUP BY id)") == [
+        (40,)
+    ]
+    for field in ("k", "id_q_bucket", "k_expression"):
+        message = failure_of(spark, f"INSERT INTO {table} VALUES (100, 1)")
+        assert "[PARTITION_SOURCE_DROPPED]" in message
+        lost = message.partition("DROP PARTITION FIELD ")[2].partition(",")[0]
+        assert lost, field
+        spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD {lost}")
+    spark.sql(f"INSERT INTO {table} VALUES (7, 2), (100, 2)")
+    assert rows(spark, f"SELECT v FROM {table} WHERE id = 7") == [(1,), (2,)]
+    assert rows(spark, joined) == [(43,)]
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN k STRING DEFAULT 'new'")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD k")
+    spark.sql(f"INSERT INTO {table} VALUES (101, 3, 'new'), (102, 3, NULL)")
+    assert rows(spark, f"SELECT count(*) FROM {table} WHERE k = 'new'") == [(43,)]
+    assert rows(spark, f"SELECT k, count(*) FROM {table} GROUP BY k") == [("new", 43), (None, 1)]
