@@ -64,6 +64,11 @@ def other_type(root: Path) -> None:
     dataset.add_columns([pa.field("partition_field_country", pa.date32())])
 
 
+def doubled(root: Path) -> None:
+    dataset = lance.dataset(str(root / "__manifest"))
+    dataset.insert(dataset.to_table(filter=f"object_id = '{handmade.US}'"))
+
+
 def cut_manifest(root: Path) -> None:
     for each in (root / "__manifest" / "_versions").glob("*.manifest"):
         each.write_bytes(b"\x00")
@@ -170,6 +175,21 @@ DAMAGED: dict[str, tuple[Damage, type[errors.PennonError], str]] = {
         lambda root: (without("partition_spec_v1")(root), without(V2)(root), None)[-1],
         errors.ManifestMetadataLost,
         r"no key partition_spec_v<N>.*pennon repair",
+    ),
+    "volatile expression": (
+        first(transform=None, expression="date_part('year', col0) + CAST(random() AS INT)"),
+        errors.InvalidPartitionSpec,
+        "expression of field 'event_year' .*value of random may change",
+    ),
+    "aggregate": (
+        first(transform=None, expression="max(date_part('year', col0))"),
+        errors.InvalidPartitionSpec,
+        "expression of field 'event_year' has",
+    ),
+    "two rows of one leaf": (
+        doubled,
+        errors.ManifestRowDoubled,
+        "has 2 table rows with the object_id v2",
     ),
     "no manifest": (
         lambda root: shutil.rmtree(root / "__manifest"),

@@ -63,6 +63,17 @@ class ManifestColumnsLost(PennonError):
     sql_state = "55000"
 
 
+class ManifestRowDoubled(PennonError):
+    """Two rows of ``__manifest`` are one object: its rows would be read twice."""
+
+    condition = "MANIFEST_ROW_DOUBLED"
+    template = (
+        "Cannot read {location}: version {version} of its __manifest has {count} table rows with"
+        " the object_id {object_id}. Delete all but one of them, or open an earlier version."
+    )
+    sql_state = "55000"
+
+
 class ManifestColumnType(PennonError):
     """A partition column of ``__manifest`` has a type that its spec does not allow."""
 

@@ -16,7 +16,7 @@ from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.partition_spec import is_same_kind
 from pennon.spec.schema import children_of, field_id_of
 from pennon.transforms.expression import Expression
-from pennon.transforms.expression_checks import check_expression
+from pennon.transforms.expression_checks import check_constant, check_expression
 
 __all__ = ["CheckedMetadata", "check_metadata"]
 
@@ -125,10 +125,24 @@ def _specs(
         except PennonError as error:
             findings.append(violation(_FIELD, key, error.message))
             continue
-        specs[spec.spec_version] = spec
         if schema is not None:
             findings.extend(_against_schema(spec, schema))
+            if not all(_is_computable(each, schema) for each in spec.fields):
+                continue
+        specs[spec.spec_version] = spec
     return dict(sorted(specs.items()))
+
+
+def _is_computable(each: PartitionField, schema: NamespaceSchema) -> bool:
+    """Whether the values of rows can be computed one by one, and come out the same again."""
+    types = [kind for kind in each.source_types(schema) if kind is not None]
+    if each.expression is None or len(types) < len(each.source_ids):
+        return True
+    try:
+        check_constant(Expression(each.expression), tuple(types))
+    except PennonError:
+        return False
+    return True
 
 
 def _against_schema(spec: PartitionSpec, schema: NamespaceSchema) -> Iterator[Finding]:

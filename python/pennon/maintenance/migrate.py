@@ -22,14 +22,8 @@ from pennon.leaf.commit import LeafCommit
 from pennon.maintenance.findings import Progress, no_progress
 from pennon.maintenance.partition_values import RowValues, differs, tuple_text
 from pennon.manifest import Snapshot, leaf_name
-from pennon.manifest.draft import (
-    DraftLeaf,
-    DraftNamespace,
-    draft_salt,
-    read_draft,
-    remove_draft,
-    write_rows,
-)
+from pennon.manifest.draft import DraftLeaf, DraftNamespace, read_draft
+from pennon.manifest.draft_migration import draft_salt, remove_draft, write_rows
 from pennon.manifest.names import SEPARATOR
 from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
 from pennon.manifest.statistics import with_statistics

@@ -89,7 +89,9 @@ def repair(
     keys = () if restored is None else restored.keys
     repairing = _Repair.of(location, options)
     if not repairing.lost:
-        version = Snapshot.open(location, storage_options=options).version
+        snapshot = Snapshot.open(location, storage_options=options)
+        snapshot.leaves()  # what is wrong with the rows is told, too
+        version = snapshot.version
         if restored is None:
             return Repaired(location, version, notes=("no column and no key is missing",))
         return Repaired(location, version, (), restored.from_version, keys=keys)

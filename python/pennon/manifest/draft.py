@@ -9,32 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import lance
-import pyarrow as pa
 
-from pennon.errors import DraftNotReadable, MigrationRefused, NamespaceHasNoManifest
-from pennon.manifest.columns import PRIMARY_KEY, READ_VERSION, partition_columns
+from pennon.errors import DraftNotReadable, NamespaceHasNoManifest
 from pennon.manifest.names import SEPARATOR
-from pennon.manifest.outcome import is_conflict
-from pennon.manifest.properties import (
-    DRAFT_ENABLED,
-    GUARD_BIT,
-    SALT,
-    SCHEMA,
-    TRANSACTION,
-    WRITER_FLAGS,
-)
-from pennon.manifest.rows import NAMESPACE, TABLE, ManifestRow, table_of_rows
+from pennon.manifest.properties import DRAFT_ENABLED
+from pennon.manifest.rows import NAMESPACE, TABLE
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
-from pennon.spec import NamespaceSchema, PartitionSpec
+from pennon.spec import NamespaceSchema
 from pennon.spec.json_text import object_from_text
 
 __all__ = [
+    "DRAFT_PREFIX",
     "DraftColumn",
     "DraftLeaf",
     "DraftNamespace",
@@ -43,11 +33,9 @@ __all__ = [
     "draft_properties",
     "is_draft",
     "read_draft",
-    "remove_draft",
-    "write_rows",
 ]
 
-_PREFIX: Final = "lance.partitioning."
+DRAFT_PREFIX: Final = "lance.partitioning."
 _COLUMNS: Final = "lance.partitioning.partition-columns"
 _SCHEMA: Final = "lance.partitioning.schema"
 _CALL: Final = re.compile(r"(\w+)(?:[\[(](\d+)[\])])?")
@@ -157,7 +145,7 @@ def draft_of(
     if above and not leaves:
         # The draft's picture of the layout leaves the name of the namespace out.
         leaves = list(_leaves(tables, "", len(columns)))
-    own = {key: str(value) for key, value in properties.items() if key.startswith(_PREFIX)}
+    own = {key: str(value) for key, value in properties.items() if key.startswith(DRAFT_PREFIX)}
     return DraftNamespace(location, above, schema, columns, leaves, own, manifest)
 
 
@@ -212,7 +200,7 @@ def draft_properties(
         metadata = open_manifest(location, storage_options=storage_options).metadata
     except NamespaceHasNoManifest:
         return {}
-    own = {key: text for key, text in metadata.items() if key.startswith(_PREFIX)}
+    own = {key: text for key, text in metadata.items() if key.startswith(DRAFT_PREFIX)}
     return own if is_draft(own) else {}
 
 
@@ -310,93 +298,3 @@ def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tupl
             return ()
         found.append(known.path)
     return tuple(found)
-
-
-def write_rows(
-    draft: DraftNamespace,
-    spec: PartitionSpec,
-    rows: Sequence[ManifestRow],
-    salt: str,
-    *,
-    strong: bool,
-    storage_options: StorageOptions | None = None,
-) -> int:
-    """Write a namespace of the current format beside the draft's, in the same manifest.
-
-    The rows come first; what makes them a partitioned namespace is the last commit, of the
-    metadata. A run that was interrupted can be made again.
-
-    Args:
-        draft: The namespace of the draft.
-        spec: The spec.
-        rows: Namespaces, tables and table versions.
-        salt: What the partitions' names were derived with.
-        strong: Whether leaves are read at a recorded version.
-        storage_options: Given to Lance.
-
-    Returns:
-        The version of the manifest that has it.
-    """
-    manifest = open_manifest(draft.location, storage_options=storage_options)
-    wanted = partition_columns([spec])
-    fields = [pa.field(name, kind) for name, kind in wanted.items()]
-    fields = [READ_VERSION, *fields] if strong else fields
-    added = [each for each in fields if each.name not in manifest.schema.names]
-    flags = manifest.metadata.get(WRITER_FLAGS, "0")
-    try:
-        manifest.update_metadata({SALT: salt})
-        if added:
-            manifest.add_columns(added)
-        key = manifest.schema.field("object_id")
-        if not key.nullable and PRIMARY_KEY not in (key.metadata or {}):
-            # Without it Lance does not tell two inserts of one new partition apart.
-            manifest.update_field_metadata({"object_id": {PRIMARY_KEY.decode(): "0"}})
-        merge = manifest.merge_insert("object_id")
-        merge = merge.when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(table_of_rows(rows, manifest.schema))
-        manifest = open_manifest(draft.location, storage_options=storage_options)
-        manifest.update_metadata(
-            {
-                SCHEMA: draft.schema.to_json(),
-                spec.key: spec.to_json(),
-                TRANSACTION: "strong" if strong else "weak",
-                WRITER_FLAGS: str((int(flags) if flags.isdecimal() else 0) | GUARD_BIT),
-            }
-        )
-    except (OSError, RuntimeError, ValueError) as error:
-        if is_conflict(error):
-            raise MigrationRefused(
-                location=draft.location,
-                why="another writer changed its __manifest meanwhile",
-                advice="Run it again",
-            ) from error
-        raise storage_failure("migrate", draft.location, error) from error
-    return int(manifest.version)
-
-
-def draft_salt(manifest: lance.LanceDataset) -> str:
-    """Give the salt of an interrupted migration, or a new one."""
-    return str(manifest.metadata.get(SALT) or secrets.token_hex(16))
-
-
-def remove_draft(draft: DraftNamespace, storage_options: StorageOptions | None = None) -> int:
-    """Remove the draft's rows and properties; no file of a leaf.
-
-    Returns:
-        The version of the manifest without them.
-    """
-    manifest = open_manifest(draft.location, storage_options=storage_options)
-    gone = {draft.above} if draft.above else set()
-    for each in draft.leaves:
-        parts = each.object_id.split(SEPARATOR)
-        gone.update(SEPARATOR.join(parts[: at + 1]) for at in range(len(parts)))
-    try:
-        for key in sorted(gone):
-            text = key.replace("'", "''")
-            manifest.delete(f"object_id = '{text}'")
-        keys = [key for key in manifest.metadata if key.startswith(_PREFIX)]
-        if keys:
-            manifest.update_metadata(dict.fromkeys(keys))
-    except OSError as error:
-        raise storage_failure("change", draft.location, error) from error
-    return int(manifest.version)

@@ -25,7 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import ManifestColumnsLost, ManifestColumnType, ManifestMetadataLost
+from pennon.errors import (
+    ManifestColumnsLost,
+    ManifestColumnType,
+    ManifestMetadataLost,
+    ManifestRowDoubled,
+)
 from pennon.manifest.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.first_version import when_made
 from pennon.manifest.lost_metadata import check_metadata_is_there
@@ -188,6 +193,7 @@ class Snapshot:
         columns += [exp.alias_(flag, name) for flag, name in zip(flags, names, strict=True)]
         found = select(self.manifest, columns, "table", condition)
         rows = self._only_leaves(found.table)
+        self._refuse_doubled(rows["object_id"])
         references = self._references(rows)
         metadata = rows["metadata"]
         silent = pc.is_null(rows[READ_VERSION.name]) if self.has_read_versions else None
@@ -230,6 +236,20 @@ class Snapshot:
         if not pc.all(is_leaf, min_count=0).as_py():
             self._refuse_unknown_specs(names.filter(pc.invert(is_leaf)).to_pylist())
         return rows.filter(is_leaf)
+
+    def _refuse_doubled(self, names: pa.ChunkedArray) -> None:
+        """Raise for two rows of one leaf: its rows would count twice."""
+        if pc.count_distinct(names).as_py() == len(names):
+            return
+        counts = names.value_counts()
+        at = pc.index(pc.greater(counts.field("counts"), 1), value=True).as_py()
+        doubled = counts[at].as_py()
+        raise ManifestRowDoubled(
+            location=self.location,
+            version=self.version,
+            count=doubled["counts"],
+            object_id=doubled["values"],
+        )
 
     def _refuse_unknown_specs(self, others: Sequence[str]) -> None:
         """Raise for a leaf whose spec is not there: its rows must not go missing silently."""

@@ -20,6 +20,7 @@ from pennon.predicate.dialect import DataFusion
 from pennon.spec.arrow_json import type_from_json, type_to_json
 from pennon.spec.json_text import object_from_text, text_of
 from pennon.transforms.expression import Expression
+from pennon.transforms.expression_checks import check_constant
 from pennon.transforms.registry import from_json as transform_from_json
 from pennon.transforms.transform import Transform
 
@@ -178,9 +179,10 @@ class PartitionSpec:
             try:
                 natural = _natural_type(each, types)
             except PennonError as error:
-                raise self._invalid(
-                    each, "source_ids", error.message, "sources it takes"
-                ) from error
+                name, wanted = "source_ids", "sources it takes"
+                if each.transform is None:
+                    name, wanted = "expression", "one that the specification allows"
+                raise self._invalid(each, name, error.message, wanted) from error
             if not is_same_kind(natural, each.result_type):
                 wanted = f"{natural}, which its {each.derivation.type} gives"
                 raise self._invalid(each, "result_type", str(each.result_type), wanted)
@@ -256,7 +258,10 @@ def is_same_kind(natural: pa.DataType, declared: pa.DataType) -> bool:
 def _natural_type(each: PartitionField, types: Sequence[pa.DataType]) -> pa.DataType:
     if each.transform is not None:
         return each.transform.recorded_type(types)
-    return Expression(each.expression or "").natural_type(types)
+    expression = Expression(each.expression or "")
+    natural = expression.natural_type(types)
+    check_constant(expression, tuple(types))
+    return natural
 
 
 def _is_text(data_type: pa.DataType) -> bool:

@@ -82,6 +82,24 @@ def check_expression(expression: Expression, source_types: Sequence[pa.DataType]
     _Check(expression, tuple(plain_type(kind) for kind in source_types)).run()
 
 
+@functools.lru_cache(maxsize=1024)
+def check_constant(expression: Expression, source_types: tuple[pa.DataType, ...]) -> None:
+    """Check what makes an expression of another writer unfit for pruning, without probing it.
+
+    Args:
+        expression: The expression.
+        source_types: Types of ``col0``, ``col1``, ….
+
+    Raises:
+        PartitionExpressionRejected: It looks at more than its row, or may change between calls.
+
+    Spec: "Partition Expression".
+    """
+    check = _Check(expression, tuple(plain_type(kind) for kind in source_types))
+    check.is_one_projection()
+    check.has_immutable_functions()
+
+
 @dataclass(frozen=True, slots=True)
 class _Check:
     expression: Expression
@@ -91,8 +109,8 @@ class _Check:
 
     def run(self) -> None:
         """Check from the cheapest to the dearest, so that the plainest reason is given."""
-        self._is_one_projection()
-        self._has_immutable_functions()
+        self.is_one_projection()
+        self.has_immutable_functions()
         self._has_its_result_type()
         bounded = replace(self, largest=_SMALL) if self._grows_with_a_number() else self
         bounded.probe()
@@ -111,7 +129,8 @@ class _Check:
             reason=reason,
         )
 
-    def _is_one_projection(self) -> None:
+    def is_one_projection(self) -> None:
+        """Check that it is one expression over the columns of one row."""
         try:
             frame = self._planned(lambda _: None)
         except PartitionExpressionFailed as error:
@@ -132,7 +151,8 @@ class _Check:
                 raise self._rejected(_IS_EXPRESSION, f"DataFusion plans it as {name} of many rows")
             node = inputs[0]
 
-    def _has_immutable_functions(self) -> None:
+    def has_immutable_functions(self) -> None:
+        """Check that no function may give something else at the next call."""
         names = _not_immutable()
         if self._can_plan_without(names):
             return

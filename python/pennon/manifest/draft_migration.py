@@ -1,0 +1,117 @@
+"""A namespace of the current format beside the older draft's, in the same manifest."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import lance
+import pyarrow as pa
+
+from pennon.errors import MigrationRefused
+from pennon.manifest.columns import PRIMARY_KEY, READ_VERSION, partition_columns
+from pennon.manifest.draft import DRAFT_PREFIX, DraftNamespace
+from pennon.manifest.names import SEPARATOR
+from pennon.manifest.outcome import is_conflict
+from pennon.manifest.properties import (
+    GUARD_BIT,
+    SALT,
+    SCHEMA,
+    TRANSACTION,
+    WRITER_FLAGS,
+)
+from pennon.manifest.rows import ManifestRow, table_of_rows
+from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.spec import PartitionSpec
+
+__all__ = ["draft_salt", "remove_draft", "write_rows"]
+
+
+def write_rows(
+    draft: DraftNamespace,
+    spec: PartitionSpec,
+    rows: Sequence[ManifestRow],
+    salt: str,
+    *,
+    strong: bool,
+    storage_options: StorageOptions | None = None,
+) -> int:
+    """Write a namespace of the current format beside the draft's, in the same manifest.
+
+    The rows come first; what makes them a partitioned namespace is the last commit, of the
+    metadata. A run that was interrupted can be made again.
+
+    Args:
+        draft: The namespace of the draft.
+        spec: The spec.
+        rows: Namespaces, tables and table versions.
+        salt: What the partitions' names were derived with.
+        strong: Whether leaves are read at a recorded version.
+        storage_options: Given to Lance.
+
+    Returns:
+        The version of the manifest that has it.
+    """
+    manifest = open_manifest(draft.location, storage_options=storage_options)
+    wanted = partition_columns([spec])
+    fields = [pa.field(name, kind) for name, kind in wanted.items()]
+    fields = [READ_VERSION, *fields] if strong else fields
+    added = [each for each in fields if each.name not in manifest.schema.names]
+    flags = manifest.metadata.get(WRITER_FLAGS, "0")
+    try:
+        manifest.update_metadata({SALT: salt})
+        if added:
+            manifest.add_columns(added)
+        key = manifest.schema.field("object_id")
+        if not key.nullable and PRIMARY_KEY not in (key.metadata or {}):
+            # Without it Lance does not tell two inserts of one new partition apart.
+            manifest.update_field_metadata({"object_id": {PRIMARY_KEY.decode(): "0"}})
+        merge = manifest.merge_insert("object_id")
+        merge = merge.when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(table_of_rows(rows, manifest.schema))
+        manifest = open_manifest(draft.location, storage_options=storage_options)
+        manifest.update_metadata(
+            {
+                SCHEMA: draft.schema.to_json(),
+                spec.key: spec.to_json(),
+                TRANSACTION: "strong" if strong else "weak",
+                WRITER_FLAGS: str((int(flags) if flags.isdecimal() else 0) | GUARD_BIT),
+            }
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        if is_conflict(error):
+            raise MigrationRefused(
+                location=draft.location,
+                why="another writer changed its __manifest meanwhile",
+                advice="Run it again",
+            ) from error
+        raise storage_failure("migrate", draft.location, error) from error
+    return int(manifest.version)
+
+
+def draft_salt(manifest: lance.LanceDataset) -> str:
+    """Give the salt of an interrupted migration, or a new one."""
+    return str(manifest.metadata.get(SALT) or secrets.token_hex(16))
+
+
+def remove_draft(draft: DraftNamespace, storage_options: StorageOptions | None = None) -> int:
+    """Remove the draft's rows and properties; no file of a leaf.
+
+    Returns:
+        The version of the manifest without them.
+    """
+    manifest = open_manifest(draft.location, storage_options=storage_options)
+    gone = {draft.above} if draft.above else set()
+    for each in draft.leaves:
+        parts = each.object_id.split(SEPARATOR)
+        gone.update(SEPARATOR.join(parts[: at + 1]) for at in range(len(parts)))
+    try:
+        for key in sorted(gone):
+            text = key.replace("'", "''")
+            manifest.delete(f"object_id = '{text}'")
+        keys = [key for key in manifest.metadata if key.startswith(DRAFT_PREFIX)]
+        if keys:
+            manifest.update_metadata(dict.fromkeys(keys))
+    except OSError as error:
+        raise storage_failure("change", draft.location, error) from error
+    return int(manifest.version)
