@@ -36,6 +36,7 @@ from pennon.errors import (
     NotPartitionedNamespace,
     PennonError,
 )
+from pennon.maintenance.check import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest.draft import DraftLeaf, read_draft
 from pennon.planning import plan_scan
@@ -62,6 +63,7 @@ def test_each_function_prunes_and_nothing_is_written(tmp_path: Path, case: str, 
     before = state(location)
     assert ids(location)[0] == list(range(10))
     assert ids(location, predicate) == wanted
+    assert "pennon migrate" in str(check(location).findings[0]) or above
     assert state(location) == before
 
 

@@ -11,8 +11,16 @@ from lance.file import LanceFileSession
 from pennon.maintenance.check_leaves import LeafCheck
 from pennon.maintenance.check_manifest import check_columns, check_rows, leaf_rows
 from pennon.maintenance.check_metadata import check_metadata
-from pennon.maintenance.findings import CheckReport, Finding, Progress, no_progress, note
+from pennon.maintenance.findings import (
+    CheckReport,
+    Finding,
+    Progress,
+    no_progress,
+    note,
+    violation,
+)
 from pennon.maintenance.manifest_rows import RawRows
+from pennon.manifest.draft import is_draft
 from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 
 __all__ = ["check"]
@@ -57,6 +65,9 @@ def check(
     manifest = open_manifest(location, version, None, options)
     metadata = check_metadata(dict(manifest.metadata))
     findings: list[Finding] = list(metadata.findings)
+    if is_draft(manifest.metadata) and not metadata.specs:
+        problem = f"it has the layout of the older draft; `pennon migrate {location}` changes that"
+        findings.insert(0, violation("Metadata Definition", "metadata", problem))
     findings += check_columns(manifest.schema, metadata.specs)
     raw = RawRows.read(location, manifest)
     are_all_read = len(metadata.specs) == sum(
