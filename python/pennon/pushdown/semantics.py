@@ -22,8 +22,6 @@ class Semantics:
 
     Args:
         ansi: Whether an overflow is an error; otherwise it wraps or is NULL.
-        is_utc: Whether the session's time zone is UTC, in which zoned timestamps are computed.
     """
 
     ansi: bool = True
-    is_utc: bool = True
