@@ -141,6 +141,11 @@ DAMAGED: dict[str, tuple[Damage, type[errors.PennonError], str]] = {
         errors.InvalidNamespaceSchema,
         "event_date' has lance:field_id 0, also the id of 'id'",
     ),
+    "two columns of one name": (
+        column(name="id"),
+        errors.InvalidNamespaceSchema,
+        "field 'id' has 2 columns of this name, expected a name of its own",
+    ),
     "column without id": (
         column(metadata={}),
         errors.InvalidNamespaceSchema,

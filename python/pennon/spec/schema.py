@@ -12,6 +12,7 @@ own metadata under ``pennon:highest_field_id``, so that a dropped column's id is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -81,7 +82,14 @@ class NamespaceSchema:
 
     def __post_init__(self) -> None:
         by_id: dict[int, SchemaField] = {}
+        names = Counter(self.arrow.names)
         for top in self.arrow:
+            if names[top.name] > 1:
+                raise InvalidNamespaceSchema(
+                    where=f"field '{top.name}'",
+                    found=f"{names[top.name]} columns of this name",
+                    wanted="a name of its own",
+                )
             if field_id_of(top) is None:
                 raise InvalidNamespaceSchema(
                     where=f"field '{top.name}'",
