@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -212,3 +214,27 @@ def test_a_text_that_is_no_fragment_is_refused(driver: Driver) -> None:
     for fragment, split in (("{}", "{}"), ("nonsense", "{}")):
         with pytest.raises(WorkerFailed, match="fragment is not one of the worker's"):
             driver.connection.request("run_fragment", fragment=fragment, split=split)
+
+
+def test_a_plain_dataset_is_aggregated_in_the_types_that_spark_sees(
+    driver: Driver, tmp_path: Path
+) -> None:
+    vectors = pa.array([[1.0, 2.0]] * 3, pa.list_(pa.float32(), 2))
+    unsigned = pa.array([1, None, 2**32 - 1], pa.uint32())
+    lance.write_dataset(
+        pa.table({"n": unsigned, "v": vectors, "s": ["a", "b", "a"]}),
+        str(tmp_path / "lake" / "plain.lance"),
+    )
+    plan, _ = driver.scan(driver.ask("load_table", identifier=["plain"]))
+    scan = {"node": "scan", "catalog": driver.catalog, "plan": plan["plan"], "table": "plain"}
+    nodes = [
+        scan | {"columns": [[1, "n"], [2, "s"]]},
+        group(0, [(2, "`c2`", "string")], [[200, "sum", "`c1`", "long", "long"]]),
+    ]
+    tables = Tables.__new__(Tables)
+    tables.driver = driver
+    reply, rows = tables.derive(nodes)
+    assert reply["fragments"][0]["mode"] == "partial"
+    assert sorted(tables.rows(reply["fragments"][0], rows)) == [("a", 2**32), ("b", None)]
+    nested = [scan | {"columns": [[1, "n"], [3, "v"]]}, group(0, [], COUNTED)]
+    assert tables.derive(nested)[0]["fragments"] == []
