@@ -21,28 +21,16 @@ public final class AnalysisExceptions {
     Option<Object> nowhere = Option.empty();
     Option<Throwable> cause = Option.apply(failure);
     scala.collection.immutable.Map<String, String> parameters = immutable(failure.parameters());
-    try {
-      return new AnalysisException(
-          failure.getMessage(),
-          nowhere,
-          nowhere,
-          cause,
-          Option.apply(failure.condition()),
-          parameters,
-          new QueryContext[0],
-          Option.apply(failure.sqlState()),
-          Option.apply(failure.getMessage()));
-    } catch (NoSuchMethodError beforeTemplates) {
-      // Spark 4.1 and 4.2 look a condition up in their own catalogue and fail on a foreign one.
-      return new AnalysisException(
-          failure.getMessage(),
-          nowhere,
-          nowhere,
-          cause,
-          Option.empty(),
-          parameters,
-          new QueryContext[0]);
-    }
+    return new AnalysisException(
+        failure.getMessage(),
+        nowhere,
+        nowhere,
+        cause,
+        Option.apply(failure.condition()),
+        parameters,
+        new QueryContext[0],
+        Option.apply(failure.sqlState()),
+        Option.apply(failure.getMessage()));
   }
 
   private static scala.collection.immutable.Map<String, String> immutable(
