@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _OPTIONS: Final[Mapping[str, str]] = {
     "datafusion.execution.target_partitions": "1",
-    "datafusion.execution.batch_size": "8192",
+    "datafusion.execution.batch_size": "16384",
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
     # Lance's scans lose the fields' metadata when they filter; types and names are still checked
     "datafusion.execution.skip_physical_aggregate_schema_check": "true",
