@@ -25,6 +25,13 @@ SELECT p.title, v.visitors FROM lance.example6.visits v JOIN lance.example6.page
 WHERE v.day < DATE '2026-01-01';
 --> Home | 12
 
+-- What the format tells of a spec version: its fields over which columns.
+DESCRIBE NAMESPACE EXTENDED lance.example6.visits.v1;
+
+-- Every version can be read; the first is the empty table.
+SELECT count(*) FROM lance.example6.visits VERSION AS OF 1;
+--> 0
+
 -- A name that is not there.
 SELECT * FROM lance.example6.visit;
 --! TABLE_NOT_FOUND
