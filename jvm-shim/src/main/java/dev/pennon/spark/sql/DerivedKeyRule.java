@@ -75,9 +75,11 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!outline.hasScans()) {
       return plan;
     }
-    if (outline.hasPackedScans()) {
-      // Packed for nothing when joins were made of subqueries; else it is settled.
-      return outline.hasGroupings() ? apply(PackedScans.unpackedIn(plan)) : plan;
+    if (outline.hasPackedScans() && outline.hasGroupings()) {
+      return apply(PackedScans.unpackedIn(plan));
+    }
+    if (outline.hasOnlyPackedScans()) {
+      return plan;
     }
     if (!outline.hasGroupings() && !outline.hasAggregatesForWorker() && listener == null) {
       return PackedScans.in(plan, conf);

@@ -4,9 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,7 +13,6 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -63,8 +60,7 @@ final class PlanOutline {
   private final JoinSelectionHelper broadcasts;
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
-  /** For each join above that shuffles: the plan of its other side. */
-  private final Deque<LogicalPlan> partners = new ArrayDeque<>();
+  private final ImpliedPrunings prunings = new ImpliedPrunings();
   private boolean isForWorker;
   private int scans;
   private int packedScans;
@@ -89,6 +85,11 @@ final class PlanOutline {
   /** Whether a scan was packed, as that of a subquery that is a join by now. */
   boolean hasPackedScans() {
     return packedScans > 0;
+  }
+
+  /** Whether it was settled before what becomes of every scan. */
+  boolean hasOnlyPackedScans() {
+    return packedScans == scans;
   }
 
   /** Whether there is an operator that could profit from a key. */
@@ -118,7 +119,8 @@ final class PlanOutline {
     if (plan instanceof Filter filter) {
       Node child = outline(filter.child());
       ObjectNode message = node("filter").put("child", child.position());
-      message.put("condition", text(filter.condition()));
+      Expression condition = prunings.removedFrom(filter.condition());
+      message.put("condition", FragmentText.ofCondition(condition));
       return add(plan, Kind.PASS, message, List.of(child));
     }
     if (plan instanceof Project project) {
@@ -190,7 +192,9 @@ final class PlanOutline {
     List<Node> children =
         built.isDefined()
             ? List.of(outline(join.left()), outline(join.right()))
-            : List.of(beside(join.right(), join.left()), beside(join.left(), join.right()));
+            : List.of(
+                prunings.beside(join.right(), () -> outline(join.left())),
+                prunings.beside(join.left(), () -> outline(join.right())));
     if (built.isDefined()) {
       // A broadcast leaves the other side where it is: its grouping passes through.
       int through = built.get() == BuildLeft$.MODULE$ ? 1 : 0;
@@ -213,50 +217,6 @@ final class PlanOutline {
     message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
     groupings++;
     return add(join, Kind.JOIN, message, children);
-  }
-
-  private Node beside(LogicalPlan partner, LogicalPlan plan) {
-    partners.push(partner);
-    try {
-      return outline(plan);
-    } finally {
-      partners.pop();
-    }
-  }
-
-  /**
-   * The text of a filter's condition. A dynamic pruning by a join further up is left out: the join
-   * implies it.
-   */
-  private String text(Expression condition) {
-    Expression kept = withoutPruning(condition);
-    return kept == null ? "TRUE" : FragmentText.ofCondition(kept);
-  }
-
-  private Expression withoutPruning(Expression condition) {
-    if (condition instanceof DynamicPruningSubquery pruning) {
-      return partners.stream().anyMatch(partner -> isOver(pruning, partner)) ? null : condition;
-    }
-    if (!(condition instanceof And and)) {
-      return condition;
-    }
-    Expression left = withoutPruning(and.left());
-    Expression right = withoutPruning(and.right());
-    return left == null ? right : right == null ? left : new And(left, right);
-  }
-
-  /** Whether the values of a pruning come from this plan: attributes are unique in a query. */
-  private static boolean isOver(DynamicPruningSubquery pruning, LogicalPlan partner) {
-    return CollectionConverters.asJava(partner.collectLeaves()).stream()
-        .anyMatch(
-            leaf ->
-                CollectionConverters.asJava(pruning.buildQuery().collectLeaves()).stream()
-                    .anyMatch(other -> !leaf.output().isEmpty() && shares(leaf, other)));
-  }
-
-  private static boolean shares(LogicalPlan leaf, LogicalPlan other) {
-    return CollectionConverters.asJava(other.output()).stream()
-        .anyMatch(attribute -> leaf.outputSet().contains(attribute));
   }
 
   private Option<BuildSide> bySize(Join join) {

@@ -36,6 +36,8 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.NumericType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Enumeration;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -46,6 +48,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * Spark makes of them.
  */
 final class SplitAggregate {
+  private static final Logger LOG = LoggerFactory.getLogger(SplitAggregate.class);
+
   /** One column that the worker computes. */
   private record Part(
       AttributeReference column, String function, Expression argument, AggregateFunction partial) {
@@ -81,6 +85,9 @@ final class SplitAggregate {
     try {
       return new SplitAggregate(aggregate);
     } catch (Unsplittable reason) {
+      return null;
+    } catch (RuntimeException e) {
+      LOG.info("Spark executes an aggregate that cannot be split: {}", aggregate, e);
       return null;
     }
   }
