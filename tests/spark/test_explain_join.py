@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.assert_join import conf, executed_plan
+from tests.spark.assert_join import EXECUTION, conf, executed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -34,12 +34,15 @@ def tables(spark: SparkSession, namespace: str) -> str:
 def test_a_join_is_explained(spark: SparkSession, tables: str) -> None:
     query = f"SELECT x.v FROM {tables}.eight x JOIN {tables}.six y ON x.id = y.id"
     join, whole = explained(spark, query)
-    assert (join.operator, join.reason) == ("join", "")
+    assert (join.operator, join.reason) == ("join", "joined in the worker")
     assert join.left == f"bucket(8, {tables}.eight.id)"
     assert join.right == f"bucket(6, {tables}.six.id)"
     assert join.common == f"bucket(2, {tables}.eight.id)"
     assert whole.common == "0 shuffle(s) in the whole plan"
-    assert "as one key (2 groups)" in executed_plan(spark.sql(query))
+    with conf(spark, {EXECUTION: "spark"}):
+        in_spark, _ = explained(spark, query)
+        assert "as one key (2 groups)" in executed_plan(spark.sql(query))
+    assert (in_spark.common, in_spark.reason) == (join.common, "")
 
 
 @pytest.mark.parametrize(

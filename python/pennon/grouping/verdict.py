@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pennon.grouping.plan_nodes import ScanNode
@@ -26,7 +26,7 @@ class Verdict:
         left: The partitioning of the input, of a join's left one.
         right: That of a join's right input, empty for other operators.
         common: The common reduction by which rows meet without a shuffle; empty when there is none.
-        reason: Why there is none, in one sentence; empty where there is one.
+        reason: Why there is none, in one sentence, or where the operator is computed instead.
         remedy: What would remove the shuffle, where something would.
     """
 
@@ -36,6 +36,11 @@ class Verdict:
     common: str
     reason: str = ""
     remedy: str = ""
+
+    def in_worker(self) -> Verdict:
+        """Judge an operator that the workers compute."""
+        done = "joined" if self.operator == "join" else "aggregated"
+        return replace(self, reason=f"{done} in the worker", remedy="")
 
 
 def join_verdict(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from pennon.grouping.plan_nodes import (
     WindowNode,
 )
 from pennon.grouping.task_target import TaskTarget
+from pennon.pushdown import FragmentMode
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
 from pennon.worker.fragments import choose_fragments, without_fragments
@@ -63,8 +63,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
     remaining = without_fragments(nodes, fragments)
     assignment = assign(derive_keys(remaining), remaining, leaves, target)
     answer = assignment.keys
-    inside = {position for each in fragments for position in each.candidate.positions}
-    verdicts = {**answer.verdicts, **_verdicts_inside(nodes, inside)}
+    verdicts = {**answer.verdicts, **_verdicts_inside(nodes, fragments)}
     frames.send_json(
         {
             "arrow": True,
@@ -87,12 +86,20 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
 
 
-def _verdicts_inside(nodes: Sequence[PlanNode], inside: AbstractSet[int]) -> dict[int, Verdict]:
-    """Tell what serves the operators that workers compute."""
-    if not inside:
+def _verdicts_inside(
+    nodes: Sequence[PlanNode], fragments: Sequence[ChosenFragment]
+) -> dict[int, Verdict]:
+    """Tell what serves the operators that workers compute; Spark merges a partial aggregate."""
+    if not fragments:
         return {}
     found = derive_keys(nodes).verdicts
-    return {position: found[position] for position in inside & found.keys()}
+    told: dict[int, Verdict] = {}
+    for candidate in (fragment.candidate for fragment in fragments):
+        for position in found.keys() & set(candidate.positions):
+            is_merged = position == candidate.root and candidate.mode is FragmentMode.PARTIAL
+            verdict = found[position]
+            told[position] = verdict if is_merged else verdict.in_worker()
+    return told
 
 
 def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
@@ -148,6 +155,8 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
                 JoinType(message["type"]),
                 _pairs(message["equated"]),
             )
+        case "group" if message.get("grouping") == []:
+            return OpaqueNode()
         case "group":
             return GroupNode(
                 message["child"], frozenset(message["keys"]), _pairs(message["columns"])
