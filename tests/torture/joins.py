@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.conftest import RUN_CONF
-from tests.spark.assert_join import Executed, execute
+from tests.spark.assert_join import EXECUTION, Executed, execute
 from tests.spark.joined_rows import ROWS
 from tests.torture.random_queries import random_query
 
@@ -56,6 +56,9 @@ FAST = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+# With the second ones few rows are much: groups are divided, or left to a shuffle.
+USUAL = {"spark.sql.files.maxPartitionBytes": "128mb", "spark.sql.leafNodeDefaultParallelism": "2"}
+MUCH = {"spark.sql.files.maxPartitionBytes": "1kb", "spark.sql.leafNodeDefaultParallelism": "4"}
 OFF = {"spark.sql.adaptive.enabled": "false", "spark.sql.sources.v2.bucketing.enabled": "false"}
 
 
@@ -71,11 +74,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out: what is wrong, if anything, and how the shuffles compare."""
+    """What came out: what is wrong, if anything, how the shuffles compare, who executed it."""
 
     case: Case
     shuffles: str
     problem: str | None = None
+    is_fragment: bool = False
 
 
 def make_tables(spark: SparkSession, folder: Path) -> tuple[list[str], list[str]]:
@@ -109,6 +113,7 @@ def case_of(seed: int, number: int, tables: Sequence[str], plain: Sequence[str])
     rng.setstate(beginning)
     plain_sql = random_query(rng, plain)
     settings = {"spark.sql.adaptive.enabled": str(number % 2 == 0).lower()}
+    settings |= MUCH if number % 3 == 1 else USUAL
     return Case(number, sql, plain_sql, settings | (COMPILED if number % 10 == 5 else FAST))
 
 
@@ -121,7 +126,7 @@ class Sessions(threading.local):
 
 
 def check(sessions: Sessions, case: Case) -> Outcome:
-    """Run a query both ways."""
+    """Run a query shuffled, joined partition by partition in Spark, and in the workers."""
     for one, settings in (
         (sessions.plain, case.settings | OFF),
         (sessions.partitioned, case.settings),
@@ -129,20 +134,30 @@ def check(sessions: Sessions, case: Case) -> Outcome:
         for key, value in settings.items():
             one.conf.set(key, value)
     expected = execute(sessions.plain, case.plain_sql)
-    try:
-        return judged(case, execute(sessions.partitioned, case.sql), expected)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-        return Outcome(case, "error", f"{type(error).__name__}: {str(error)[:2000]}")
+    outcome = Outcome(case, "none")
+    for execution in ("spark", "worker"):
+        sessions.partitioned.conf.set(EXECUTION, execution)
+        try:
+            actual = execute(sessions.partitioned, case.sql)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
+            problem = f"execution {execution}, {type(error).__name__}: {str(error)[:2000]}"
+            return Outcome(case, "error", problem)
+        outcome = judged(case, execution, actual, expected)
+        if outcome.problem:
+            break
+    return outcome
 
 
-def judged(case: Case, actual: Executed, expected: Executed) -> Outcome:
+def judged(case: Case, execution: str, actual: Executed, expected: Executed) -> Outcome:
+    is_fragment = "fragment: " in actual.plan
     if actual.rows != expected.rows:
         missing, extra = expected.rows - actual.rows, actual.rows - expected.rows
-        problem = f"{missing.total()} rows missing, {extra.total()} too many\n{actual.plan}"
-        return Outcome(case, "wrong", problem)
+        problem = f"execution {execution}, {missing.total()} rows missing, {extra.total()} too many"
+        return Outcome(case, "wrong", f"{problem}\n{actual.plan}", is_fragment)
     if actual.shuffles == 0:
-        return Outcome(case, "none")
-    return Outcome(case, "fewer" if actual.shuffles < expected.shuffles else "same")
+        return Outcome(case, "none", None, is_fragment)
+    saved = "fewer" if actual.shuffles < expected.shuffles else "same"
+    return Outcome(case, saved, None, is_fragment)
 
 
 def outcomes(spark: SparkSession, cases: Iterator[Case], threads: int) -> Iterator[Outcome]:
@@ -158,10 +173,12 @@ def run(spark: SparkSession, folder: Path, options: argparse.Namespace) -> int:
     numbers = range(options.queries) if options.only is None else [options.only]
     cases = (case_of(options.seed, number, tables, plain) for number in numbers)
     failed = 0
+    fragments = 0
     shuffles: Counter[str] = Counter()
     started = time.monotonic()
     for done, outcome in enumerate(outcomes(spark, cases, options.threads), start=1):
         shuffles[outcome.shuffles] += 1
+        fragments += outcome.is_fragment
         if outcome.problem:
             failed += 1
             only = f"--seed {options.seed} --only {outcome.case.number}"
@@ -170,8 +187,11 @@ def run(spark: SparkSession, folder: Path, options: argparse.Namespace) -> int:
             print(f"{outcome.case.sql}\nagain: {again}", flush=True)
         if done % 100 == 0:
             pace = done / (time.monotonic() - started)
-            print(f"{done} queries, {failed} failed, {dict(shuffles)}, {pace:.2f}/s", flush=True)
-    print(f"{len(numbers)} queries, seed {options.seed}: {failed} failed, {dict(shuffles)}")
+            summary = f"{failed} failed, {dict(shuffles)}, {fragments} by workers, {pace:.2f}/s"
+            print(f"{done} queries, {summary}", flush=True)
+    share = fragments / max(len(numbers), 1)
+    summary = f"{failed} failed, shuffles {dict(shuffles)}, {share:.0%} executed by workers"
+    print(f"{len(numbers)} queries, seed {options.seed}: {summary}")
     return failed
 
 

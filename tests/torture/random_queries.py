@@ -104,7 +104,8 @@ def _finished(rng: random.Random, relation: Relation) -> str:
         return f"SELECT * FROM {relation.sql}"
     value = rng.choice(values)
     if form < 0.7:
-        aggregates = f"count(*), sum({value}), count(DISTINCT {value})"
+        last = f"count(DISTINCT {value})" if form < 0.5 else f"avg({value}), max({value})"
+        aggregates = f"count(*), sum({value}), {last}"
         return f"SELECT {by}, {aggregates} FROM {relation.sql} GROUP BY {by}"
     if form < 0.8:
         return f"SELECT DISTINCT {by} FROM {relation.sql}"
