@@ -152,7 +152,7 @@ public final class PennonScan
     }
     Set<String> possible =
         written.contains("FALSE") ? Set.of() : plan.objectsPossibleUnder(written);
-    splits = splits.stream().filter(split -> split.isPossible(possible)).toList();
+    splits = splits.stream().flatMap(split -> split.under(possible).stream()).toList();
   }
 
   /** The worker's lines about the plan as one, for they stand within a tree of operators. */
@@ -161,11 +161,17 @@ public final class PennonScan
     List<String> parts = new ArrayList<>();
     plan.description().lines().map(String::strip).forEach(parts::add);
     parts.add("grouping: " + grouping());
-    if (splits.size() < plan.splits().size()) {
-      int all = plan.splits().size();
-      parts.add("runtime filters kept: " + splits.size() + " of " + all + " splits");
+    int kept = pieces(splits);
+    int all = pieces(plan.splits());
+    if (kept < all) {
+      parts.add("runtime filters kept: " + kept + " of " + all + " splits");
     }
     return String.join("; ", parts);
+  }
+
+  /** Splits as they were before several of them became the work of one task. */
+  private static int pieces(List<PennonSplit> splits) {
+    return splits.stream().mapToInt(split -> split.tokens().size()).sum();
   }
 
   private String grouping() {

@@ -1,8 +1,9 @@
 package dev.pennon.spark.read;
 
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
 
@@ -10,24 +11,32 @@ import org.apache.spark.sql.connector.read.HasPartitionKey;
  * One piece of work for a task, with the values of the reported keys.
  *
  * @param objectIds the partitions that it belongs to
- * @param token what the worker needs to read it; empty when there is nothing to read
+ * @param tokens what the worker needs to read it: one per partition, or one for all of them; none
+ *     when there is nothing to read
  * @param partitionKey one value per reported key
  */
-record PennonSplit(List<String> objectIds, String token, InternalRow partitionKey)
+record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow partitionKey)
     implements HasPartitionKey {
-  private static final long serialVersionUID = 1L;
+  private static final long serialVersionUID = 2L;
+
+  PennonSplit(List<String> objectIds, String token, InternalRow partitionKey) {
+    this(objectIds, List.of(token), partitionKey);
+  }
 
   /** Stands for a scan without partitions: Spark joins without a shuffle only if there is one. */
   static PennonSplit empty(InternalRow nullKey) {
-    return new PennonSplit(List.of(), "", nullKey);
+    return new PennonSplit(List.of(), List.of(), nullKey);
   }
 
-  /** Splits that one task reads one after the other, under one key. */
+  /** Splits of one partition each that one task reads one after the other, under one key. */
   static PennonSplit together(List<PennonSplit> splits, InternalRow key) {
-    List<String> objectIds =
-        splits.stream().flatMap(split -> split.objectIds().stream()).toList();
-    String tokens = splits.stream().map(PennonSplit::token).collect(Collectors.joining(","));
-    return new PennonSplit(objectIds, "[" + tokens + "]", key);
+    List<String> objectIds = new ArrayList<>(splits.size());
+    List<String> tokens = new ArrayList<>(splits.size());
+    for (PennonSplit split : splits) {
+      objectIds.addAll(split.objectIds);
+      tokens.addAll(split.tokens);
+    }
+    return new PennonSplit(objectIds, tokens, key);
   }
 
   /** A part of this split, as the worker names it. */
@@ -35,16 +44,39 @@ record PennonSplit(List<String> objectIds, String token, InternalRow partitionKe
     return new PennonSplit(objectIds, partToken, partitionKey);
   }
 
-  /** Whether it still has rows when only these partitions have. */
-  boolean isPossible(Set<String> possible) {
-    return objectIds.stream().anyMatch(possible::contains);
+  /** What still has rows when only these partitions have. */
+  Optional<PennonSplit> under(Set<String> possible) {
+    if (objectIds.stream().noneMatch(possible::contains)) {
+      return Optional.empty();
+    }
+    if (tokens.size() != objectIds.size()) {
+      return Optional.of(this);
+    }
+    List<String> keptIds = new ArrayList<>();
+    List<String> keptTokens = new ArrayList<>();
+    for (int i = 0; i < tokens.size(); i++) {
+      if (possible.contains(objectIds.get(i))) {
+        keptIds.add(objectIds.get(i));
+        keptTokens.add(tokens.get(i));
+      }
+    }
+    return Optional.of(new PennonSplit(keptIds, keptTokens, partitionKey));
   }
 
   boolean isEmpty() {
-    return token.isEmpty();
+    return tokens.isEmpty();
   }
 
-  /** The token may hold storage options: it is never shown. */
+  /** What the worker needs to read all of it; empty when there is nothing to read. */
+  String token() {
+    return switch (tokens.size()) {
+      case 0 -> "";
+      case 1 -> tokens.get(0);
+      default -> "[" + String.join(",", tokens) + "]";
+    };
+  }
+
+  /** Tokens may hold storage options: they are never shown. */
   @Override
   public String toString() {
     return "PennonSplit" + objectIds;
