@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _READING_THREADS = 4
 _PARTITION_FIELD = "partition_field_"
 _REFUSED = "Invalid user input"
+_TOTALS_KEPT = 64
+_TOTALS: dict[tuple[str, int, frozenset[tuple[str, str]]], int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class ScanPlan:
         """How many partitions the snapshot has."""
         if self.bound == TRUE:
             return int(self.table.num_rows)
-        return int(self.snapshot.leaves(None).table.num_rows)
+        return _total_leaves(self.snapshot)
 
     @property
     def num_rows(self) -> int | None:
@@ -253,6 +255,18 @@ def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
         [schema.field(resolve_column([name], schema).path[0]) for name in columns],
         metadata=schema.metadata,
     )
+
+
+def _total_leaves(snapshot: Snapshot) -> int:
+    """Count all leaves of a snapshot; asked several times per scan, counted once."""
+    key = (snapshot.location, snapshot.version, frozenset(snapshot.metadata.items()))
+    total = _TOTALS.get(key)
+    if total is None:
+        total = int(snapshot.leaves(None).table.num_rows)
+        while len(_TOTALS) >= _TOTALS_KEPT:
+            _TOTALS.pop(next(iter(_TOTALS)), None)
+        _TOTALS[key] = total
+    return total
 
 
 def _total(table: pa.Table, name: str) -> int | None:
