@@ -1,0 +1,293 @@
+"""Joins and aggregates that the workers execute: the rows of Spark's own execution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+from tests.spark.assert_join import EXECUTION, conf, execute, executed_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+# Doubles that sum exactly in any order; every kind of zero and NaN, NULL keys, text beyond ASCII.
+ROWS = """
+SELECT
+  IF(n % 13 = 0, NULL, n * {step} % 31) AS id,
+  CAST(IF(n % 7 = 0, NULL, n % 5) AS INT) AS i,
+  CAST(n % 9 AS SMALLINT) AS i16,
+  IF(n % 11 = 0, NULL, (n % 17 - 8) / 4D) AS v,
+  CASE n % 6 WHEN 0 THEN -0D WHEN 1 THEN 0D WHEN 2 THEN DOUBLE('NaN')
+    WHEN 3 THEN -DOUBLE('NaN') WHEN 4 THEN 1.5D END AS f,
+  CAST(IF(n % 5 = 0, NULL, n * 1.37) AS DECIMAL(12, 2)) AS dec,
+  IF(n % 8 = 0, NULL, CONCAT(ELT(n % 4 + 1, 'ab', 'éx', 'Zz', 'a%_'), n % 3)) AS s,
+  IF(n % 10 = 0, NULL, DATE'2019-12-29' + CAST(n % 6 AS INT)) AS d,
+  TIMESTAMP'2019-12-30 22:00:00' + MAKE_INTERVAL(0, 0, 0, n % 5, n % 7, 0, n % 2) AS ts,
+  n % 2 = 0 AS flag
+FROM (SELECT id AS n FROM RANGE({rows}))
+"""
+
+TABLES = {
+    "x": ("bucket(4, id)", 3, 120, None),
+    "y": ("bucket(4, id)", 5, 70, None),
+    "z": ("bucket(2, id)", 7, 50, None),
+    "old": (
+        "bucket(8, id)",
+        3,
+        80,
+        "REPLACE PARTITION FIELD bucket(8, id) WITH bucket(4, id)",
+    ),
+}
+
+AGGREGATES = """count(*) AS n, count({0}.v) AS c, sum({0}.v) AS sv, sum({0}.i) AS si, avg({0}.i16)
+    AS ai, min({0}.i) AS li, max({0}.i16) AS hi, sum({0}.dec) AS sd, avg({0}.dec) AS ad,
+    avg({0}.v) AS av, min({0}.s) AS ls, max({0}.d) AS hd"""
+
+JOINED = [
+    "SELECT x.id, x.s, x.f, y.v, y.d FROM x {kind} JOIN y ON x.id = y.id",
+    "SELECT x.id, x.dec, y.s FROM x {kind} JOIN y ON x.id <=> y.id AND x.i <= y.i",
+    "SELECT x.id, {y} FROM x {kind} JOIN y ON x.id = y.id GROUP BY x.id",
+    "SELECT x.s, {x} FROM x {kind} JOIN y ON x.id = y.id GROUP BY x.s",
+    "SELECT {x} FROM x {kind} JOIN y ON x.id = y.id",
+]
+SEMI_JOINED = [
+    "SELECT x.* FROM x {kind} JOIN y ON x.id = y.id",
+    "SELECT x.id, {x} FROM x {kind} JOIN y ON x.id = y.id AND x.v < y.v GROUP BY x.id",
+    "SELECT {x} FROM x {kind} JOIN y ON x.id = y.id",
+]
+
+QUERIES = [
+    # what becomes a join
+    "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y WHERE y.i > 1)",
+    "SELECT count(*), sum(x.v) FROM x WHERE EXISTS (SELECT * FROM y WHERE y.id = x.id)",
+    "SELECT x.* FROM x WHERE NOT EXISTS (SELECT * FROM y WHERE y.id = x.id AND y.i = x.i)",
+    "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
+    # shapes
+    "SELECT x.id, y.v, z.s FROM x JOIN y ON x.id = y.id JOIN z ON y.id = z.id",
+    (
+        "SELECT x.id, count(*), sum(z.v) FROM x JOIN y ON x.id = y.id LEFT JOIN z ON x.id = z.id"
+        " GROUP BY x.id"
+    ),
+    "SELECT a.id, a.v, b.v FROM x a JOIN x b ON a.id = b.id WHERE a.i < b.i",
+    (
+        "WITH t AS (SELECT x.id, x.v, y.d FROM x JOIN y ON x.id = y.id)"
+        " SELECT a.id, a.v, b.d FROM t a JOIN t b ON a.id = b.id WHERE a.v > 1"
+    ),
+    (
+        "SELECT x.id, y.w FROM x JOIN (SELECT id AS k, v * 2 AS w, upper(s) AS s FROM y) y"
+        " ON x.id = y.k"
+    ),
+    (
+        "SELECT x.id, y.w FROM x JOIN (SELECT id AS k, i + 1 AS w FROM y WHERE i IS NOT NULL) y"
+        " ON x.id = y.k AND y.w <> 3"
+    ),
+    # above
+    "SELECT x.id, y.v FROM x JOIN y ON x.id = y.id ORDER BY x.id, y.v LIMIT 7",
+    "SELECT x.id, sum(y.v) AS t FROM x JOIN y ON x.id = y.id GROUP BY x.id HAVING sum(y.v) > 1",
+    "SELECT DISTINCT x.id, y.i FROM x JOIN y ON x.id = y.id",
+    "SELECT x.i, count(DISTINCT y.s) FROM x JOIN y ON x.id = y.id GROUP BY x.i",
+    "SELECT * FROM (SELECT x.id, y.v FROM x JOIN y ON x.id = y.id) UNION ALL SELECT id, v FROM z",
+    (
+        "SELECT *, row_number() OVER (PARTITION BY i ORDER BY id, v) FROM"
+        " (SELECT DISTINCT x.i, x.id, y.v FROM x JOIN y ON x.id = y.id)"
+    ),
+    # expressions
+    (
+        "SELECT x.id, CASE WHEN y.i > 2 THEN 'high' WHEN y.i IS NULL THEN y.s ELSE 'low' END AS c,"
+        " coalesce(x.v, y.v, 0D) FROM x JOIN y ON x.id = y.id"
+    ),
+    "SELECT x.id + y.i, x.i16 * 2, x.dec * y.dec, -x.v, x.i % 3 FROM x JOIN y ON x.id = y.id",
+    (
+        "SELECT year(y.d), month(y.d), sum(x.dec * (1 - y.dec)) FROM x JOIN y ON x.id = y.id"
+        " GROUP BY year(y.d), month(y.d)"
+    ),
+    (
+        "SELECT x.id, sum(y.v) FILTER (WHERE y.i > 1), count(*) FILTER (WHERE y.flag), avg(y.v)"
+        " FILTER (WHERE y.s LIKE 'a%') FROM x JOIN y ON x.id = y.id GROUP BY x.id"
+    ),
+    "SELECT x.s FROM x JOIN y ON x.id = y.id WHERE x.s LIKE 'a%' OR y.s IN ('éx1', 'Zz2')",
+    "SELECT x.f, count(*), sum(x.v) FROM x JOIN y ON x.id = y.id GROUP BY x.f",
+    "SELECT count(*) FROM x JOIN y ON x.id = y.id AND x.f = y.f",
+    "SELECT max(y.d), sum(y.v) + 1, sum(y.v) / count(*) FROM x JOIN y ON x.id = y.id",
+    # one relation
+    "SELECT i, flag, {x} FROM x GROUP BY i, flag",
+    "SELECT {x} FROM x WHERE v > 0.5 AND d >= DATE'2019-12-31'",
+    "SELECT count(*) FROM x",
+    "SELECT min(f + 1D), max(f + 1D) FROM x",
+    "SELECT count(*), sum(v), min(s) FROM x WHERE id = -1",
+    "SELECT id, {x} FROM x GROUP BY id",
+    "SELECT f, count(*) FROM x GROUP BY f",
+    "SELECT (SELECT sum(v) FROM y) AS t, (SELECT max(d) FROM y WHERE i = 1) AS d, count(*) FROM x",
+    # partitions of two specs
+    "SELECT x.id, old.v FROM x JOIN old ON x.id = old.id",
+    "SELECT old.id, {x} FROM old LEFT JOIN x ON x.id = old.id GROUP BY old.id",
+    # no rows at all
+    "SELECT x.i, count(*) FROM x JOIN y ON x.id = y.id WHERE x.id = -1 GROUP BY x.i",
+    "SELECT count(*), sum(y.v) FROM x JOIN y ON x.id = y.id WHERE x.id = -1",
+]
+
+# No part of these is certain, or possible: Spark executes them.
+DECLINED = [
+    "SELECT x.id FROM x WHERE x.v > (SELECT avg(y.v) FROM y WHERE y.id = x.id)",
+    "SELECT x.s FROM x JOIN y ON x.id = y.id AND (x.s LIKE 'a\\\\%%' OR y.i = 2)",
+    "SELECT x.id, y.v FROM x JOIN y ON x.i = y.i",
+    "SELECT x.id FROM x WHERE x.id NOT IN (SELECT id FROM y)",
+    "SELECT x.id, y.v FROM x JOIN y ON x.id = y.id AND upper(y.s) = 'AB0'",
+    "SELECT id, v FROM x WHERE v > 1",
+    "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",
+    "SELECT i, sort_array(collect_set(v)) FROM x GROUP BY i",
+    "SELECT x.id, count(*) OVER (PARTITION BY x.id) FROM x JOIN y ON x.id = y.id",
+]
+
+
+def written(query: str, kind: str = "") -> str:
+    return query.format(kind=kind, x=AGGREGATES.format("x"), y=AGGREGATES.format("y"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(spark: SparkSession) -> Iterator[None]:
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.fragments")
+    for name, (partitioning, step, rows, change) in TABLES.items():
+        source = ROWS.format(step=step, rows=rows)
+        table = f"lance.fragments.{name}"
+        spark.sql(f"CREATE TABLE {table} PARTITIONED BY ({partitioning}) AS {source}")
+        if change:
+            spark.sql(f"ALTER TABLE {table} {change}")
+            spark.sql(f"INSERT INTO {table} {source}")
+        spark.table(table).createOrReplaceTempView(name)
+    yield
+    for name in TABLES:
+        spark.catalog.dropTempView(name)
+    spark.sql("DROP NAMESPACE lance.fragments CASCADE")
+
+
+def assert_same(spark: SparkSession, sql: str, *, is_fragment: bool = True) -> str:
+    """Assert that both executions give the same rows; give the workers' plan."""
+    with conf(spark, {EXECUTION: "spark"}):
+        expected = execute(spark, sql)
+    actual = execute(spark, sql)
+    assert actual.rows == expected.rows, f"{sql}\n{actual.plan}"
+    assert "fragment: " not in expected.plan
+    assert ("fragment: " in actual.plan) is is_fragment, f"{sql}\n{actual.plan}"
+    # Spark knows of a plain scan, and not of a fragment, that it has one partition.
+    by_hash = "Exchange hashpartitioning"
+    assert actual.plan.count(by_hash) <= expected.plan.count(by_hash), f"{sql}\n{actual.plan}"
+    return actual.plan
+
+
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
+@pytest.mark.parametrize("query", JOINED)
+def test_joins_of_every_type_give_the_same_rows(spark: SparkSession, query: str, kind: str) -> None:
+    assert_same(spark, written(query, kind))
+
+
+@pytest.mark.parametrize("kind", ["LEFT SEMI", "LEFT ANTI"])
+@pytest.mark.parametrize("query", SEMI_JOINED)
+def test_semi_and_anti_joins_give_the_same_rows(spark: SparkSession, query: str, kind: str) -> None:
+    assert_same(spark, written(query, kind))
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_around_joins_give_the_same_rows(spark: SparkSession, query: str) -> None:
+    assert_same(spark, written(query))
+
+
+@pytest.mark.parametrize("query", DECLINED)
+def test_what_is_not_certain_stays_in_spark(spark: SparkSession, query: str) -> None:
+    assert_same(spark, written(query), is_fragment=False)
+
+
+@pytest.mark.parametrize("query", [QUERIES[0], JOINED[2], JOINED[4], QUERIES[16], QUERIES[23]])
+def test_the_same_without_ansi_and_without_adaptive_plans(spark: SparkSession, query: str) -> None:
+    settings = {"spark.sql.ansi.enabled": "false", "spark.sql.adaptive.enabled": "false"}
+    sql = written(query, "LEFT")
+    with conf(spark, settings):
+        with conf(spark, {EXECUTION: "spark"}):
+            expected = execute(spark, sql)
+        assert execute(spark, sql).rows == expected.rows
+
+
+def test_an_aggregate_by_the_key_is_finished_in_the_workers(spark: SparkSession) -> None:
+    sql = written("SELECT x.id, {y} FROM x JOIN y ON x.id = y.id GROUP BY x.id")
+    plan = assert_same(spark, sql)
+    assert "fragment: complete in " in plan
+    assert "Aggregate" not in plan
+    assert "Exchange" not in plan
+
+
+def test_any_other_aggregate_is_merged_by_spark(spark: SparkSession) -> None:
+    plan = assert_same(spark, written("SELECT x.s, {y} FROM x JOIN y ON x.id = y.id GROUP BY x.s"))
+    assert "fragment: partial in " in plan
+
+
+def test_the_output_of_a_fragment_has_the_schema_of_the_query(spark: SparkSession) -> None:
+    sql = written("SELECT x.id AS k, x.i16, {y} FROM x LEFT JOIN y ON x.id = y.id GROUP BY 1, 2")
+    with conf(spark, {EXECUTION: "spark"}):
+        expected = spark.sql(sql)
+        types = str(expected._jdf.queryExecution().optimizedPlan().schema().json())
+    actual = spark.sql(sql)
+    assert actual.schema == expected.schema
+    assert str(actual._jdf.queryExecution().optimizedPlan().schema().json()) == types
+
+
+def test_equal_fragments_share_their_exchange(spark: SparkSession) -> None:
+    sql = """
+        WITH t AS (
+            SELECT x.s, count(*) AS n, sum(y.v) AS v FROM x JOIN y ON x.id = y.id GROUP BY x.s)
+        SELECT a.s, a.n, a.v, b.n AS m, b.v AS w FROM t a JOIN t b ON a.s = b.s AND a.n + 1 > b.n"""
+    assert "ReusedExchange" in assert_same(spark, sql)
+
+
+def test_prunings_that_the_join_implies_do_not_keep_it_in_spark(spark: SparkSession) -> None:
+    prune = "spark.sql.optimizer.dynamicPartitionPruning"
+    settings = {
+        f"{prune}.reuseBroadcastOnly": "false",
+        f"{prune}.useStats": "false",
+        f"{prune}.fallbackFilterRatio": "10",
+    }
+    sql = "SELECT x.id, y.v FROM x JOIN y ON x.id = y.id WHERE y.i = 3"
+    with conf(spark, settings):
+        with conf(spark, {EXECUTION: "spark"}):
+            optimized = spark.sql(sql)._jdf.queryExecution().optimizedPlan().toString()
+        assert "dynamicpruning" in optimized
+        assert_same(spark, sql)
+
+
+def test_overflows_are_errors_in_both(spark: SparkSession) -> None:
+    by_id = "FROM x JOIN y ON x.id = y.id"
+    for value in (
+        "sum(x.id + 9223372036854775000)",
+        "sum(CAST(x.dec AS DECIMAL(38, 2)) + 999999999999999999999999999999999999.00BD)",
+        "max(CAST(x.id AS INT) + 2147483640)",
+    ):
+        for execution in ("spark", "worker"):
+            with (
+                conf(spark, {EXECUTION: execution}),
+                pytest.raises(PySparkException, match="(?i)overflow|out of range|OUT_OF_RANGE"),
+            ):
+                spark.sql(f"SELECT {value} {by_id}").collect()
+
+
+def test_a_cached_query_and_a_view_are_joined_by_the_workers(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT x.id, y.v FROM x JOIN y ON x.id = y.id").cache()
+    frame.createOrReplaceTempView("joined")
+    try:
+        rows = execute(spark, "SELECT id, count(*) FROM joined GROUP BY id").rows
+    finally:
+        spark.catalog.dropTempView("joined")
+        frame.unpersist()
+    sql = "SELECT x.id, count(*) FROM x JOIN y ON x.id = y.id GROUP BY x.id"
+    with conf(spark, {EXECUTION: "spark"}):
+        assert execute(spark, sql).rows == rows
+
+
+def test_a_join_of_another_snapshot_is_another_fragment(spark: SparkSession) -> None:
+    sql = "SELECT count(*), sum(y.v) FROM x JOIN {} y ON x.id = y.id"
+    before = execute(spark, sql.format("lance.fragments.z")).rows
+    spark.sql("INSERT INTO lance.fragments.z SELECT * FROM y")
+    assert execute(spark, sql.format("lance.fragments.z")).rows != before
+    plan = executed_plan(spark.sql(sql.format("lance.fragments.z")))
+    assert "fragment: " in plan
