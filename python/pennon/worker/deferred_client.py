@@ -22,7 +22,8 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        self.__class__ = ModuleType
+        # From now on its names are found as those of any other module.
+        object.__setattr__(self, "__class__", ModuleType)
         spec = self.__spec__
         if spec is not None and spec.loader is not None:
             spec.loader.exec_module(self)
