@@ -205,6 +205,8 @@ def test_j28_grouping_by_a_partition_column(sides: Sides, case: str) -> None:
         "SELECT region, count(*) FROM l GROUP BY region",
         "SELECT id, count(*) FROM l GROUP BY id",
         "SELECT region, v, sum(v) OVER (PARTITION BY region ORDER BY v) FROM l",
+        "SELECT id, count(*) n, rank() OVER (PARTITION BY id ORDER BY count(*)) FROM l GROUP BY id",
+        "SELECT id, max(n) FROM (SELECT id, v, count(*) n FROM l GROUP BY id, v) GROUP BY id",
     ],
 )
 def test_j28_grouping_by_a_subset_of_the_partition_columns(sides: Sides, sql: str) -> None:

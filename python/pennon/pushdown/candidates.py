@@ -102,9 +102,9 @@ class _Finder:
             if found is not None:
                 yield found
                 break
-        if not group.joins:
-            for position in group.groupings:
-                yield from self.of_one_relation(position)
+        if not group.joins and len(group.groupings) == 1:
+            # Only where nothing else is served: what Spark merges, it shuffles.
+            yield from self.of_one_relation(group.groupings[0])
 
     def of_one_relation(self, position: int) -> Iterator[Candidate]:
         """Aggregate one relation in parts that Spark puts together."""
