@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,11 @@ class Case:
     sql: str
     plain_sql: str
     settings: dict[str, str]
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether its plan changes while it runs, and its shuffles with it."""
+        return self.settings["spark.sql.adaptive.enabled"] == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ def check(sessions: Sessions, case: Case) -> Outcome:
             one.conf.set(key, value)
     expected = execute(sessions.plain, case.plain_sql)
     outcome = Outcome(case, "none")
+    fewest = expected.shuffles
     for execution in ("spark", "worker"):
         sessions.partitioned.conf.set(EXECUTION, execution)
         try:
@@ -143,8 +149,12 @@ def check(sessions: Sessions, case: Case) -> Outcome:
             problem = f"execution {execution}, {type(error).__name__}: {str(error)[:2000]}"
             return Outcome(case, "error", problem)
         outcome = judged(case, execution, actual, expected)
+        if not case.is_adaptive and actual.shuffles > fewest and not outcome.problem:
+            more = f"execution {execution}, {actual.shuffles} shuffles, not {fewest}\n{actual.plan}"
+            outcome = replace(outcome, problem=more)
         if outcome.problem:
             break
+        fewest = actual.shuffles
     return outcome
 
 

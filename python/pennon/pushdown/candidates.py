@@ -87,7 +87,7 @@ class _Finder:
 
     def of_group(self, group: KeyGroup) -> Iterator[Candidate]:
         """Try the nodes from the highest that can be inside down to the uppermost join."""
-        if group.computed:
+        if group.computed or (not group.joins and self.feeds_a_join(max(group.groupings))):
             return
         lowest = max(group.joins) if group.joins else max(group.groupings)
         roots = [lowest]
@@ -105,6 +105,17 @@ class _Finder:
         if not group.joins and len(group.groupings) == 1:
             # Only where nothing else is served: what Spark merges, it shuffles.
             yield from self.of_one_relation(group.groupings[0])
+
+    def feeds_a_join(self, position: int) -> bool:
+        """Whether a join may want the partitioning that Spark would see at a node.
+
+        A fragment reports none: a join with a table that has no partitioning, of which Spark would
+        shuffle only that table, would shuffle both.
+        """
+        parent = self.parents.get(position)
+        while parent is not None and not isinstance(self.nodes[parent], Join):
+            parent = self.parents.get(parent)
+        return parent is not None
 
     def of_one_relation(self, position: int) -> Iterator[Candidate]:
         """Aggregate one relation in parts that Spark puts together."""
