@@ -55,18 +55,21 @@ ADAPTIVE = """AdaptiveSparkPlan isFinalPlan=true
 """
 
 
-def test_shuffles_are_counted_in_the_final_plan_and_under_joins_only() -> None:
+def test_shuffles_are_counted_in_the_final_plan_only() -> None:
     plan = ExecutedPlan.parse(ADAPTIVE)
-    assert (plan.shuffles, plan.shuffles_under_joins) == (1, 0)
+    assert plan.shuffles == 1
     assert plan.joins == ("SortMergeJoin",)
     assert plan.print_join().splitlines()[0] == "*(4) SortMergeJoin [a], [b], Inner"
 
 
-def test_a_shuffle_below_a_join_is_seen_beside_a_stage() -> None:
-    text = ADAPTIVE.replace("   BatchScan one", "   Exchange hashpartitioning(a#1, 8)").replace(
-        "+- BatchScan one[a#1]", "+- Exchange hashpartitioning(a#1, 8)"
+def test_a_join_in_the_workers_is_seen_and_printed_without_its_columns() -> None:
+    plan = ExecutedPlan.parse(
+        "*(1) ColumnarToRow\n"
+        "+- BatchScan lance.n.t[a#1L, b#2] fragment: rows in 4 tasks; query: SELECT INNER JOIN r1"
     )
-    assert ExecutedPlan.parse(text).shuffles_under_joins == 1
+    assert plan.is_joined_in_workers
+    assert plan.joins == ()
+    assert "BatchScan lance.n.t fragment: rows in 4 tasks" in plan.print_join()
 
 
 @pytest.mark.slow

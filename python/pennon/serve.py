@@ -5,6 +5,7 @@ A client needs nothing of Pennon: beeline, a JDBC driver or any Thrift client, o
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from pennon import session
 from pennon.errors import ServerDidNotStart, SparkNotInstalled
 
 START_TIMEOUT_SECONDS = 180
+_CLASS_PATH = "spark.driver.extraClassPath"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ class Serving:
                 option shows in a list of processes.
         """
         conf = {"spark.log.level": "WARN", **_server_conf(self, scratch), **self.conf}
+        if self.server is THRIFT:
+            # A client that leaves closes the loader of spark.jars: what it has not loaded by then
+            # is lost to the server.
+            places = (self.conf.get(_CLASS_PATH), str(session.find_jar()))
+            conf[_CLASS_PATH] = os.pathsep.join(filter(None, places))
         conf = session.spark_conf(self.root, self.name, present=conf) | conf
         properties = scratch / "spark.properties"
         properties.touch(mode=0o600)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _NODE = re.compile(r"^(?P<indent>[\s:+\-]*)(?:\*\(\d+\) |\* )?(?P<name>[A-Za-z]+)")
 
 _COLUMN_NUMBER = re.compile(r"#\d+L?")
+_COLUMNS_OF_FRAGMENT = re.compile(r"\[[^\]]*\] (?=fragment: )")
+_FRAGMENT = re.compile(r"^BatchScan .* fragment: .* JOIN ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class ExecutedPlan:
         ...     "+- *(2) Sort [b]\\n"
         ...     "   +- BatchScan t[b]"
         ... )
-        >>> plan.shuffles, plan.shuffles_under_joins, plan.joins
-        (1, 1, ('SortMergeJoin',))
+        >>> plan.shuffles, plan.joins
+        (1, ('SortMergeJoin',))
     """
 
     lines: tuple[PlanLine, ...]
@@ -65,27 +67,18 @@ class ExecutedPlan:
 
     @property
     def joins(self) -> tuple[str, ...]:
-        """The names of the joins, from the root down."""
+        """The names of Spark's joins, from the root down."""
         return tuple(line.name for line in self.lines if line.name.endswith("Join"))
+
+    @property
+    def is_joined_in_workers(self) -> bool:
+        """Whether a scan's rows are joined before Spark sees them."""
+        return any(_FRAGMENT.match(line.text.lstrip(" :+-")) for line in self.lines)
 
     @property
     def shuffles(self) -> int:
         """The number of shuffles; a broadcast is none."""
         return sum(line.name == "Exchange" for line in self.lines)
-
-    @property
-    def shuffles_under_joins(self) -> int:
-        """The number of shuffles that bring rows to a join."""
-        under: set[int] = set()
-        for start, line in enumerate(self.lines):
-            if not line.name.endswith("Join"):
-                continue
-            for place in range(start + 1, len(self.lines)):
-                if self.lines[place].depth <= line.depth:
-                    break
-                if self.lines[place].name == "Exchange":
-                    under.add(place)
-        return len(under)
 
     def print_join(self, width: int = 92) -> str:
         """Print the topmost join and what is under it, without Spark's numbers of columns."""
@@ -95,6 +88,6 @@ class ExecutedPlan:
         for line in self.lines[start:]:
             if printed and line.depth <= top:
                 break
-            text = _COLUMN_NUMBER.sub("", line.text[top:])
+            text = _COLUMN_NUMBER.sub("", _COLUMNS_OF_FRAGMENT.sub(" ", line.text[top:]))
             printed.append(text if len(text) <= width else text[: width - 1] + "…")
         return "\n".join(printed)
