@@ -83,7 +83,7 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
         env=ENVIRONMENT,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert done.stdout.count("shuffles under the join: 0, with partitioning ignored: 2") == 4
+    assert done.stdout.count("shuffles: 0, with partitioning ignored: 2") == 4
     assert "flights holds 336,776 rows" in done.stdout
     assert re.search(r"partitions read: 9 of 107", done.stdout)
     assert "partition spec v2: " in done.stdout
