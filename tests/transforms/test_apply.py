@@ -230,3 +230,5 @@ def test_truncation_goes_toward_zero() -> None:
     assert Truncate(10).apply([pa.array([-7, -10, 17])]).to_pylist() == [0, -10, 10]
     decimals = pa.array([Decimal("12.34"), Decimal("-7.00")])
     assert Truncate(10).apply([decimals]).to_pylist() == [Decimal("10.00"), Decimal("0.00")]
+    longest = pa.array([Decimal(f"-{'9' * 34}.9999")], pa.decimal128(38, 4))
+    assert Truncate(10).apply([longest]).to_pylist() == [Decimal(f"-{'9' * 33}0.0000")]

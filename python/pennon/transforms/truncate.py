@@ -113,8 +113,7 @@ class Truncate(Transform):
             return _decimals(kept, array)
         # more than 18 digits: exact arithmetic on whole numbers of any size
         exact = [
-            None if value is None else value - _remainder(value, self.width)
-            for value in array.to_pylist()
+            None if value is None else _truncated(value, self.width) for value in array.to_pylist()
         ]
         return pa.array(exact, type=kind)
 
@@ -177,13 +176,13 @@ class Truncate(Transform):
         return other.apply([values])
 
 
-def _remainder(value: Decimal, width: int) -> Decimal:
-    """Give the remainder with the sign of the value, without rounding."""
+def _truncated(value: Decimal, width: int) -> Decimal:
+    """Take the remainder off, towards zero; Decimal's own subtraction rounds to 28 digits."""
     sign, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     unscaled = int("".join(map(str, digits))) * 10 ** max(int(exponent), 0)
-    rest = unscaled % (width * 10**scale)
-    return Decimal((sign, tuple(map(int, str(rest))), -scale))
+    kept = unscaled - unscaled % (width * 10**scale)
+    return Decimal((sign, tuple(map(int, str(kept))), -scale))
 
 
 def _decimals(unscaled: np.ndarray[tuple[int], np.dtype[np.int64]], source: pa.Array) -> pa.Array:
