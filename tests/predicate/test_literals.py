@@ -121,6 +121,7 @@ def test_any_string_is_the_same_string_in_datafusion(text: str) -> None:
         ("5", pa.int64(), 5),
         ("5L", pa.int8(), 5),
         ("-5", pa.decimal128(5, 2), Decimal("-5.00")),
+        (f"-{'9' * 34}.9999", pa.decimal128(38, 4), Decimal(f"-{'9' * 34}.9999")),
         ("CAST('12.34' AS DECIMAL(10,2))", pa.decimal128(12, 3), Decimal("12.340")),
         ("'5'", pa.int32(), 5),
         ("5.5", pa.int32(), None),

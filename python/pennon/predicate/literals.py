@@ -202,7 +202,9 @@ def _negated(node: exp.Expression) -> pa.Scalar | None:
     if isinstance(value, int) and not isinstance(value, bool):
         fits = of_stored_integer(-value, scalar.type)
         return of_stored_integer(-value, pa.int64()) if fits is None else fits
-    return pa.scalar(-value, scalar.type) if isinstance(value, float | Decimal) else None
+    if isinstance(value, Decimal):
+        return pa.scalar(value.copy_negate(), scalar.type)  # the operator rounds to 28 digits
+    return pa.scalar(-value, scalar.type) if isinstance(value, float) else None
 
 
 def _arrow_cast_value(node: exp.Anonymous) -> pa.Scalar | None:
