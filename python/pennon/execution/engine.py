@@ -15,7 +15,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from pennon.errors import FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.batch_stream import BatchStream
-from pennon.execution.engine_failures import EngineFailures
+from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_table import register_empty, register_relation
 from pennon.execution.memory import pool_bytes
 from pennon.leaf.promotion import stream_type
@@ -85,7 +85,7 @@ def result_schema(relations: Sequence[pa.Schema], sql: str) -> pa.Schema | None:
     for position, schema in enumerate(relations):
         register_empty(context, f"r{position}", schema)
     try:
-        with EngineFailures():
+        with engine_failures():
             planned = context.sql(sql)
             planned.execution_plan()
             return planned.schema()
@@ -119,7 +119,7 @@ def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def _converted(context: SessionContext, query: Query) -> Iterator[pa.RecordBatch]:
-    with EngineFailures():
+    with engine_failures():
         stream: RecordBatchStream = context.sql(query.sql).execute_stream()
         for each in stream:
             batch = each.to_pyarrow()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pennon.errors import FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.memory import pool_bytes
+from pennon.transforms.datafusion_errors import DataFusionErrors
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-_PANIC: Final = "PanicException"
 _EXHAUSTED: Final = ("resources exhausted", "not enough memory", "failed to allocate")
 _OVERFLOWS: Final = (
     "too large to store in",
@@ -24,23 +19,9 @@ _OVERFLOWS: Final = (
 _LONGEST_REASON: Final = 300
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFailures(AbstractContextManager[None]):
-    """Translates what DataFusion raises inside: ValueError when it plans, else a bare Exception."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None or kind is None:
-            return
-        if kind in (Exception, ValueError, RuntimeError) or kind.__name__ == _PANIC:
-            raise _translated(error) from error
+def engine_failures() -> DataFusionErrors:
+    """Translate what DataFusion raises inside."""
+    return DataFusionErrors(_translated)
 
 
 def _translated(error: BaseException) -> FragmentMemory | FragmentOverflow | FragmentFailed:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import datafusion
@@ -20,20 +21,19 @@ from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import InternalError, PartitionExpressionFailed
 from pennon.predicate.dialect import DataFusion
+from pennon.transforms.datafusion_errors import DataFusionErrors
 from pennon.transforms.murmur3 import murmur3_multi
 from pennon.transforms.source_array import plain_array, plain_type
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from pennon.predicate.comparison import Comparison
 
 _HASHES = ("murmur3", "murmur3_multi")
 _ROWS = "source_rows"
 _PARSE_ERRORS = (ParseError, TokenError)
-_PANIC = "PanicException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Expression(Transform):
 
     def refusals(self, arrays: Sequence[pa.Array]) -> AbstractContextManager[None]:
         """Turn what DataFusion raises over ``arrays`` into PartitionExpressionFailed."""
-        return _Refusals(self, tuple(arrays))
+        return DataFusionErrors(partial(self.failure, tuple(arrays)), _PARSE_ERRORS)
 
     def failure(
         self, arrays: Sequence[pa.Array], reason: BaseException
@@ -142,32 +142,6 @@ class Expression(Transform):
         """Give None: Spark does not evaluate DataFusion's SQL."""
         del source_types
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusals(AbstractContextManager[None]):
-    """What DataFusion refuses: ValueError when it plans, a bare Exception when it runs.
-
-    A panic of one of its functions (``repeat`` of 2 GB) comes as a class that no module exports.
-    """
-
-    expression: Expression
-    arrays: tuple[pa.Array, ...]
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None or kind is None:
-            return
-        is_refusal = kind in (Exception, ValueError) or kind in _PARSE_ERRORS
-        if is_refusal or kind.__name__ == _PANIC:
-            raise self.expression.failure(self.arrays, error) from error
 
 
 def select(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
