@@ -58,22 +58,40 @@ def test_the_rows_do_not_depend_on_how_a_leaf_is_read(
     table: Relation, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    for held, small in ((0, 0), (64 << 20, 4 << 20), (100_000, 10_000), (64 << 20, 0)):
+    bounds = (
+        (0, 0, 0),
+        (64 << 20, 4 << 20, 0),
+        (64 << 20, 4 << 20, 4 << 20),
+        (100_000, 10_000, 5_000),
+        (64 << 20, 0, 0),
+    )
+    for held, small, tiny in bounds:
         monkeypatch.setattr(small_leaves, "HELD_BYTES", held)
         monkeypatch.setattr(small_leaves, "SMALL_BYTES", small)
+        monkeypatch.setattr(small_leaves, "TINY_BYTES", tiny)
         found.append(rows_of(query, table))
     assert len(found[0]) == (21 if query is SUMS else 1)
-    assert found == [found[0]] * 4
+    assert found == [found[0]] * len(bounds)
 
 
 def test_what_is_held_stays_within_its_bound(
     table: Relation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_leaves, "HELD_BYTES", 20_000)
-    batches, others = take_small_leaves(table)
-    assert batches is not None
-    assert 0 < sum(batch.nbytes for batch in batches) <= 20_000
+    taken, others = take_small_leaves(table)
+    held = [batch for rows in taken for batch in rows.batches]
+    assert 0 < sum(batch.nbytes for batch in held) <= 20_000
     assert {"leaf0", "leaf1"} <= {leaf.location for leaf in others.leaves}
-    everything, none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED))
-    assert everything is None
+    nothing, none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED))
+    assert nothing == []
     assert none.leaves == ()
+
+
+def test_a_filter_may_name_columns_that_the_query_does_not_want(table: Relation) -> None:
+    """Also one that some of the leaves lack; a bare name means the column as it is written."""
+    schema = pa.schema([WANTED.field("name")])
+    residual = "price < 10 AND NOT `id` IS NULL"
+    leaves = tuple(LeafRead(leaf.location, 1, residual) for leaf in table.leaves)
+    counted = Query("SELECT count(*) AS `n` FROM `r0`", pa.schema([("n", pa.int64())]))
+    narrow = Relation(table.namespace, leaves, schema, WANTED)
+    assert rows_of(counted, narrow) == [str({"n": 18 * 10})]

@@ -315,3 +315,21 @@ def test_a_filter_gives_the_same_rows_whatever_is_fetched_late(tmp_path: Path):
                 leaf, chosen, f"`key` > {least}", namespace_schema=pa.schema(wanted.values())
             )
             assert found == table.select(names).slice(max(0, least + 1)).to_pylist()
+
+
+@pytest.mark.parametrize("count", [1, 40, 5_000])
+def test_few_rows_and_many_are_read_alike(tmp_path, count):
+    """Few rows are read by their numbers, which count neither deleted rows nor files."""
+    numbers = pa.table(
+        {"a": range(count), "b": [None if row % 3 else f"{row}" for row in range(count)]}
+    )
+    dataset = lance.write_dataset(numbers, str(tmp_path / "leaf"), max_rows_per_file=1_000)
+    dataset.insert(numbers)
+    dataset.delete("a % 4 = 1")
+    wanted = [with_id(1, "b", pa.utf8()), with_id(0, "a", pa.int64()), with_id(9, "c", pa.date32())]
+    kept = [row for row in 2 * list(range(count)) if row % 4 != 1]
+    expected = [{"b": None if row % 3 else f"{row}", "a": row, "c": None} for row in kept]
+    assert rows(dataset, wanted) == expected
+    assert rows(dataset, wanted, "`a` >= 0") == expected
+    dataset.delete("true")
+    assert rows(dataset, wanted) == []

@@ -16,15 +16,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.execution.small_leaves import take_small_leaves
-from pennon.leaf import open_leaf, scan_leaf
-from pennon.leaf.filters import arrow_cast, lacking, leaf_filter
+from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf.filters import arrow_cast, lacking
 from pennon.leaf.promotion import stream_schema, stream_type
-from pennon.leaf.reconciliation import leaf_fields, match_fields
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import initial_default
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from datafusion import SessionContext
 
@@ -48,12 +47,14 @@ def register_relation(context: SessionContext, name: str, relation: Relation) ->
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
     parts: list[exp.Expr] = []
-    batches, relation = take_small_leaves(relation)
-    if batches is not None:
-        _register_rows(context, f"{name}_small", relation.schema, batches)
-        parts.append(_selected(f"{name}_small", _own_columns(relation.schema)))
+    taken, relation = take_small_leaves(relation)
+    for number, held in enumerate(taken):
+        _register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
+        columns = _own_columns(relation.schema)
+        parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
+    views = LeafViews(relation.schema, relation.namespace_schema)
     for leaf in relation.leaves:
-        part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf)
+        part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf, views)
         if part is not None:
             parts.append(part)
     if not parts:
@@ -77,43 +78,30 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
 
 
 def _register_leaf(
-    context: SessionContext, name: str, relation: Relation, leaf: LeafRead
+    context: SessionContext, name: str, relation: Relation, leaf: LeafRead, views: LeafViews
 ) -> exp.Expr | None:
     dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
-    fields = leaf_fields(dataset)
-    wanted = stream_schema(relation.schema)
-    matches = match_fields(list(wanted), fields, leaf.location, list(relation.namespace_schema))
-    if leaf.fragments is not None or not all(_is_expressible(match) for match in matches):
-        _register_scanned(context, name, relation, leaf, dataset)
+    view = views.of(dataset, leaf.residual)
+    if view.is_empty:
+        return None
+    if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
+        scanned = scan_view(dataset, views, leaf.residual, fragments=leaf.fragments)
+        _register_scanned(context, name, scanned, views.schema)
         return _selected(name, _own_columns(relation.schema))
     condition: exp.Expr | None = None
-    if leaf.residual is not None:
-        text = leaf_filter(leaf.residual, list(relation.namespace_schema), fields, leaf.location)
-        if text is None:
-            return None
-        condition = exp.maybe_parse(text, dialect=DataFusion)
+    if view.condition is not None:
+        condition = exp.maybe_parse(view.condition, dialect=DataFusion)
     context.register_table(name, lance.FFILanceTableProvider(dataset))
-    return _selected(name, [_column(match) for match in matches], condition)
+    return _selected(name, list(map(_column, view.matches)), condition)
 
 
 def _register_scanned(
-    context: SessionContext,
-    name: str,
-    relation: Relation,
-    leaf: LeafRead,
-    dataset: lance.LanceDataset,
+    context: SessionContext, name: str, scanned: Iterator[pa.RecordBatch], schema: pa.Schema
 ) -> None:
-    scanned = scan_leaf(
-        dataset,
-        relation.schema,
-        leaf.residual,
-        namespace_schema=relation.namespace_schema,
-        fragments=leaf.fragments,
-    )
-    if len(relation.schema):
-        plain = stream_schema(relation.schema).remove_metadata()
+    if len(schema):
+        plain = schema.remove_metadata()
         batches = [pa.RecordBatch.from_arrays(batch.columns, schema=plain) for batch in scanned]
-        _register_rows(context, name, relation.schema, batches)
+        _register_rows(context, name, schema, batches)
         return
     count = sum(batch.num_rows for batch in scanned)
     everything = pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=_nothing())

@@ -7,14 +7,19 @@ applies the residual filter. All others are run by DataFusion.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pennon.errors import InternalError
+from pennon.execution.at_once import at_once
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Relation
-from pennon.leaf import open_leaf, scan_leaf
-from pennon.leaf.promotion import stream_schema
+from pennon.leaf import LeafViews, open_leaf, scan_view
+
+if TYPE_CHECKING:
+    import lance
 
 
 def run(fragment: Fragment) -> BatchStream:
@@ -40,8 +45,13 @@ def run(fragment: Fragment) -> BatchStream:
 
 
 def _scan(relation: Relation) -> BatchStream:
-    scans = [_scan_leaf(relation, leaf) for leaf in relation.leaves]
-    return BatchStream(stream_schema(relation.schema), _one_after_the_other(scans))
+    views = LeafViews(relation.schema, relation.namespace_schema)
+    opened = at_once(partial(_opened, relation), relation.leaves)
+    scans = [
+        scan_view(dataset, views, leaf.residual, fragments=leaf.fragments)
+        for leaf, dataset in zip(relation.leaves, opened, strict=True)
+    ]
+    return BatchStream(views.schema, _one_after_the_other(scans))
 
 
 def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
@@ -49,12 +59,5 @@ def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[
         yield from scan
 
 
-def _scan_leaf(relation: Relation, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
-    dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
-    return scan_leaf(
-        dataset,
-        relation.schema,
-        leaf.residual,
-        namespace_schema=relation.namespace_schema,
-        fragments=leaf.fragments,
-    )
+def _opened(relation: Relation, leaf: LeafRead) -> lance.LanceDataset:
+    return open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)

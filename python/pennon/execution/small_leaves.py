@@ -1,93 +1,202 @@
-"""Leaves of which little is read: taken into memory at once, as one table.
+"""Leaves of which little is read: taken into memory at once, as few tables.
 
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
-hands to Lance's provider fetches the columns late, at twice the time. Reading the rows with
-``scan_leaf`` costs neither. What is held so is bounded by its real size.
+hands to Lance's provider fetches the columns late, at twice the time. Reading the rows here costs
+neither. Lance's own filter costs as much as reading a thousand rows, so DataFusion filters the
+rows of the smallest leaves, all those of one filter together. What is held is bounded by its real
+size.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import sqlglot
+from sqlglot import exp
 
-from pennon.leaf import open_leaf, scan_leaf
-from pennon.leaf.promotion import stream_schema
+from pennon.execution.at_once import at_once
+from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import lance
+
     from pennon.execution.fragment import LeafRead, Relation
 
-# All that is held of one relation, and what a leaf without a filter may have.
+# All that is held of one relation; what a leaf may have; what one may have to be filtered here.
 HELD_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 4 << 20
+TINY_BYTES: Final = 256 << 10
 _BYTES_OF_A_TEXT: Final = 32
+_MOST_CONDITIONS: Final = 16
 
 
-def take_small_leaves(relation: Relation) -> tuple[list[pa.RecordBatch] | None, Relation]:
+@dataclass(frozen=True, slots=True)
+class HeldRows:
+    """Rows of small leaves.
+
+    Args:
+        schema: Their columns in plain types, without metadata: the wanted ones first.
+        batches: The rows.
+        condition: What they still have to satisfy; None where all of them are wanted.
+    """
+
+    schema: pa.Schema
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    condition: exp.Expr | None = None
+
+
+def take_small_leaves(relation: Relation) -> tuple[list[HeldRows], Relation]:
     """Read the small leaves of a relation, and those of which a filter leaves little.
 
     Args:
         relation: What is read; one without columns is left as it is.
 
     Returns:
-        The rows in the wanted schema without its metadata, None where no leaf was taken; and the
-        relation of the other leaves.
+        The rows, by what they still have to satisfy; and the relation of the other leaves.
 
     Raises:
         LeafMissing: A leaf's files are gone.
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
-    if not len(relation.schema):
-        return None, relation
-    batches: list[pa.RecordBatch] = []
-    others: list[LeafRead] = []
-    left = HELD_BYTES
-    is_small_only = False
-    for leaf in relation.leaves:
-        taken = _rows(relation, leaf, left, is_small_only=is_small_only or leaf.residual is None)
-        if taken is None:
-            # One filter that keeps much tells of the next: little is read twice.
-            is_small_only |= leaf.residual is not None
-            others.append(leaf)
-        else:
-            batches += taken
-            left -= sum(batch.nbytes for batch in taken)
-    if len(others) == len(relation.leaves):
-        return None, relation
-    return batches, replace(relation, leaves=tuple(others))
+    if not len(relation.schema) or HELD_BYTES <= 0:
+        return [], relation
+    reader = _Reader(relation)
+    others = reader.take(relation.leaves)
+    others = reader.take_filtered(others)
+    return list(reader.held.values()), replace(relation, leaves=tuple(others))
 
 
-def _rows(
-    relation: Relation, leaf: LeafRead, most_bytes: int, *, is_small_only: bool
-) -> list[pa.RecordBatch] | None:
-    """Read a leaf; None where it has more than the given bytes, or is not even tried."""
-    if most_bytes <= 0:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to read a leaf: columns of it, and a condition that is left to DataFusion."""
+
+    views: LeafViews
+    condition: exp.Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    residual: str | None
+    batches: list[pa.RecordBatch]
+    num_bytes: int
+
+
+class _Reader:
+    """Reads leaves of one relation as long as there is room."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._left = HELD_BYTES
+        plain = _Way(LeafViews(relation.schema, relation.namespace_schema))
+        self._ways: dict[str | None, _Way] = {None: plain}
+        residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
+        for residual in islice(residuals, _MOST_CONDITIONS):
+            way = None if residual is None else _unfiltered(residual, relation)
+            if way is not None:
+                self._ways[residual] = way
+        self.held: dict[str | None, HeldRows] = {}
+
+    def take(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
+        """Read the small leaves, several at once, and return the others."""
+        others: list[LeafRead] = []
+        for leaf, rows in zip(leaves, at_once(self._small, leaves), strict=True):
+            if rows is None or not self._hold(rows):
+                others.append(leaf)
+        return others
+
+    def take_filtered(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
+        """Read leaves that have a filter, and return the others.
+
+        It ends at the first one of which much is left: one filter that keeps much tells of the
+        next, and little is read twice.
+        """
+        others: list[LeafRead] = []
+        for at, leaf in enumerate(leaves):
+            if leaf.residual is None:
+                others.append(leaf)
+                continue
+            rows = self._read(self._open(leaf), leaf, None, self._left)
+            if rows is None or not self._hold(rows):
+                return [*others, *leaves[at:]]
+        return others
+
+    def _small(self, leaf: LeafRead) -> _Rows | None:
+        """Read a leaf that is small; None for any other, and where there is no room left."""
+        if self._left <= 0:
+            return None
+        dataset = self._open(leaf)
+        num_rows = dataset.count_rows()
+        way = self._ways.get(leaf.residual)
+        if way is not None and way.condition is not None:
+            num_bytes = num_rows * _row_bytes(way.views.schema)
+            if num_bytes <= min(TINY_BYTES, SMALL_BYTES) and way.views.of(dataset).is_unchecked:
+                return self._read(dataset, leaf, leaf.residual, SMALL_BYTES)
+        if num_rows * _row_bytes(self._relation.schema) > SMALL_BYTES:
+            return None
+        return self._read(dataset, leaf, None, SMALL_BYTES)
+
+    def _read(
+        self, dataset: lance.LanceDataset, leaf: LeafRead, left: str | None, most_bytes: int
+    ) -> _Rows | None:
+        """Read a leaf but for the residual that is left; None where it has too many bytes."""
+        views = self._ways[left].views
+        residual = leaf.residual if left is None else None
+        schema = views.schema.remove_metadata()
+        batches: list[pa.RecordBatch] = []
+        num_bytes = 0
+        for batch in scan_view(dataset, views, residual, fragments=leaf.fragments):
+            num_bytes += batch.nbytes
+            if num_bytes > most_bytes:
+                return None
+            batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+        return _Rows(left, batches, num_bytes)
+
+    def _hold(self, rows: _Rows) -> bool:
+        if rows.num_bytes > self._left:
+            return False
+        self._left -= rows.num_bytes
+        way = self._ways[rows.residual]
+        held = self.held.get(rows.residual)
+        if held is None:
+            held = HeldRows(way.views.schema.remove_metadata(), [], way.condition)
+            self.held[rows.residual] = held
+        held.batches.extend(rows.batches)
+        return True
+
+    def _open(self, leaf: LeafRead) -> lance.LanceDataset:
+        relation = self._relation
+        return open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
+
+
+def _unfiltered(residual: str, relation: Relation) -> _Way | None:
+    """Read the columns of a filter, too; None for one that names other than plain columns."""
+    condition = sqlglot.parse_one(residual, dialect=DataFusion)
+    known, wanted = relation.namespace_schema, relation.schema
+    columns = list(condition.find_all(exp.Column))
+    if condition.find(exp.Dot) or not all(_is_plain(column, known) for column in columns):
         return None
-    dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
-    if is_small_only:
-        most_bytes = min(most_bytes, SMALL_BYTES)
-        if dataset.count_rows() * _row_bytes(relation.schema) > most_bytes:
-            return None
-    scan = scan_leaf(
-        dataset,
-        relation.schema,
-        leaf.residual,
-        namespace_schema=relation.namespace_schema,
-        fragments=leaf.fragments,
-    )
-    plain = stream_schema(relation.schema).remove_metadata()
-    batches: list[pa.RecordBatch] = []
-    for batch in scan:
-        most_bytes -= batch.nbytes
-        if most_bytes < 0:
-            return None
-        batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=plain))
-    return batches
+    for column in columns:
+        column.set("this", exp.to_identifier(column.name, quoted=True))
+    names = sorted({column.name for column in columns} - set(wanted.names))
+    schema = pa.schema([*wanted, *map(known.field, names)])
+    return _Way(LeafViews(schema, known), condition)
+
+
+def _is_plain(column: exp.Column, known: pa.Schema) -> bool:
+    if len(column.parts) > 1 or column.name not in known.names:
+        return False
+    kind = known.field(column.name).type
+    return not pa.types.is_nested(kind) and not pa.types.is_null(kind)
 
 
 def _row_bytes(schema: pa.Schema) -> int:
-    return sum(_value_bytes(field.type) for field in schema)
+    return sum(_value_bytes(column.type) for column in schema)
 
 
 def _value_bytes(kind: pa.DataType) -> int:

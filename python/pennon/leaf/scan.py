@@ -6,24 +6,23 @@ Lance decodes a few batches ahead, within a bound in bytes.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pennon.errors import LeafMissing
 from pennon.leaf.conversion import convert_batch
-from pennon.leaf.filters import leaf_filter
-from pennon.leaf.promotion import stream_schema
-from pennon.leaf.reconciliation import leaf_fields, match_fields
+from pennon.leaf.leaf_view import LeafViews, leaf_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import lance
 
     from pennon.leaf.reconciliation import FieldMatch, LeafField
 
-__all__ = ["DEFAULT_BATCH_SIZE", "scan_leaf"]
+__all__ = ["DEFAULT_BATCH_SIZE", "scan_leaf", "scan_view"]
 
 DEFAULT_BATCH_SIZE = 32_768
 _BATCH_BYTES = 8 << 20
@@ -31,6 +30,7 @@ _IO_BUFFER_BYTES = 16 << 20
 _BATCH_READAHEAD = 2
 _EARLY_BYTES = 64
 _FRAGMENT_READAHEAD = 2
+_FEW_ROWS = 1024
 
 
 def scan_leaf(
@@ -71,35 +71,62 @@ def scan_leaf(
 
     Spec: "Schema", "Partition Pruning".
     """
-    wanted = stream_schema(schema)
-    leaf = _name(dataset)
-    fields = leaf_fields(dataset)
-    known = wanted if namespace_schema is None else namespace_schema
-    matches = match_fields(list(wanted), fields, leaf, list(known))
-    condition = None
-    if filter_sql is not None:
-        condition = leaf_filter(filter_sql, list(known), fields, leaf)
-        if condition is None:
-            return iter(())
-    names = [match.found.name for match in matches if match.found is not None]
+    views = LeafViews(schema, namespace_schema)
+    return scan_view(dataset, views, filter_sql, fragments=fragments, batch_size=batch_size)
+
+
+def scan_view(
+    dataset: lance.LanceDataset,
+    views: LeafViews,
+    filter_sql: str | None = None,
+    *,
+    fragments: tuple[int, int] | None = None,
+    batch_size: int = DEFAULT_BATCH_SIZE,
+) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of one of several leaves that are read in the same schema.
+
+    Args:
+        dataset: The leaf at the version to read.
+        views: What is wanted of it.
+        filter_sql: As of :func:`scan_leaf`, and so are all others.
+        fragments: First fragment and the one after the last, by position; None for all.
+        batch_size: Most rows of a batch.
+
+    Raises:
+        LeafTypeMismatch: A stored type does not promote to the wanted one.
+        LeafMissing: The leaf's files are gone.
+    """
+    view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
+    if view.is_empty:
+        return iter(())
+    names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
-    if condition is None and not names:
+    if view.condition is None and not names:
         num_rows = (
             dataset.count_rows() if chosen is None else sum(each.count_rows() for each in chosen)
         )
-        return _counted(num_rows, matches, wanted, batch_size, leaf)
+        return _counted(num_rows, view.matches, views.schema, batch_size, leaf)
+    is_whole = view.condition is None and chosen is None
+    if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
+        return _converted(partial(_all_rows, dataset, names), view.matches, views.schema, leaf)
     scanner = dataset.scanner(
         columns=names,
-        filter=condition,
+        filter=view.condition,
         fragments=chosen,
         batch_size=batch_size,
         batch_size_bytes=_BATCH_BYTES,
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=_IO_BUFFER_BYTES,
-        late_materialization=_fetched_late(dataset, fields, names),
+        late_materialization=_fetched_late(dataset, view.fields, names),
     )
-    return _converted(scanner, matches, wanted, leaf)
+    return _converted(scanner.to_batches, view.matches, views.schema, leaf)
+
+
+def _all_rows(dataset: lance.LanceDataset, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """Read all of a few rows by their numbers: of a scan, most of the time is its plan."""
+    batches: list[pa.RecordBatch] = dataset.take(range(dataset.count_rows()), names).to_batches()
+    return iter(batches)
 
 
 def _fetched_late(
@@ -132,14 +159,14 @@ def _width(stored: pa.DataType) -> int | None:
 
 
 def _converted(
-    scanner: lance.LanceScanner,
+    read: Callable[[], Iterator[pa.RecordBatch]],
     matches: Sequence[FieldMatch],
     wanted: pa.Schema,
     leaf: str,
 ) -> Iterator[pa.RecordBatch]:
     names = [None if match.found is None else match.found.name for match in matches]
     try:
-        for batch in scanner.to_batches():
+        for batch in read():
             if batch.num_rows:  # a batch without rows may come without its columns
                 arrays = [None if name is None else batch.column(name) for name in names]
                 yield convert_batch(arrays, matches, wanted, batch.num_rows, leaf)
@@ -161,7 +188,3 @@ def _counted(
         num_rows = min(left, batch_size)
         yield convert_batch([None] * len(matches), matches, wanted, num_rows, leaf)
         left -= num_rows
-
-
-def _name(dataset: lance.LanceDataset) -> str:
-    return str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
