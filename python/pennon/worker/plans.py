@@ -1,6 +1,7 @@
 """Plans of the scans of this process: kept for a while, made again when they are gone.
 
-A query asks about one scan several times (the plan, runtime filters, derived keys).
+A query asks about one scan several times (the plan, runtime filters, derived keys). A plan of
+100,000 partitions has 12 MB, so what is kept is bounded by bytes as well.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pennon.planning import ScanPlan
 
 _KEPT = 64
+_KEPT_BYTES = 256 << 20
 _plans: OrderedDict[str, ScanPlan] = OrderedDict()
 _lock = threading.Lock()
 
@@ -58,8 +60,10 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
     plan = plan_scan(_reopened(catalog, table), predicates)
     with _lock:
         _plans[key] = plan
-        while len(_plans) > _KEPT:
-            _plans.popitem(last=False)
+        num_bytes = sum(each.table.nbytes for each in _plans.values())
+        while len(_plans) > _KEPT or (num_bytes > _KEPT_BYTES and len(_plans) > 1):
+            _, oldest = _plans.popitem(last=False)
+            num_bytes -= oldest.table.nbytes
     return plan
 
 

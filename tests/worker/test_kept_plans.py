@@ -1,0 +1,44 @@
+"""What the worker remembers of planned scans stays small, and what it forgot is planned again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from manifest.many_partitions import add_partitions
+from pennon.catalog import tables
+from pennon.catalog.catalog import Catalog
+from pennon.catalog.directory import Directory
+from pennon.worker import plans
+from pennon.worker.tokens import TableToken
+from worker.worker_client import field, transform
+
+
+def test_the_oldest_plans_go_when_the_kept_ones_are_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog("lance", str(tmp_path))
+    Directory(catalog).create_namespace(["shop"], {}, if_not_exists=False)
+    table = tables.create(
+        catalog,
+        ["shop", "orders"],
+        schema={"type": "struct", "fields": [field("k", "long")]},
+        transforms=[transform("identity", "k")],
+        properties={},
+        mode="create",
+    )
+    location = table.snapshot.location
+    add_partitions(Path(location), 1_000)
+    newest = TableToken("orders", location, table.snapshot.version + 1, is_plain=False).to_json()
+    monkeypatch.setattr(plans, "_plans", plans._plans.copy())
+    plans._plans.clear()
+    asked = [plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (100, 600, 900)]
+    assert list(plans._plans.values()) == [plan for _, plan in asked]
+    monkeypatch.setattr(plans, "_KEPT_BYTES", asked[2][1].table.nbytes)
+    *_, (_, last) = (plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (50, 850))
+    assert list(plans._plans.values()) == [last]
+    token, first = asked[0]
+    again = plans.find_plan(catalog, token)
+    assert again.table.num_rows == 100
+    assert again.table == first.table
