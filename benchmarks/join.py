@@ -259,29 +259,40 @@ class Race:
             measured.plan = str(answer["plan"])
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--scale", type=int, default=1, help="of TPC-H: 1 is 6 million lines")
-    arguments.add_argument("--rounds", type=int, default=RUNS)
-    arguments.add_argument("--only", default="", help="part of the names of the queries")
-    arguments.add_argument("--again", action="store_true", help="make the tables anew")
-    given = arguments.parse_args()
-    folder = FOLDER / f"join_sf{given.scale}"
+def run_scale(scale: int, given: argparse.Namespace) -> None:
+    """Make the tables of one scale factor, race over them, and print."""
+    folder = FOLDER / f"join_sf{scale}"
     if given.again:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    started = prepare(sides(folder), given.scale, folder)
-    has_tpch = (folder / "source" / "made").exists()
-    asked = [case for case in cases() if given.only in case.title and (has_tpch or not case.layout)]
-    load = OtherLoad.start()
-    race = Race(started, asked)
-    race.run(given.rounds)
-    others = load.cores()
+    started = prepare(sides(folder), scale, folder)
+    if not given.fill:
+        has_tpch = (folder / "source" / "made").exists()
+        all_cases = [case for case in cases() if has_tpch or not case.layout]
+        asked = [case for case in all_cases if given.only in case.title]
+        load = OtherLoad.start()
+        race = Race(started, asked)
+        race.run(given.rounds)
+        others = load.cores()
+        title = f"TPC-H scale factor {scale} and 336,776 flights, local[2], no broadcast"
+        print_tables(title, asked, started, race.results)
+        print(f"\n  Other processes used {others:.1f} of {os.cpu_count()} cores meanwhile.")
     for side in started:
         side.stop()
-    title = f"TPC-H scale factor {given.scale} and 336,776 flights, local[2], no broadcast"
-    print_tables(title, asked, started, race.results)
-    print(f"\n  Other processes used {others:.1f} of {os.cpu_count()} cores meanwhile.")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument(
+        "--scale", type=int, nargs="+", default=[1], help="of TPC-H: 1 is 6 million lines"
+    )
+    arguments.add_argument("--rounds", type=int, default=RUNS, help="that count, after the first")
+    arguments.add_argument("--only", default="", help="part of the names of the queries")
+    arguments.add_argument("--again", action="store_true", help="make the tables anew")
+    arguments.add_argument("--fill", action="store_true", help="make the tables and no more")
+    given = arguments.parse_args()
+    for scale in given.scale:
+        run_scale(scale, given)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import shutil
 import statistics
 import time
@@ -16,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 from tests.manifest.many_partitions import add_partitions
 
 import pennon
-from side_by_side import FOLDER, RUNS, SPARK_CONF, print_table, worker_peak_megabytes
+from side_by_side import (
+    FOLDER,
+    RUNS,
+    SPARK_CONF,
+    cpu_seconds,
+    descendants,
+    print_table,
+    resident_megabytes,
+    worker_peak_megabytes,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,25 +58,30 @@ def main() -> None:
         for size, num_bytes in SIZES.items()
     }
     small = [_table(spark, f"small_{side}", 2, 1_000) for side in "lr"]
-    _planned(spark, QUERIES["join and GROUP BY"].format(*small))
-    before = _heap_megabytes(spark)
+    _planned(spark, QUERIES["join and GROUP BY"].format(*small), runs=1)
+    heap_before, worker_before = _heap_megabytes(spark), resident_megabytes()
     rows = []
-    kept: list[Any] = []
     for size, pair in pairs.items():
         for execution in ("worker", "spark"):
             spark.conf.set("spark.sql.catalog.lance.execution", execution)
             for name, query in QUERIES.items():
-                first, again, plan = _planned(spark, query.format(*pair))
-                kept = [plan]
-                added = _heap_megabytes(spark) - before
-                rows.append((name, size, execution, first, again, f"{added} MB"))
-    del kept
+                taken, plan = _planned(spark, query.format(*pair), runs=RUNS)
+                with_plan = _heap_megabytes(spark) - heap_before
+                del plan
+                without = _heap_megabytes(spark) - heap_before
+                worker = resident_megabytes() - worker_before
+                memory = f"{with_plan} MB", f"{without} MB", f"{worker:.0f} MB"
+                rows.append((name, size, execution, *taken, *memory))
     print_table(
-        f"two tables of {count:,} partitions, planned up to the executed plan, seconds",
-        ("join", "partition", "execution", "first", f"median of {RUNS}", "heap added"),
+        f"two tables of {count:,} partitions, planned to the executed plan: seconds, memory added",
+        (
+            *("join", "partition", "execution", "first", f"median of {RUNS}", "CPU"),
+            *("heap", "heap, plan dropped", "worker"),
+        ),
         rows,
     )
-    print(f"\n  worker's peak: {worker_peak_megabytes():.0f} MB")
+    print(f"\n  Before: heap {heap_before} MB, worker {worker_before:.0f} MB; ", end="")
+    print(f"worker's peak: {worker_peak_megabytes():.0f} MB")
     spark.stop()
 
 
@@ -76,24 +91,37 @@ def _table(spark: SparkSession, name: str, count: int, num_bytes: int) -> str:
     return f"lance.many.{name}"
 
 
-def _planned(spark: SparkSession, query: str) -> tuple[float, float, Any]:
-    seconds = []
+def _planned(spark: SparkSession, query: str, *, runs: int) -> tuple[tuple[float, ...], Any]:
+    """Plan a query several times.
+
+    Returns:
+        The seconds of the first time, the medians of the seconds and of the CPU seconds (of the
+        JVM and the worker) of the others; and the last plan.
+    """
+    seconds, cpu = [], []
     plan = None
-    for _ in range(RUNS + 1):
-        started = time.perf_counter()
+    for _ in range(runs + 1):
+        used, started = _cpu_seconds(), time.perf_counter()
         plan = spark.sql(query)._jdf.queryExecution()
         plan.executedPlan()
         seconds.append(time.perf_counter() - started)
-    return seconds[0], statistics.median(seconds[1:]), plan
+        cpu.append(_cpu_seconds() - used)
+    return (seconds[0], statistics.median(seconds[1:]), statistics.median(cpu[1:])), plan
+
+
+def _cpu_seconds() -> float:
+    return sum(map(cpu_seconds, descendants(os.getpid())))
 
 
 def _heap_megabytes(spark: SparkSession) -> int:
-    gc.collect()  # Plans of the JVM live as long as their names here.
+    """What the JVM's heap holds once everything that is not reachable is gone."""
     jvm = spark._jvm
     assert jvm is not None
+    gc.collect()  # Plans of the JVM live as long as their names here,
+    time.sleep(0.5)  # and py4j tells it by a thread of its own.
     jvm.System.gc()
-    runtime = jvm.Runtime.getRuntime()
-    return int(runtime.totalMemory() - runtime.freeMemory()) // 2**20
+    heap = jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
+    return int(heap.getUsed()) // 2**20
 
 
 if __name__ == "__main__":

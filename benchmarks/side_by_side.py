@@ -123,10 +123,16 @@ def cpu_seconds(pid: int) -> float:
 
 def worker_peak_megabytes() -> float:
     """The highest resident memory so far of the workers below this process."""
-    return max(
-        (peak_megabytes(pid) for pid in descendants(os.getpid()) if _is_worker(pid)),
-        default=0.0,
-    )
+    return max(map(peak_megabytes, _workers()), default=0.0)
+
+
+def resident_megabytes() -> float:
+    """The resident memory of the workers below this process, as of now."""
+    return sum(_status_megabytes(pid, "VmRSS:") for pid in _workers())
+
+
+def _workers() -> list[int]:
+    return [pid for pid in descendants(os.getpid()) if _is_worker(pid)]
 
 
 def descendants(parent: int) -> set[int]:
@@ -155,9 +161,13 @@ def _is_worker(pid: int) -> bool:
 
 def peak_megabytes(pid: int) -> float:
     """The highest resident memory of a process; 0 where the system does not tell."""
+    return _status_megabytes(pid, "VmHWM:")
+
+
+def _status_megabytes(pid: int, name: str) -> float:
     try:
         status = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0.0
-    line = next((line for line in status if line.startswith("VmHWM:")), "VmHWM: 0 kB")
+    line = next((line for line in status if line.startswith(name)), f"{name} 0 kB")
     return int(line.split()[1]) / 1024
