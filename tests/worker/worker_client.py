@@ -58,8 +58,11 @@ class Connection:
             raise WorkerFailed(json.loads(payload))
         return kind, payload
 
-    def request(self, op: str, **fields: object) -> dict:
+    def ask_only(self, op: str, **fields: object) -> None:
         self.send(b"J", json.dumps({"op": op, **fields}).encode())
+
+    def request(self, op: str, **fields: object) -> dict:
+        self.ask_only(op, **fields)
         kind, payload = self.frame()
         assert kind == b"J"
         return json.loads(payload)

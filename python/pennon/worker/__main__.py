@@ -22,6 +22,9 @@ from pennon.errors import PackageVersion, PennonError
 # Oldest version that works, first that does not, and why there is a bound: pyproject.toml.
 _NEEDED = {"pylance": ((14, 0), (14, 1)), "datafusion": ((54, 1), (55, 0))}
 
+_LOG = logging.getLogger(__name__)
+_ABANDONED = 3
+
 
 def main() -> int:
     """Run the worker until its standard input ends."""
@@ -46,6 +49,7 @@ def main() -> int:
         _say(ready, {"ready": False, "error": failure})
         return 1
     threading.Thread(target=server.serve, daemon=True).start()
+    threading.Thread(target=_end_when_abandoned, args=(server,), daemon=True).start()
     _say(ready, {"ready": True, "pid": os.getpid(), "version": metadata_version()})
     threading.Thread(target=_warm_up, daemon=True).start()
     _wait_for_end_of_input()
@@ -108,6 +112,14 @@ def _warm_up() -> None:
 
 def _say(ready: object, message: dict[str, object]) -> None:
     print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload]
+
+
+def _end_when_abandoned(server: Server) -> None:  # type: ignore[name-defined] # noqa: F821
+    server.wait_until_abandoned()
+    _LOG.warning("the worker ends: it computes only what nobody waits for any more")
+    server.close()
+    logging.shutdown()
+    os._exit(_ABANDONED)
 
 
 def _wait_for_end_of_input() -> None:

@@ -52,12 +52,20 @@ class FrameSocket:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER_BYTES)
-        self._poll = select.poll()
-        self._poll.register(connection, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+        self._poll = self._new_poll()
 
     def close(self) -> None:
         """Close the connection; what the other side runs for it is cancelled."""
         self._socket.close()
+
+    def _new_poll(self) -> select.poll:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+        return poll
+
+    def is_open(self) -> bool:
+        """Ask, from any thread, whether the other side is still there."""
+        return not self._new_poll().poll(0)
 
     def check_open(self) -> None:
         """Ask, without reading, whether the other side is still there.

@@ -1,7 +1,8 @@
 """The socket: one thread per connection, one request at a time on each.
 
-A connection that its other side closes cancels its request. A request that fails is answered with
-an ``X`` frame, in mid-stream too, and the connection goes on; bytes that are no message end it.
+A connection that its other side closes cancels its request; a query that cannot be stopped ends
+the process (``running_requests.py``). A request that fails is answered with an ``X`` frame, in
+mid-stream too, and the connection goes on; bytes that are no message end it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pennon.errors import MalformedMessage
 from pennon.worker.dispatch import handler_of
 from pennon.worker.failures import describe
 from pennon.worker.framing import ConnectionClosed, FrameKind, FrameSocket
+from pennon.worker.running_requests import RunningRequests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +38,7 @@ class Server:
         self._listener.bind(str(path))
         path.chmod(0o600)
         self._listener.listen(_BACKLOG)
+        self._requests = RunningRequests()
 
     def serve(self) -> None:
         """Accept connections until :meth:`close`."""
@@ -45,6 +48,10 @@ class Server:
             except OSError:
                 return
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def wait_until_abandoned(self) -> None:
+        """Wait until the process works for nobody, and on nothing that could be stopped."""
+        self._requests.wait_until_abandoned()
 
     def close(self) -> None:
         """Stop accepting and remove the socket."""
@@ -68,8 +75,10 @@ class Server:
         except MalformedMessage as error:
             frames.send_json(describe(error), FrameKind.ERROR)
             return False
+        operation = request.get("op")
         try:
-            handler_of(request.get("op"))(request, frames)
+            with self._requests.running(frames, operation):
+                handler_of(operation)(request, frames)
         except ConnectionClosed:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is told as well

@@ -1,0 +1,109 @@
+"""Joins that multiply rows: what is held of them, and what becomes of them when nobody waits."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from worker.worker_client import Connection, Driver, Worker, field, transform
+
+# Every row meets every other: 2.5 thousand million pairs, minutes of work.
+ROWS = 50_000
+COLUMNS = [field("id", "long"), field("n", "long")]
+
+
+@pytest.fixture
+def own_worker() -> Iterator[Worker]:
+    process = Worker()
+    yield process
+    process.stop()
+
+
+SUMMED = [[99, "sum", "(`c2` * `c12`)", "long", "long"]]
+
+
+def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dict:
+    """Plan a join of all rows of two tables, aggregated or not: the request of its task."""
+    with worker.connect() as connection:
+        driver = Driver(connection, root)
+        driver.ask("create_namespace", namespace=["shop"], properties={}, if_not_exists=False)
+        nodes: list[dict] = []
+        for at, name in enumerate(("one", "other")):
+            made = driver.create(["shop", name], COLUMNS, [transform("bucket", 2, "id")])
+            driver.insert(made, pa.table({"id": [7] * ROWS, "n": list(range(ROWS))}))
+            plan, _ = driver.scan(driver.ask("load_table", identifier=["shop", name]))
+            columns = [[10 * at + 1, "id"], [10 * at + 2, "n"]]
+            catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": name}
+            nodes.append({"node": "scan", "columns": columns, **catalog})
+        join = {"left": 0, "right": 1, "type": "inner", "equated": [[1, 11]]}
+        nodes.append({"node": "join", **join, "condition": "(`c1` = `c11`)"})
+        if functions is not None:
+            grouped = {"keys": [], "columns": [], "grouping": [], "functions": functions}
+            nodes.append({"node": "group", "child": 2, **grouped})
+        options = {"parallelism": 2, "max_bytes": 1 << 27, "ansi": True, "execution": "worker"}
+        reply = connection.request("derive_keys", nodes=nodes, **options)
+        tasks = connection.arrow().to_pylist()
+    fragment = reply["fragments"][0]["scan"]
+    return {"op": "run_fragment", "fragment": fragment, "split": tasks[0]["split"]}
+
+
+def started(worker: Worker, request: dict) -> Connection:
+    running = worker.connect()
+    running.ask_only(**request)
+    return running
+
+
+def cpu_seconds(worker: Worker) -> float:
+    ticks = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(worker: Worker) -> int:
+    pages = Path(f"/proc/{worker.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_join_that_multiplies_rows_is_streamed_and_stops(
+    own_worker: Worker, tmp_path: Path
+) -> None:
+    running = started(own_worker, fragment_of(own_worker, tmp_path / "lake", None))
+    running.frame()
+    received = 0
+    while received < 10 << 20:
+        received += len(running.frame()[1])
+    before = resident_bytes(own_worker)
+    while received < 200 << 20:
+        received += len(running.frame()[1])
+    assert resident_bytes(own_worker) - before < 64 << 20
+    running.socket.close()
+    time.sleep(2)
+    used = cpu_seconds(own_worker)
+    time.sleep(1)
+    assert cpu_seconds(own_worker) - used < 0.3
+    time.sleep(3)
+    assert own_worker.process.poll() is None
+
+
+def test_an_aggregate_that_nobody_waits_for_ends_with_its_process(
+    own_worker: Worker, tmp_path: Path
+) -> None:
+    running = started(own_worker, fragment_of(own_worker, tmp_path / "lake", SUMMED))
+    time.sleep(4)
+    assert own_worker.process.poll() is None
+    running.socket.close()
+    assert own_worker.process.wait(timeout=30) == 3
+
+
+def test_a_process_that_somebody_waits_for_goes_on(own_worker: Worker, tmp_path: Path) -> None:
+    request = fragment_of(own_worker, tmp_path / "lake", SUMMED)
+    running, other = started(own_worker, request), started(own_worker, request)
+    running.socket.close()
+    time.sleep(6)
+    assert own_worker.process.poll() is None
+    other.socket.close()
+    assert own_worker.process.wait(timeout=30) == 3
