@@ -80,7 +80,7 @@ def assign(
     rows: list[pa.Table] = []
     notes: dict[int, str] = {}
     declined: frozenset[int] = frozenset()
-    spare = {each.group: each for each in keys.spare}
+    spare = {each.group: each for each in keys.spare if not each.group.computed}
     for group in (*keys.groups, *spare):
         wider = keys.using(spare[group]) if group in spare else keys
         balanced = balanced_group(wider, group, nodes, leaves, target)

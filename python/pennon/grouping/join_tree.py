@@ -177,7 +177,7 @@ class _Resolver:
         group = KeyGroup(tuple(scans), offer.joins, offer.groupings, tuple(computed))
         if len(scans) == 1 and self.spark_serves(offer, scans[0]):
             own = tuple(self.bound(function, scans[0]) for function in offer.functions)
-            self.spare += [] if computed else [SpareGroup(group, own)]
+            self.spare.append(SpareGroup(group, own))
             return
         for member in offer.members:
             functions = tuple(self.bound(function, member) for function in offer.functions)

@@ -59,11 +59,13 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
             nodes.append(_node(message))
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(request["parallelism"], request["max_bytes"])
-    fragments = choose_fragments(request, nodes, plans, target)
+    whole = derive_keys(nodes)
+    fragments = choose_fragments(request, (whole, nodes), plans, target)
     remaining = without_fragments(nodes, fragments)
-    assignment = assign(derive_keys(remaining), remaining, leaves, target)
+    left = derive_keys(remaining) if fragments else whole
+    assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
-    verdicts = {**answer.verdicts, **_verdicts_inside(nodes, fragments)}
+    verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
     frames.send_json(
         {
             "arrow": True,
@@ -87,12 +89,9 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
 
 
 def _verdicts_inside(
-    nodes: Sequence[PlanNode], fragments: Sequence[ChosenFragment]
+    found: Mapping[int, Verdict], fragments: Sequence[ChosenFragment]
 ) -> dict[int, Verdict]:
     """Tell what serves the operators that workers compute; Spark merges a partial aggregate."""
-    if not fragments:
-        return {}
-    found = derive_keys(nodes).verdicts
     told: dict[int, Verdict] = {}
     for candidate in (fragment.candidate for fragment in fragments):
         for position in found.keys() & set(candidate.positions):

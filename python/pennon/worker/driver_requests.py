@@ -155,12 +155,7 @@ def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
     wanted = with_field_ids(arrow_schema(request.schema), full)
     grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
     leaves = plan.table
-    columns = {
-        "object_id": leaves["object_id"],
-        "split": split_column(leaves),
-        "rows": leaves["num_rows"],
-        "bytes": leaves["num_bytes"],
-    }
+    columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
     keys: tuple[m.JsonObject, ...] = ()
     if grouping is not None:
         keys = grouping.keys

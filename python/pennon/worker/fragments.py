@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,8 +14,7 @@ from pennon.errors import MalformedMessage, PennonError
 from pennon.execution import Query
 from pennon.execution.engine import result_schema
 from pennon.execution.memory import pool_bytes
-from pennon.grouping.join_tree import derive_keys
-from pennon.grouping.plan_nodes import JoinType, OpaqueNode, ScanNode
+from pennon.grouping.plan_nodes import JoinType, OpaqueNode
 from pennon.leaf.promotion import stream_schema, stream_type
 from pennon.planning import explain
 from pennon.pushdown import (
@@ -37,6 +36,7 @@ from pennon.worker.fragment_tokens import FragmentToken, task_texts
 from pennon.worker.tokens import ScanToken
 
 if TYPE_CHECKING:
+    from pennon.grouping.key_group import DerivedKeys
     from pennon.grouping.plan_nodes import PlanNode
     from pennon.grouping.task_target import TaskTarget
     from pennon.planning import ScanPlan
@@ -64,7 +64,7 @@ class ChosenFragment:
 
 def choose_fragments(
     request: Mapping[str, Any],
-    keyed_nodes: Sequence[PlanNode],
+    keyed: tuple[DerivedKeys, Sequence[PlanNode]],
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
 ) -> list[ChosenFragment]:
@@ -72,7 +72,7 @@ def choose_fragments(
 
     Args:
         request: The rule's, with the texts of the plan's expressions.
-        keyed_nodes: The plan as the derivation of keys sees it.
+        keyed: The keys that the plan allows, and the plan as their derivation sees it.
         plans: What each scan reads.
         target: What tasks should look like.
     """
@@ -80,16 +80,14 @@ def choose_fragments(
         return []
     nodes = [_node(message, plans.get(at)) for at, message in enumerate(request["nodes"])]
     semantics = Semantics(ansi=bool(request.get("ansi", False)))
-    unreported = [
-        replace(node, reported=()) if isinstance(node, ScanNode) else node for node in keyed_nodes
-    ]
-    keys = derive_keys(unreported)
+    keys, plan_nodes = keyed
+    for spare in keys.spare:
+        keys = keys.using(spare)
     chosen: list[ChosenFragment] = []
     for alternatives in candidates(nodes, keys, semantics):
         for candidate in alternatives:
-            keyed = (keys, unreported)
             read = {scan: plans[scan] for scan in candidate.query.scans}
-            tasks = tasks_of(candidate, keyed, read, target, pool_bytes=pool_bytes())
+            tasks = tasks_of(candidate, (keys, plan_nodes), read, target, pool_bytes=pool_bytes())
             found = None if tasks is None else _planned(candidate, nodes, plans, tasks)
             if found is not None:
                 chosen.append(found)
