@@ -82,6 +82,13 @@ TRANSACTION = Setting(
     "strong",
     "Whether a write is one atomic commit of the manifest, or one commit per leaf.",
 )
+ORDER = Setting(
+    "write.order",
+    Place.TABLE,
+    "columns as in ORDER BY",
+    None,
+    "The order of the rows within each partition that writes keep and merge joins make use of.",
+)
 JAR = Setting(
     "PENNON_JAR",
     Place.ENVIRONMENT,
@@ -117,6 +124,7 @@ SETTINGS: tuple[Setting, ...] = (
     STORAGE,
     EXECUTION,
     TRANSACTION,
+    ORDER,
     JAR,
     PYTHON,
     WORKER_PYTHON,

@@ -21,6 +21,7 @@ NEEDED = {
     f"{BUCKETING}.allowJoinKeysSubsetOfPartitionKeys.enabled": "true",
     f"{BUCKETING}.shuffle.enabled": "true",
     f"{BUCKETING}.partition.filter.enabled": "true",
+    f"{BUCKETING}.preserveOrderingOnCoalesce.enabled": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 OPPOSITE = {"true": "false", "false": "true"}

@@ -17,10 +17,12 @@ from pennon.catalog.catalog import Catalog
 from pennon.catalog.column_changes import changed_columns
 from pennon.catalog.partitioning import evolved_spec
 from pennon.catalog.table import Table, load
+from pennon.catalog.write_order_change import checked_order, followed_order
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
+from pennon.spec.write_order import WRITE_ORDER
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -53,6 +55,7 @@ def alter_table(
 
     Raises:
         UnsupportedTableChange: A change that is not safe.
+        WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         WriteConflict: Others changed the table each time it was tried.
     """
 
@@ -67,13 +70,19 @@ def alter_table(
                 why="a table has at least one",
                 advice="Drop the table",
             )
-        is_same = changed.schema is table.snapshot.schema
+        before = table.snapshot
+        is_same = changed.schema is before.schema
+        properties = checked_order(changed.properties, changed.schema)
+        if not is_same and WRITE_ORDER not in {*properties, *changed.removed}:
+            properties |= followed_order(
+                table.name, before.properties, before.schema, changed.schema
+            )
         is_promoted = any(each.get("change") == "update_type" for each in changes)
         return change_root(
             table.snapshot,
             schema=None if is_same else changed.schema,
             spec=promoted_spec(table.snapshot.specs, changed.schema) if is_promoted else None,
-            properties=changed.properties,
+            properties=properties,
             removed_properties=changed.removed,
             comment=changed.comment,
         )

@@ -18,8 +18,9 @@ from pennon.transforms.truncate import Truncate
 if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
+    from pennon.spec.write_order import OrderColumn, WriteOrder
 
-__all__ = ["calls_of", "clustering", "evolved_spec", "partitioning"]
+__all__ = ["calls_of", "clustering", "evolved_spec", "partitioning", "sort_key", "sorting"]
 
 SparkTransform = dict[str, object]
 
@@ -54,6 +55,38 @@ def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTrans
             if transform not in found:
                 found.append(transform)
     return tuple(found)
+
+
+def sorting(
+    spec: PartitionSpec, schema: NamespaceSchema, order: WriteOrder | None
+) -> tuple[SparkTransform, ...]:
+    """Give what Spark has to sort the rows of a task by before a write.
+
+    Partition by partition, and within each by the write order. Fields that Spark cannot evaluate
+    have no part in it then: their source columns before the order's would spoil it.
+
+    Args:
+        spec: The spec that is written with.
+        schema: The full namespace schema.
+        order: The table's write order, if it has one.
+    """
+    if order is None:
+        return clustering(spec, schema)
+    found: list[SparkTransform] = []
+    for function in spec_functions(spec, schema):
+        if function.grouping.spark_name is not None:
+            found += _evaluable(function, _columns(function, schema))
+    return (*found, *map(sort_key, order.columns))
+
+
+def sort_key(column: OrderColumn) -> SparkTransform:
+    """Write a column of an order as messages have it."""
+    return {
+        "function": "identity",
+        "arguments": [{"column": [column.name]}],
+        "desc": column.is_descending,
+        "nulls_first": column.nulls_first,
+    }
 
 
 def evolved_spec(

@@ -21,6 +21,7 @@ from pennon.catalog.partitioning import calls_of
 from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.catalog.spark_types import arrow_schema
 from pennon.catalog.table import Table, drop_dataset, load
+from pennon.catalog.write_order_change import checked_order
 from pennon.draft import open_snapshot
 from pennon.errors import (
     PennonError,
@@ -96,6 +97,7 @@ def stage(
         TableAlreadyExists: ``create`` meets a table of that name.
         TableNotFound: ``replace`` meets none.
         UnsupportedColumnType: Lance does not store a column's type.
+        WriteOrderSyntax: The property ``write.order`` is no order of these columns.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
@@ -103,6 +105,7 @@ def stage(
     spec = spec_of(columns, calls_of(transforms))
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
+    kept = checked_order(kept, columns)
     location = _location(catalog, identifier, properties)
     _check_name(catalog, identifier, mode)
     snapshot = create_manifest(

@@ -84,6 +84,9 @@ from pennon.errors.specification import (
     PartitionFieldExists,
     PartitionFieldNotFound,
     PartitionSourceNotFound,
+    WriteOrderColumnNotFound,
+    WriteOrderSyntax,
+    WriteOrderTypeNotSupported,
 )
 from pennon.errors.transforms import (
     InvalidTransform,
@@ -187,5 +190,8 @@ __all__ = [
     "UnsupportedTransform",
     "WriteColumnUnknown",
     "WriteConflict",
+    "WriteOrderColumnNotFound",
+    "WriteOrderSyntax",
+    "WriteOrderTypeNotSupported",
     "WriteTypeMismatch",
 ]

@@ -88,3 +88,35 @@ class InvalidPartitionFieldName(PennonError):
         "Use lower-case letters, digits and underscores that no other partition field has used."
     )
     sql_state = "42602"
+
+
+class WriteOrderSyntax(PennonError):
+    """The text of a write order is no list of columns."""
+
+    condition = "WRITE_ORDER_SYNTAX"
+    template = (
+        "Cannot read the write order '{order}': {reason}. Write top-level columns, each with ASC or"
+        " DESC and NULLS FIRST or NULLS LAST if need be, for example id, ts DESC NULLS LAST."
+    )
+    sql_state = "42601"
+
+
+class WriteOrderColumnNotFound(PennonError):
+    """A write order names a column that the table does not have."""
+
+    condition = "WRITE_ORDER_COLUMN_NOT_FOUND"
+    template = (
+        "Cannot order writes by '{order}': there is no column {column}. The columns are {columns}."
+    )
+    sql_state = "42703"
+
+
+class WriteOrderTypeNotSupported(PennonError):
+    """A write order names a column whose type has no order that Spark shares."""
+
+    condition = "WRITE_ORDER_TYPE_NOT_SUPPORTED"
+    template = (
+        "Cannot order writes by '{order}': column {column} is {found}. Choose columns that are"
+        " numbers, booleans, dates, timestamps in microseconds, texts or binary."
+    )
+    sql_state = "42804"

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pennon.spec.write_order import OrderColumn
+
 
 @dataclass(frozen=True, slots=True)
 class LeafRead:
@@ -35,6 +37,8 @@ class Relation:
         schema: The wanted columns, with their ``lance:field_id``.
         namespace_schema: All columns; residuals may name any of them.
         storage_options: Given to Lance, never printed.
+        order: The order in which the rows of each fragment of the leaves are, and in which all
+            rows are wanted; without one they come leaf by leaf.
     """
 
     namespace: str
@@ -42,6 +46,7 @@ class Relation:
     schema: pa.Schema
     namespace_schema: pa.Schema
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    order: tuple[OrderColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

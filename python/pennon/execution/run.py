@@ -1,12 +1,13 @@
 """Runs a fragment: a stream of Arrow batches in exactly the wanted types.
 
-A fragment without a query needs no engine: its leaves are scanned one after the other and Lance
-applies the residual filter. All others are run by DataFusion.
+A fragment without a query needs no engine: its leaves are scanned one after the other, or merged
+where an order is wanted, and Lance applies the residual filter. All others are run by DataFusion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from pennon.errors import InternalError
 from pennon.execution.at_once import at_once
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Relation
+from pennon.execution.ordered_merge import merged
 from pennon.leaf import LeafViews, open_leaf, scan_view
 
 if TYPE_CHECKING:
@@ -47,11 +49,37 @@ def run(fragment: Fragment) -> BatchStream:
 def _scan(relation: Relation) -> BatchStream:
     views = LeafViews(relation.schema, relation.namespace_schema)
     opened = at_once(partial(_opened, relation), relation.leaves)
+    if relation.order:
+        pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
+        streams = [
+            scan_view(
+                dataset,
+                views,
+                leaf.residual,
+                fragments=leaf.fragments,
+                num_at_once=len(pieces),
+            )
+            for leaf, dataset in pieces
+        ]
+        return BatchStream(views.schema, merged(streams, relation.order))
     scans = [
         scan_view(dataset, views, leaf.residual, fragments=leaf.fragments)
         for leaf, dataset in zip(relation.leaves, opened, strict=True)
     ]
     return BatchStream(views.schema, _one_after_the_other(scans))
+
+
+def _fragments_of(
+    leaves: Iterable[tuple[LeafRead, lance.LanceDataset]],
+) -> Iterator[tuple[LeafRead, lance.LanceDataset]]:
+    """Take leaves apart: a fragment's rows are sorted, those of two are not."""
+    for leaf, dataset in leaves:
+        first, end = leaf.fragments or (0, len(dataset.get_fragments()))
+        if end - first == 1 and leaf.fragments is None:
+            yield leaf, dataset
+            continue
+        for at in range(first, end):
+            yield replace(leaf, fragments=(at, at + 1)), dataset
 
 
 def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

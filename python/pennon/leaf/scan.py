@@ -27,6 +27,7 @@ __all__ = ["DEFAULT_BATCH_SIZE", "scan_leaf", "scan_view"]
 DEFAULT_BATCH_SIZE = 32_768
 _BATCH_BYTES = 8 << 20
 _IO_BUFFER_BYTES = 16 << 20
+_LEAST_BYTES = 1 << 20
 _BATCH_READAHEAD = 2
 _EARLY_BYTES = 64
 _FRAGMENT_READAHEAD = 2
@@ -82,6 +83,7 @@ def scan_view(
     *,
     fragments: tuple[int, int] | None = None,
     batch_size: int = DEFAULT_BATCH_SIZE,
+    num_at_once: int = 1,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one of several leaves that are read in the same schema.
 
@@ -91,6 +93,7 @@ def scan_view(
         filter_sql: As of :func:`scan_leaf`, and so are all others.
         fragments: First fragment and the one after the last, by position; None for all.
         batch_size: Most rows of a batch.
+        num_at_once: How many scans are read side by side: they share the bounds in bytes.
 
     Raises:
         LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -114,10 +117,10 @@ def scan_view(
         filter=view.condition,
         fragments=chosen,
         batch_size=batch_size,
-        batch_size_bytes=_BATCH_BYTES,
+        batch_size_bytes=max(_BATCH_BYTES // num_at_once, _LEAST_BYTES),
         batch_readahead=_BATCH_READAHEAD,
         fragment_readahead=_FRAGMENT_READAHEAD,
-        io_buffer_size=_IO_BUFFER_BYTES,
+        io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         late_materialization=_fetched_late(dataset, view.fields, names),
     )
     return _converted(scanner.to_batches, view.matches, views.schema, leaf)

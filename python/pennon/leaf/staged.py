@@ -61,6 +61,7 @@ class StagedPartition:
         layout: What the fragments' columns are; they fit only a leaf that numbers them the same.
         num_rows: Rows in the fragments.
         num_bytes: Bytes of the fragments' files.
+        order: The write order in which each fragment's rows are; None where they are in none.
     """
 
     spec_version: int
@@ -71,6 +72,7 @@ class StagedPartition:
     layout: str
     num_rows: int
     num_bytes: int
+    order: str | None = None
 
     def to_json(self) -> str:
         """Write the report as text; partition values survive exactly, whatever their type."""
@@ -84,6 +86,7 @@ class StagedPartition:
                 "layout": self.layout,
                 "num_rows": self.num_rows,
                 "num_bytes": self.num_bytes,
+                "order": self.order,
             }
         )
 

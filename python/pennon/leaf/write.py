@@ -3,6 +3,9 @@
 Rows are pulled: one writer is open at a time, and it asks for the next rows when it has room.
 Rows that arrive sorted by partition make one run of fragments per partition; when a partition
 comes again, it gets further fragments. Nothing that is written here is visible to a reader.
+
+Where the table has a write order, the rows of each run are compared as they pass: what is reported
+as sorted was seen to be.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from pennon.errors import InternalError, LeafSchemaMismatch
 from pennon.leaf.dataset import leaf_uri
 from pennon.leaf.destination import Destinations
 from pennon.leaf.incoming import conform
+from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.staged import StagedPartition
 from pennon.leaf.tuples import check_sources, partition_tuples, runs
 from pennon.manifest import Snapshot
 from pennon.manifest.names import canonical_bytes
+from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,6 +126,7 @@ class _Partition:
 
     destination: Destination
     fragments: list[FragmentMetadata] = field(default_factory=list)
+    is_sorted: bool = True
 
 
 class _Task:
@@ -133,6 +139,7 @@ class _Task:
         )
         self._spec = self._snapshot.specs[target.spec_version]
         check_sources(self._spec, self._snapshot)
+        self._order = WriteOrder.of(self._snapshot.properties, self._snapshot.schema)
         self._destinations = Destinations(self._snapshot, self._spec)
         self._partitions: dict[bytes, _Partition] = {}
 
@@ -148,7 +155,7 @@ class _Task:
             partition = _Partition(self._destinations.find(first.values))
             self._partitions[key] = partition
         destination = partition.destination
-        rows = _Rows(stream.take_while(key), destination)
+        rows = _Rows(stream.take_while(key), destination, self._order)
         uri = leaf_uri(self._target.location, destination.location)
         try:
             written = _write(uri, rows, destination, self._target.storage_options)
@@ -157,6 +164,7 @@ class _Task:
                 raise rows.failure from None
             raise
         partition.fragments.extend(written)
+        partition.is_sorted &= rows.is_sorted
 
     def remove_files(self) -> None:
         for partition in self._partitions.values():
@@ -168,18 +176,30 @@ class _Task:
             )
 
     def report(self) -> list[StagedPartition]:
-        return [_staged(self._spec.spec_version, each) for each in self._partitions.values()]
+        version = self._spec.spec_version
+        return [_staged(version, each, self._order) for each in self._partitions.values()]
 
 
 class _Rows:
     """The rows of one run in the leaf's schema; keeps an error that Lance would turn into text."""
 
-    def __init__(self, rows: Iterator[pa.RecordBatch], destination: Destination) -> None:
+    def __init__(
+        self,
+        rows: Iterator[pa.RecordBatch],
+        destination: Destination,
+        order: WriteOrder | None,
+    ) -> None:
         self._rows = rows
         self._destination = destination
+        self._order = () if order is None else order.columns
+        self._check = SortedCheck(self._order)
         self._pulled: list[pa.RecordBatch] = []
         self.is_restartable = True
         self.failure: BaseException | None = None
+
+    @property
+    def is_sorted(self) -> bool:
+        return self._check.is_sorted
 
     def reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self._destination.schema, self._batches())
@@ -189,6 +209,11 @@ class _Rows:
         with self:
             for rows in self._rows:
                 stored = _stored(rows, self._destination)
+                if self._order:
+                    names = rows.schema.names
+                    self._check.observe(
+                        [stored.column(names.index(each.name)) for each in self._order]
+                    )
                 self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
                 self._pulled = [*self._pulled, stored] if self.is_restartable else []
                 yield stored
@@ -256,7 +281,7 @@ def _text(fragment: FragmentMetadata) -> str:
     return json.dumps(fragment.to_json())
 
 
-def _staged(spec_version: int, partition: _Partition) -> StagedPartition:
+def _staged(spec_version: int, partition: _Partition, order: WriteOrder | None) -> StagedPartition:
     destination, fragments = partition.destination, partition.fragments
     return StagedPartition(
         spec_version,
@@ -267,4 +292,5 @@ def _staged(spec_version: int, partition: _Partition) -> StagedPartition:
         destination.layout,
         sum(fragment.num_rows for fragment in fragments),
         sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files),
+        None if order is None or not partition.is_sorted else order.identity,
     )

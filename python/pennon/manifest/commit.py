@@ -28,7 +28,7 @@ from pennon.manifest.outcome import (
 )
 from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.statistics import with_statistics
+from pennon.manifest.statistics import RECORDED_ORDER, with_statistics
 from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_versions import last_sequence_numbers
 from pennon.predicate.dialect import DataFusion
@@ -52,6 +52,7 @@ class LeafChange:
         num_rows: Rows of that version; None where unknown.
         num_bytes: Bytes of its data files; None where unknown.
         num_fragments: Fragments of it; None where unknown.
+        order: The write order in which the rows of each of its fragments are; None where unknown.
     """
 
     object_id: str
@@ -61,14 +62,17 @@ class LeafChange:
     num_rows: int | None = None
     num_bytes: int | None = None
     num_fragments: int | None = None
+    order: str | None = None
 
     @property
-    def statistics(self) -> dict[str, int | None]:
+    def statistics(self) -> dict[str, int | str | None]:
         """What the row's metadata tells of the version."""
         return {
             "num_rows": self.num_rows,
             "num_bytes": self.num_bytes,
             "num_fragments": self.num_fragments,
+            # With its version: another writer may move the row on and keep what it does not know.
+            RECORDED_ORDER: None if self.order is None else f"{self.read_version} {self.order}",
         }
 
 

@@ -45,11 +45,12 @@ from pennon.manifest.properties import (
     user_properties,
 )
 from pennon.manifest.select import LeafQuery, select
-from pennon.manifest.statistics import statistics_columns
+from pennon.manifest.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.storage import StorageOptions, open_manifest
 from pennon.manifest.table_versions import newest_versions
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
 from pennon.spec.schema import NamespaceSchema
+from pennon.spec.write_order import WRITE_ORDER
 
 __all__ = ["Snapshot"]
 
@@ -178,7 +179,8 @@ class Snapshot:
             The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
             main), ``num_rows``, ``num_bytes``, ``num_fragments`` (NULL: unknown), the partition
             columns and the flags; where a leaf is read at a branch or a tag ``read_branch`` and
-            ``read_tag`` as well. Objects that are no leaves of a spec are left out.
+            ``read_tag`` as well; where the table has a write order ``write_order``, what was
+            recorded of it. Objects that are no leaves of a spec are left out.
 
         Raises:
             ManifestMetadataLost: A leaf belongs to a spec version that is not there.
@@ -209,6 +211,8 @@ class Snapshot:
             **references,
             **statistics_columns(metadata),
         }
+        if WRITE_ORDER in self.properties:
+            shown[RECORDED_ORDER] = order_column(metadata)
         shown.update({name: rows[name] for name in (*self.partition_columns, *names)})
         return LeafQuery(found.sql, pa.table(shown))
 

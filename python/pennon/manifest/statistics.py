@@ -1,15 +1,16 @@
 """The ``metadata`` text of ``__manifest`` rows: statistics of leaves, read for all rows at once.
 
-A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes`` and
-``num_fragments`` into it and keeps every other key. The numbers are written as JSON strings:
-upstream's directory namespace takes the object for a map of strings and cannot describe a table
-otherwise. Both forms are read. A row without them has NULL statistics.
+A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes``,
+``num_fragments`` and ``write_order`` into it and keeps every other key. The numbers are written as
+JSON strings: upstream's directory namespace takes the object for a map of strings and cannot
+describe a table otherwise. Both forms are read. A row without them has NULL statistics.
 """
 
 from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -18,9 +19,10 @@ import pyarrow.json
 
 from pennon.spec.json_text import text_of
 
-__all__ = ["STATISTICS", "statistics_columns", "with_statistics"]
+__all__ = ["RECORDED_ORDER", "STATISTICS", "order_column", "statistics_columns", "with_statistics"]
 
 STATISTICS: Final = ("num_rows", "num_bytes", "num_fragments")
+RECORDED_ORDER: Final = "write_order"
 _WRITTEN: Final = pa.schema(dict.fromkeys(STATISTICS, pa.utf8()))
 _READ: Final = pa.schema(dict.fromkeys(STATISTICS, pa.int64()))
 
@@ -69,7 +71,20 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
         return None
 
 
-def with_statistics(metadata: str | None, statistics: dict[str, int | None]) -> str:
+def order_column(metadata: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Take what a column of JSON texts records of the order of leaves' rows.
+
+    It is the version that was recorded and the order's identity; NULL where nothing is recorded.
+
+    Example:
+        >>> order_column(pa.chunked_array([['{"write_order":"7 0 int64 ASC"}', "{}"]])).to_pylist()
+        ['7 0 int64 ASC', None]
+    """
+    pattern = rf'"{RECORDED_ORDER}"\s*:\s*"(?P<order>[^"\\]*)"'
+    return pc.struct_field(pc.extract_regex(metadata, pattern), "order")
+
+
+def with_statistics(metadata: str | None, statistics: Mapping[str, int | str | None]) -> str:
     """Write statistics into a row's JSON text; its other keys stay.
 
     Example:
@@ -78,9 +93,9 @@ def with_statistics(metadata: str | None, statistics: dict[str, int | None]) -> 
     """
     kept = json.loads(metadata) if metadata else {}
     written = kept if isinstance(kept, dict) else {}
-    for name, number in statistics.items():
-        if number is None:
+    for name, value in statistics.items():
+        if value is None:
             written.pop(name, None)
         else:
-            written[name] = str(number)
+            written[name] = str(value)
     return text_of(written)

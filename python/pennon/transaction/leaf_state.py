@@ -38,6 +38,7 @@ class LeafState:
     num_fragments: int | None
     read_branch: str | None = None
     read_tag: str | None = None
+    write_order: str | None = None
 
 
 def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:

@@ -148,7 +148,21 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
         counted.num_rows,
         counted.num_bytes,
         counted.num_fragments,
+        _order(state, change, dataset),
     )
+
+
+def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) -> str | None:
+    """Give the write order in which all fragments are once the change is made, if it is known."""
+    orders = (
+        {part.order for part in change.staged} if isinstance(change, Append | Replace) else set()
+    )
+    order = orders.pop() if len(orders) == 1 else None
+    is_alone = state is None or isinstance(change, Replace) or not before.get_fragments()
+    if order is None or is_alone:
+        return order
+    recorded = None if state is None else state.write_order
+    return order if recorded == f"{before.version} {order}" else None
 
 
 def _leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> lance.LanceDataset:

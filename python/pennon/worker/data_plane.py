@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,7 +36,9 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(Read, request)
     scan = ScanToken.from_json(message.scan)
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    stream = run(Fragment((relation(scan, Split.from_json(message.split)),)))
+    read = relation(scan, Split.from_json(message.split))
+    order = scan.order if message.ordered else ()
+    stream = run(Fragment((replace(read, order=order),)))
     frames.send_json(encode(ReadReply()))
     send_batches(stream, frames)
 

@@ -26,6 +26,7 @@ from pennon.grouping.plan_nodes import (
     WindowNode,
 )
 from pennon.grouping.task_target import TaskTarget
+from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
@@ -75,6 +76,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
                 f"({assignment.notes[position]})"
                 for position, functions in answer.scans.items()
             },
+            "ordered": mergeable_scans(assignment.rows, leaves),
             "declined": sorted(assignment.declined),
             "verdicts": [asdict(verdicts[each]) for each in sorted(verdicts)],
             "computed": {

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pennon.catalog import alter, tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.partition_namespaces import described_properties
+from pennon.catalog.partitioning import sort_key
 from pennon.catalog.projection import column_paths, with_field_ids
 from pennon.catalog.spark_types import arrow_schema
 from pennon.catalog.table import Table, load
@@ -14,6 +15,7 @@ from pennon.grouping.key_grouping import report
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.planning import explain, is_exact
+from pennon.planning.leaf_order import known_order
 from pennon.planning.splits import pack
 from pennon.worker import messages as m
 from pennon.worker.plans import find_plan, plan_of, snapshot_of
@@ -160,7 +162,10 @@ def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
     if grouping is not None:
         keys = grouping.keys
         columns.update({name: grouping.values[name] for name in grouping.values.column_names})
-    scan = ScanToken(snapshot.location, wanted, full, plan.residuals, request.catalog.storage)
+    order = known_order(plan, wanted.names)
+    scan = ScanToken(
+        snapshot.location, wanted, full, plan.residuals, request.catalog.storage, order
+    )
     reply = m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
@@ -169,6 +174,7 @@ def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
         rows=plan.num_rows,
         bytes=plan.num_bytes,
         description=explain(plan),
+        ordering=tuple(map(sort_key, order)),
     )
     return reply, pa.table(columns)
 

@@ -279,6 +279,7 @@ class PlanScanReply:
     rows: int | None
     bytes: int | None
     description: str
+    ordering: tuple[JsonObject, ...] = ()
     arrow: bool = True
 
 
@@ -301,11 +302,12 @@ class PruneSplitsReply:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One task's rows; the Arrow stream that follows has the pruned schema."""
+    """One task's rows, sorted where the scan said so; an Arrow stream of the pruned schema."""
 
     op: ClassVar[str] = "read"
     scan: str
     split: str
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import MalformedMessage
+from pennon.spec.write_order import OrderColumn
 
 if TYPE_CHECKING:
     from pennon.planning.splits import Piece
@@ -74,6 +75,7 @@ class ScanToken:
         namespace_schema: All columns, with field ids.
         residuals: The filters that splits name by number.
         storage_options: Given to Lance.
+        order: The order that each split's rows can be given in.
     """
 
     location: str
@@ -81,6 +83,7 @@ class ScanToken:
     namespace_schema: pa.Schema
     residuals: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    order: tuple[OrderColumn, ...] = ()
 
     def to_json(self) -> str:
         """Write the token."""
@@ -91,6 +94,7 @@ class ScanToken:
                 "namespace_schema": schema_text(self.namespace_schema),
                 "residuals": list(self.residuals),
                 "storage": dict(self.storage_options),
+                "order": [column.to_json() for column in self.order],
             }
         )
 
@@ -109,6 +113,7 @@ def _scan_token(text: str) -> ScanToken:
         schema_of(stored["namespace_schema"]),
         tuple(stored["residuals"]),
         stored["storage"],
+        tuple(map(OrderColumn.from_json, stored["order"])),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.catalog.partitioning import clustering
+from pennon.catalog.partitioning import clustering, sorting
 from pennon.catalog.plain_dataset import PlainSnapshot, append_plain, replace_plain
 from pennon.catalog.projection import with_field_ids
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
@@ -12,6 +12,7 @@ from pennon.catalog.spark_types import arrow_schema
 from pennon.errors import MalformedMessage, WriteConflict
 from pennon.leaf import StagedPartition, WriteTarget
 from pennon.leaf.tuples import check_sources
+from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.worker import write_messages as m
 from pennon.worker.messages import EmptyReply
@@ -43,15 +44,17 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
         schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
     storage = request.catalog.storage
     spec = snapshot.current_spec
-    target = ""
+    target, order = "", None
     if not isinstance(snapshot, PlainSnapshot):
+        order = WriteOrder.of(snapshot.properties, snapshot.schema)
         check_sources(spec, snapshot)
         target = WriteTarget(
             snapshot.location, snapshot.version, spec.spec_version, storage
         ).to_json()
     clustered = clustering(spec, snapshot.schema)
+    sorted_by = sorting(spec, snapshot.schema, order)
     token = WriteToken(table, target, schema, mode, storage, request.predicates)
-    return m.PlanWriteReply(token.to_json(), clustered, clustered)
+    return m.PlanWriteReply(token.to_json(), clustered, sorted_by)
 
 
 def _mode(mode: str, snapshot: Snapshot) -> str:

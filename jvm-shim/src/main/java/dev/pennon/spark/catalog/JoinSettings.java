@@ -16,6 +16,7 @@ public final class JoinSettings {
           BUCKETING + "allowJoinKeysSubsetOfPartitionKeys.enabled", "true",
           BUCKETING + "shuffle.enabled", "true",
           BUCKETING + "partition.filter.enabled", "true",
+          BUCKETING + "preserveOrderingOnCoalesce.enabled", "true",
           "spark.sql.requireAllClusterKeysForCoPartition", "false");
 
   private JoinSettings() {}

@@ -3,6 +3,7 @@ package dev.pennon.spark.compat;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -15,6 +16,7 @@ public final class ScanRelations {
   private static final int SCAN = 1;
   private static final int OUTPUT = 2;
   private static final int KEY_GROUPED_PARTITIONING = 3;
+  private static final int ORDERING = 4;
 
   private ScanRelations() {}
 
@@ -22,18 +24,24 @@ public final class ScanRelations {
    * The node with another scan.
    *
    * @param keys the keys that the scan reports, or null where Spark is to ask the scan
+   * @param ordering the order of the rows of each of its partitions; empty where they have none
    */
   public static LogicalPlan replaced(
       DataSourceV2ScanRelation relation,
       Scan scan,
       Seq<AttributeReference> output,
-      List<? extends Expression> keys) {
+      List<? extends Expression> keys,
+      List<SortOrder> ordering) {
     Object[] parameters =
         CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
     parameters[SCAN] = scan;
     parameters[OUTPUT] = output;
     parameters[KEY_GROUPED_PARTITIONING] =
         keys == null ? Option.empty() : Option.apply(CollectionConverters.asScala(keys).toSeq());
+    parameters[ORDERING] =
+        ordering.isEmpty()
+            ? Option.empty()
+            : Option.apply(CollectionConverters.asScala(ordering).toSeq());
     return relation.makeCopy(parameters);
   }
 

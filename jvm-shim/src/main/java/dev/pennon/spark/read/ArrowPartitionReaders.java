@@ -21,20 +21,28 @@ record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived
     implements PartitionReaderFactory {
   private static final long serialVersionUID = 1L;
 
-  /** The operation that reads a split, and what it is a split of: the worker's token. */
-  record Source(String operation, String kind, String token) implements Serializable {
-    private static final long serialVersionUID = 1L;
+  /**
+   * The operation that reads a split.
+   *
+   * @param kind what it is a split of
+   * @param token the worker's token of that
+   * @param isOrdered whether rows are to come in the order that the scan reports
+   */
+  record Source(String operation, String kind, String token, boolean isOrdered)
+      implements Serializable {
+    private static final long serialVersionUID = 2L;
 
-    static Source scan(String token) {
-      return new Source("read", "scan", token);
+    static Source scan(String token, boolean isOrdered) {
+      return new Source("read", "scan", token, isOrdered);
     }
 
     static Source fragment(String token) {
-      return new Source("run_fragment", "fragment", token);
+      return new Source("run_fragment", "fragment", token, false);
     }
 
     ObjectNode request(PennonSplit split) {
-      return Messages.request(operation).put(kind, token).put("split", split.token());
+      ObjectNode request = Messages.request(operation).put(kind, token);
+      return request.put("split", split.token()).put("ordered", isOrdered);
     }
 
     /** The token may hold storage options: it is never shown. */

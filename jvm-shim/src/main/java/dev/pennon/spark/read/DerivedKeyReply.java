@@ -25,6 +25,7 @@ import org.apache.spark.sql.util.ArrowUtils;
  * @param served positions of the joins, groupings and windows that use the keys
  * @param computed what Spark computes the key from on a side without partitioning, by the position
  *     of the join
+ * @param ordered positions of the scans whose splits can be read in the order of the scan
  * @param declined positions of the scans that the worker would rather see shuffled
  * @param fragments the parts of the query that the worker takes over, by the position of the node
  * @param verdicts what was found at each join, aggregate and window, for people
@@ -34,6 +35,7 @@ public record DerivedKeyReply(
     Map<Integer, String> derivations,
     Set<Integer> served,
     Map<Integer, List<Computed>> computed,
+    Set<Integer> ordered,
     Set<Integer> declined,
     Map<Integer, FragmentReply> fragments,
     JsonNode verdicts) {
@@ -66,6 +68,7 @@ public record DerivedKeyReply(
           derivations,
           served,
           computed(reply.path("computed")),
+          positions(reply.path("ordered")),
           positions(reply.path("declined")),
           FragmentReply.ofReply(reply, keys),
           reply.path("verdicts"));

@@ -10,11 +10,13 @@ final class PennonBatch implements Batch {
   private final ScanPlan plan;
   private final List<PennonSplit> splits;
   private final boolean isDerived;
+  private final boolean isOrdered;
 
-  PennonBatch(ScanPlan plan, List<PennonSplit> splits, boolean isDerived) {
+  PennonBatch(ScanPlan plan, List<PennonSplit> splits, boolean isDerived, boolean isOrdered) {
     this.plan = plan;
     this.splits = splits;
     this.isDerived = isDerived;
+    this.isOrdered = isOrdered;
   }
 
   @Override
@@ -25,7 +27,7 @@ final class PennonBatch implements Batch {
   @Override
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
-        ArrowPartitionReaders.Source.scan(plan.scan()), plan.schema(), isDerived);
+        ArrowPartitionReaders.Source.scan(plan.scan(), isOrdered), plan.schema(), isDerived);
   }
 
   /** Spark finds exchanges to reuse by this; it compares runtime filters itself. */
@@ -33,6 +35,7 @@ final class PennonBatch implements Batch {
   public boolean equals(Object other) {
     return other instanceof PennonBatch that
         && isDerived == that.isDerived
+        && isOrdered == that.isOrdered
         && plan.identity().equals(that.plan.identity());
   }
 

@@ -13,11 +13,13 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportOrdering;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
@@ -34,23 +36,29 @@ import org.apache.spark.sql.types.StructType;
  * drop splits: the reported grouping stays as it was.
  */
 public final class PennonScan
-    implements SupportsReportPartitioning, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+    implements SupportsReportPartitioning,
+        SupportsReportOrdering,
+        SupportsReportStatistics,
+        SupportsRuntimeV2Filtering {
   /** Name of the column that {@link #withDerivedKeys} adds. */
   public static final String DERIVED_KEY = "_derived_key";
 
   private final ScanPlan plan;
   private final String derivation;
   private final PennonScan unpacked;
+  private final boolean isOrdered;
   private volatile List<PennonSplit> splits;
 
   PennonScan(ScanPlan plan) {
-    this(plan, null, null);
+    this(plan, null, null, !plan.ordering().isEmpty());
   }
 
-  private PennonScan(ScanPlan plan, String derivation, PennonScan unpacked) {
+  private PennonScan(
+      ScanPlan plan, String derivation, PennonScan unpacked, boolean isOrdered) {
     this.unpacked = unpacked;
     this.plan = plan;
     this.derivation = derivation;
+    this.isOrdered = isOrdered;
     this.splits = plan.splits();
   }
 
@@ -59,14 +67,16 @@ public final class PennonScan
    *
    * @param keys what is read under each key
    * @param derivation what the key stands for and how many groups it makes, as EXPLAIN shows it
+   * @param keepsOrder whether each split's rows stay in the order of this scan, if it has one
    */
-  public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation) {
-    return new PennonScan(plan.withDerivedKeys(keys), derivation, null);
+  public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation, boolean keepsOrder) {
+    return new PennonScan(
+        plan.withDerivedKeys(keys), derivation, null, isOrdered && keepsOrder);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed(int numTasks, long maxBytes) {
-    return new PennonScan(plan.packed(numTasks, maxBytes), null, this);
+    return new PennonScan(plan.packed(numTasks, maxBytes), null, this, false);
   }
 
   public boolean isPacked() {
@@ -80,6 +90,11 @@ public final class PennonScan
 
   public boolean isDerived() {
     return derivation != null;
+  }
+
+  /** Whether each split's rows come in the order that the plan of the table's scan reports. */
+  public boolean isOrdered() {
+    return isOrdered;
   }
 
   /** What the worker knows this scan's partitions by: its catalog and the token of its plan. */
@@ -97,7 +112,7 @@ public final class PennonScan
 
   @Override
   public Batch toBatch() {
-    return new PennonBatch(plan, splits, isDerived());
+    return new PennonBatch(plan, splits, isDerived(), isOrdered);
   }
 
   @Override
@@ -116,6 +131,14 @@ public final class PennonScan
     }
     return new KeyGroupedPartitioning(
         plan.keys().toArray(Expression[]::new), plan.splits().size());
+  }
+
+  /** With a derived key Spark is told by the rule that adds it: the key is no column of the table. */
+  @Override
+  public SortOrder[] outputOrdering() {
+    return isOrdered && !isDerived()
+        ? plan.ordering().toArray(SortOrder[]::new)
+        : new SortOrder[0];
   }
 
   @Override
@@ -161,6 +184,11 @@ public final class PennonScan
     List<String> parts = new ArrayList<>();
     plan.description().lines().map(String::strip).forEach(parts::add);
     parts.add("grouping: " + grouping());
+    if (isOrdered) {
+      parts.add(
+          "sorted by: "
+              + plan.ordering().stream().map(SortOrder::describe).collect(Collectors.joining(", ")));
+    }
     int kept = pieces(splits);
     int all = pieces(plan.splits());
     if (kept < all) {
@@ -198,6 +226,7 @@ public final class PennonScan
   public boolean equals(Object other) {
     return other instanceof PennonScan that
         && isPacked() == that.isPacked()
+        && isOrdered == that.isOrdered
         && Objects.equals(derivation, that.derivation)
         && plan.identity().equals(that.plan.identity());
   }

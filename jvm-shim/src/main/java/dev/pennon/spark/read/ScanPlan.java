@@ -2,6 +2,7 @@ package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.SortOrders;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
@@ -19,6 +20,7 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 
@@ -35,6 +37,7 @@ import org.apache.spark.sql.types.StructType;
  * @param rows estimated or exact number of rows before residual filters
  * @param bytes bytes on disk of all columns
  * @param description the worker's text for EXPLAIN
+ * @param ordering the order that each split's rows can be read in; empty when none is known
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
  */
@@ -49,6 +52,7 @@ record ScanPlan(
     OptionalLong rows,
     OptionalLong bytes,
     String description,
+    List<SortOrder> ordering,
     KeyedLeaves derivedKeys) {
   /** Key of the split that stands for none; any value is right, for it has no rows. */
   private static final long NO_SPLITS_KEY = 0;
@@ -103,6 +107,7 @@ record ScanPlan(
         optional(reply.path("rows")),
         optional(reply.path("bytes")),
         reply.path("description").asText(),
+        SortOrders.fromJson(reply.path("ordering")),
         null);
   }
 
@@ -147,6 +152,7 @@ record ScanPlan(
         rows,
         bytes,
         description,
+        ordering,
         otherKeys);
   }
 

@@ -13,11 +13,14 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -86,12 +89,19 @@ final class DerivedKeyRewrite {
             Metadata.empty(),
             NamedExpression.newExprId(),
             empty());
+    boolean keepsOrder =
+        relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
+    PennonScan scan =
+        ((PennonScan) relation.scan())
+            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder);
+    List<SortOrder> ordering = new ArrayList<>();
+    if (scan.isOrdered()) {
+      ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));
+      ordering.addAll(CollectionConverters.asJava(relation.ordering().get()));
+    }
     LogicalPlan keyed =
         ScanRelations.replaced(
-            relation,
-            ((PennonScan) relation.scan()).withDerivedKeys(keys, reply.derivations().get(node.position())),
-            appended(relation.output(), key),
-            List.of(key));
+            relation, scan, appended(relation.output(), key), List.of(key), ordering);
     return new Keyed(keyed, key);
   }
 
@@ -185,7 +195,7 @@ final class DerivedKeyRewrite {
     Keyed child = rewritten(node.children().get(0));
     Aggregate keyed =
         aggregate.copy(
-            appended(aggregate.groupingExpressions(), child.key()),
+            preceded(child.key(), aggregate.groupingExpressions()),
             appended(aggregate.aggregateExpressions(), child.key()),
             child.plan(),
             aggregate.hint());
@@ -201,7 +211,7 @@ final class DerivedKeyRewrite {
       Window keyed =
           window.copy(
               window.windowExpressions(),
-              appended(window.partitionSpec(), child.key()),
+              preceded(child.key(), window.partitionSpec()),
               window.orderSpec(),
               child.plan(),
               window.hint());
@@ -210,7 +220,7 @@ final class DerivedKeyRewrite {
     WindowGroupLimit limit = (WindowGroupLimit) node.plan();
     WindowGroupLimit keyed =
         limit.copy(
-            appended(limit.partitionSpec(), child.key()),
+            preceded(child.key(), limit.partitionSpec()),
             limit.orderSpec(),
             limit.rankLikeFunction(),
             limit.limit(),
@@ -238,6 +248,14 @@ final class DerivedKeyRewrite {
 
   private static <T> Seq<T> seq(List<T> items) {
     return CollectionConverters.asScala(items).toSeq();
+  }
+
+  /** The key first: rows that are sorted within each partition stay sorted by the whole list. */
+  private static Seq<Expression> preceded(Expression key, Seq<Expression> items) {
+    List<Expression> all = new ArrayList<>();
+    all.add(key);
+    all.addAll(CollectionConverters.asJava(items));
+    return seq(all);
   }
 
   private static <T> Seq<T> appended(Seq<? extends T> items, T last) {

@@ -40,7 +40,7 @@ final class PackedScans {
       PennonScan other = replacement.apply(scan);
       return other == scan
           ? relation
-          : ScanRelations.replaced(relation, other, relation.output(), null);
+          : ScanRelations.replaced(relation, other, relation.output(), null, List.of());
     }
     List<LogicalPlan> children = new ArrayList<>();
     CollectionConverters.asJava(plan.children())

@@ -30,11 +30,11 @@ record PartitionFieldStatement(
 
   /** Recognises the statement by its tokens; empty when the text is another statement. */
   static Optional<PartitionFieldStatement> recognise(String sql) {
-    List<Token> tokens = withoutSemicolons(SqlTokens.of(sql));
+    List<Token> tokens = SqlTokens.ofStatement(sql);
     if (tokens.size() < 6 || !tokens.get(0).isWord("ALTER") || !tokens.get(1).isWord("TABLE")) {
       return Optional.empty();
     }
-    int end = endOfName(tokens, 2);
+    int end = SqlTokens.endOfName(tokens, 2);
     if (end < 0 || end + 2 >= tokens.size()) {
       return Optional.empty();
     }
@@ -47,7 +47,7 @@ record PartitionFieldStatement(
     if (!recognised) {
       return Optional.empty();
     }
-    String table = text(tokens.subList(2, end));
+    String table = SqlTokens.text(tokens.subList(2, end));
     return Optional.of(parse(table, action, tokens.subList(end + 3, tokens.size())));
   }
 
@@ -65,7 +65,7 @@ record PartitionFieldStatement(
     } else if (action.equals("replace")) {
       int with = indexAtTop(rest, "WITH");
       if (with < 0) {
-        throw syntaxError(table, action, text(rest), "the word WITH is missing").raise();
+        throw syntaxError(table, action, SqlTokens.text(rest), "the word WITH is missing").raise();
       }
       field = rest.subList(0, with);
       transform = rest.subList(with + 1, rest.size());
@@ -94,12 +94,12 @@ record PartitionFieldStatement(
       String quoted = tokens.get(0).text();
       return quoted.substring(1, quoted.length() - 1).replace("``", "`");
     }
-    throw syntaxError(table, action, text(tokens), "one name has to follow AS").raise();
+    throw syntaxError(table, action, SqlTokens.text(tokens), "one name has to follow AS").raise();
   }
 
   /** The text of one column or transform, which will stand between the parentheses of a list. */
   private static String checkedText(String table, String action, List<Token> tokens) {
-    String text = text(tokens);
+    String text = SqlTokens.text(tokens);
     if (tokens.isEmpty()) {
       throw syntaxError(table, action, text, "the field is missing").raise();
     }
@@ -143,31 +143,6 @@ record PartitionFieldStatement(
         null);
   }
 
-  private static List<Token> withoutSemicolons(List<Token> tokens) {
-    int end = tokens.size();
-    while (end > 0 && tokens.get(end - 1).isSymbol(';')) {
-      end--;
-    }
-    return tokens.subList(0, end);
-  }
-
-  /** Index after a name of several parts that starts at {@code start}, or -1. */
-  private static int endOfName(List<Token> tokens, int start) {
-    int index = start;
-    while (index < tokens.size()) {
-      Kind kind = tokens.get(index).kind();
-      if (kind == Kind.SYMBOL) {
-        return -1;
-      }
-      index++;
-      if (index >= tokens.size() || !tokens.get(index).isSymbol('.')) {
-        return index;
-      }
-      index++;
-    }
-    return -1;
-  }
-
   private static int indexAtTop(List<Token> tokens, String word) {
     int depth = 0;
     for (int index = 0; index < tokens.size(); index++) {
@@ -179,19 +154,5 @@ record PartitionFieldStatement(
       }
     }
     return -1;
-  }
-
-  /** The tokens as text again: a space where there was a gap, whatever filled it. */
-  private static String text(List<Token> tokens) {
-    StringBuilder text = new StringBuilder();
-    int end = -1;
-    for (Token token : tokens) {
-      if (end >= 0 && token.start() > end) {
-        text.append(' ');
-      }
-      text.append(token.text());
-      end = token.end();
-    }
-    return text.toString();
   }
 }

@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Spark's parser, and the statements about partition fields that it does not know. */
+/** Spark's parser, and the statements about partition fields and write orders besides. */
 public final class PennonParser implements ParserInterface {
   private final ParserInterface delegate;
 
@@ -31,30 +31,43 @@ public final class PennonParser implements ParserInterface {
 
   @Override
   public LogicalPlan parsePlan(String sql) throws ParseException {
-    Optional<PartitionFieldStatement> statement = PartitionFieldStatement.recognise(sql);
-    return statement.isPresent() ? plan(statement.get()) : delegate.parsePlan(sql);
+    Optional<LogicalPlan> own = ownPlan(sql);
+    return own.isPresent() ? own.get() : delegate.parsePlan(sql);
   }
 
   @Override
   public LogicalPlan parsePlanWithParameters(String sql, ParameterContext parameters)
       throws ParseException {
-    Optional<PartitionFieldStatement> statement = PartitionFieldStatement.recognise(sql);
-    return statement.isPresent()
-        ? plan(statement.get())
-        : delegate.parsePlanWithParameters(sql, parameters);
+    Optional<LogicalPlan> own = ownPlan(sql);
+    return own.isPresent() ? own.get() : delegate.parsePlanWithParameters(sql, parameters);
+  }
+
+  private Optional<LogicalPlan> ownPlan(String sql) throws ParseException {
+    Optional<PartitionFieldStatement> field = PartitionFieldStatement.recognise(sql);
+    if (field.isPresent()) {
+      return Optional.of(plan(field.get()));
+    }
+    Optional<WriteOrderStatement> order = WriteOrderStatement.recognise(sql);
+    return order.isPresent()
+        ? Optional.of(new AlterPennonTable(table(order.get().table()), order.get().change()))
+        : Optional.empty();
+  }
+
+  /** The table of an ALTER TABLE, as Spark's parser reads its name in another one. */
+  private LogicalPlan table(String name) throws ParseException {
+    LogicalPlan alter =
+        delegate.parsePlan("ALTER TABLE " + name + " SET TBLPROPERTIES ('partition' = 'field')");
+    return ((SetTableProperties) alter).table();
   }
 
   /** Spark's parser reads the table's name and the transforms, in statements made for the purpose. */
   private LogicalPlan plan(PartitionFieldStatement statement) throws ParseException {
-    LogicalPlan alter =
-        delegate.parsePlan(
-            "ALTER TABLE " + statement.table() + " SET TBLPROPERTIES ('partition' = 'field')");
     Transform transform =
         statement.transform() == null ? null : transform(statement, statement.transform());
     PartitionFieldChange.Field field =
         statement.field() == null ? null : field(transform(statement, statement.field()));
-    return new AlterPartitionFields(
-        ((SetTableProperties) alter).table(),
+    return new AlterPennonTable(
+        table(statement.table()),
         new PartitionFieldChange(statement.action(), transform, field, statement.name()));
   }
 

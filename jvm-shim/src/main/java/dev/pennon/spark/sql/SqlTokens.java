@@ -48,6 +48,47 @@ final class SqlTokens {
     return cutter.tokens;
   }
 
+  /** The tokens of one statement, without the semicolons behind it. */
+  static List<Token> ofStatement(String sql) {
+    List<Token> tokens = of(sql);
+    int end = tokens.size();
+    while (end > 0 && tokens.get(end - 1).isSymbol(';')) {
+      end--;
+    }
+    return tokens.subList(0, end);
+  }
+
+  /** Index after a name of several parts that starts at {@code start}, or -1. */
+  static int endOfName(List<Token> tokens, int start) {
+    int index = start;
+    while (index < tokens.size()) {
+      Kind kind = tokens.get(index).kind();
+      if (kind == Kind.SYMBOL) {
+        return -1;
+      }
+      index++;
+      if (index >= tokens.size() || !tokens.get(index).isSymbol('.')) {
+        return index;
+      }
+      index++;
+    }
+    return -1;
+  }
+
+  /** The tokens as text again: a space where there was a gap, whatever filled it. */
+  static String text(List<Token> tokens) {
+    StringBuilder text = new StringBuilder();
+    int end = -1;
+    for (Token token : tokens) {
+      if (end >= 0 && token.start() > end) {
+        text.append(' ');
+      }
+      text.append(token.text());
+      end = token.end();
+    }
+    return text.toString();
+  }
+
   private void next() {
     char first = sql.charAt(position);
     if (Character.isWhitespace(first)) {

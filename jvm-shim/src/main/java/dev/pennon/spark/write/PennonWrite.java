@@ -3,8 +3,6 @@ package dev.pennon.spark.write;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.Expressions;
-import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
@@ -27,9 +25,7 @@ final class PennonWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public SortOrder[] requiredOrdering() {
-    return plan.ordering().stream()
-        .map(key -> Expressions.sort(key, SortDirection.ASCENDING))
-        .toArray(SortOrder[]::new);
+    return plan.ordering().toArray(SortOrder[]::new);
   }
 
   @Override

@@ -2,12 +2,14 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.SortOrders;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.types.StructType;
@@ -28,7 +30,7 @@ record WritePlan(
     WriteMode mode,
     String write,
     List<Transform> distribution,
-    List<Transform> ordering) {
+    List<SortOrder> ordering) {
 
   static WritePlan request(TableHandle table, LogicalWriteInfo write, WriteMode mode) {
     ObjectNode request = table.request("plan_write");
@@ -44,7 +46,7 @@ record WritePlan(
           mode,
           reply.path("write").asText(),
           List.of(SparkTransforms.fromJson(reply.path("distribution"))),
-          List.of(SparkTransforms.fromJson(reply.path("ordering"))));
+          SortOrders.fromJson(reply.path("ordering")));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

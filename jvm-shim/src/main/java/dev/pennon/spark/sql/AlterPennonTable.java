@@ -1,7 +1,7 @@
 package dev.pennon.spark.sql;
 
 import dev.pennon.spark.PennonCatalog;
-import dev.pennon.spark.catalog.PartitionFieldChange;
+import dev.pennon.spark.catalog.WriteOrderChange;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.Map;
@@ -20,21 +20,21 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The command behind {@code ALTER TABLE … PARTITION FIELD}: an ALTER TABLE command of Spark with a
- * change of Pennon's.
+ * The command behind {@code ALTER TABLE … PARTITION FIELD} and {@code … WRITE ORDERED BY}: an ALTER
+ * TABLE command of Spark with a change of Pennon's.
  *
  * <p>So Spark resolves the table, calls {@code alterTable} of its catalog and refreshes what it has
  * cached of the table, as for every other ALTER TABLE. What Scala's traits give a class of Scala is
  * written out here; their default methods cannot be called from Java.
  */
-public final class AlterPartitionFields extends LogicalPlan implements AlterTableCommand {
+public final class AlterPennonTable extends LogicalPlan implements AlterTableCommand {
   private static final long serialVersionUID = 1L;
 
   private final transient LogicalPlan table;
-  private final transient PartitionFieldChange change;
+  private final transient TableChange change;
 
   /** Spark copies a plan through the constructor that takes its product's elements. */
-  public AlterPartitionFields(LogicalPlan table, PartitionFieldChange change) {
+  public AlterPennonTable(LogicalPlan table, TableChange change) {
     this.table = table;
     this.change = change;
   }
@@ -55,7 +55,7 @@ public final class AlterPartitionFields extends LogicalPlan implements AlterTabl
         && !(resolved.catalog() instanceof PennonCatalog)) {
       throw notOurs(resolved).raise();
     }
-    return new AlterPartitionFields(newTable, change);
+    return new AlterPennonTable(newTable, change);
   }
 
   @Override
@@ -110,12 +110,12 @@ public final class AlterPartitionFields extends LogicalPlan implements AlterTabl
 
   @Override
   public boolean canEqual(Object other) {
-    return other instanceof AlterPartitionFields;
+    return other instanceof AlterPennonTable;
   }
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof AlterPartitionFields command
+    return other instanceof AlterPennonTable command
         && table.equals(command.table)
         && change.equals(command.change);
   }
@@ -131,9 +131,15 @@ public final class AlterPartitionFields extends LogicalPlan implements AlterTabl
 
   private WorkerFailure notOurs(ResolvedTable resolved) {
     String catalog = resolved.catalog().name();
+    String condition =
+        change instanceof WriteOrderChange
+            ? "WRITE_ORDER_NOT_SUPPORTED"
+            : "PARTITION_FIELDS_NOT_SUPPORTED";
     return new WorkerFailure(
-        "PARTITION_FIELDS_NOT_SUPPORTED",
-        "[PARTITION_FIELDS_NOT_SUPPORTED] Cannot "
+        condition,
+        "["
+            + condition
+            + "] Cannot "
             + change
             + " of "
             + resolved.name()

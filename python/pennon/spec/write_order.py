@@ -1,0 +1,229 @@
+"""The write order of a table: the columns by which every write sorts the rows of a leaf.
+
+It is the table property ``write.order``, in the words of ORDER BY: ``id ASC NULLS FIRST``. As in
+Spark, ASC and NULLS FIRST stand for themselves, and DESC brings NULLS LAST.
+
+A type is orderable where Pennon orders its values exactly as Spark does: NaN is the greatest and
+equal to itself, -0.0 equals 0.0, texts and binary go by their unsigned bytes. Nested columns and
+transforms are no part of an order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from pennon.errors import WriteOrderColumnNotFound, WriteOrderSyntax, WriteOrderTypeNotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.spec.schema import NamespaceSchema, SchemaField
+
+__all__ = ["WRITE_ORDER", "OrderColumn", "WriteOrder", "is_orderable"]
+
+WRITE_ORDER: Final = "write.order"
+_COLLATIONS: Final = b"__COLLATIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderColumn:
+    """One column of an order, by its name.
+
+    Example:
+        >>> print(OrderColumn("ts", is_descending=True, nulls_first=False))
+        ts DESC NULLS LAST
+    """
+
+    name: str
+    is_descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        """Write the column as ORDER BY has it."""
+        quoted = "`" + self.name.replace("`", "``") + "`"
+        return f"{quoted if _needs_quotes(self.name) else self.name} {self.direction}"
+
+    @property
+    def direction(self) -> str:
+        """Write which values come first."""
+        direction = "DESC" if self.is_descending else "ASC"
+        return f"{direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+    def to_json(self) -> dict[str, object]:
+        """Write the column as messages have it."""
+        return {"column": self.name, "desc": self.is_descending, "nulls_first": self.nulls_first}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> OrderColumn:
+        """Read what ``to_json`` wrote."""
+        return cls(str(stored["column"]), bool(stored["desc"]), bool(stored["nulls_first"]))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOrder:
+    """A table's write order over the columns of its schema.
+
+    Args:
+        fields: The columns with their ids and types, the first one first.
+        columns: The same with their directions.
+
+    Example:
+        >>> from pennon.spec.schema import NamespaceSchema
+        >>> schema = NamespaceSchema.with_fresh_ids(pa.schema({"id": pa.int64()}))
+        >>> order = WriteOrder.parse("ID desc", schema)
+        >>> print(order, "/", order.identity)
+        id DESC NULLS LAST / 0 int64 DESC NULLS LAST
+    """
+
+    fields: tuple[SchemaField, ...]
+    columns: tuple[OrderColumn, ...]
+
+    def __str__(self) -> str:
+        """Write the order as the property has it."""
+        return ", ".join(map(str, self.columns))
+
+    @property
+    def identity(self) -> str:
+        """What the order means whatever its columns are called: their ids and types."""
+        return ", ".join(
+            f"{field.id} {field.field.type} {column.direction}"
+            for field, column in zip(self.fields, self.columns, strict=True)
+        )
+
+    @classmethod
+    def parse(cls, text: str, schema: NamespaceSchema) -> WriteOrder:
+        """Read an order.
+
+        Args:
+            text: ``id, ts DESC NULLS LAST``, in Spark's SQL.
+            schema: The table's columns.
+
+        Raises:
+            WriteOrderSyntax: The text is no list of columns.
+            WriteOrderColumnNotFound: There is no such column.
+            WriteOrderTypeNotSupported: A column's values cannot be ordered as Spark orders them.
+        """
+        fields: list[SchemaField] = []
+        columns: list[OrderColumn] = []
+        for each in _ordered(text):
+            name, column = _column(text, each)
+            field = schema.field_by_path([name])
+            if field is None:
+                raise WriteOrderColumnNotFound(
+                    column=name, order=text, columns=", ".join(schema.arrow.names)
+                )
+            if not is_orderable(field.field.type):
+                raise WriteOrderTypeNotSupported(column=name, order=text, found=field.field.type)
+            if _is_collated(field.field):
+                raise WriteOrderTypeNotSupported(column=name, order=text, found="a collated text")
+            if field in fields:
+                raise WriteOrderSyntax(order=text, reason=f"column {name} is in it twice")
+            fields.append(field)
+            columns.append(OrderColumn(str(field), column.is_descending, column.nulls_first))
+        return cls(tuple(fields), tuple(columns))
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], schema: NamespaceSchema) -> WriteOrder | None:
+        """Read the order of a table's properties; None where it has none.
+
+        Raises:
+            WriteOrderSyntax: As ``parse``, for a property that another writer set.
+        """
+        text = properties.get(WRITE_ORDER)
+        return None if text is None else cls.parse(text, schema)
+
+    def renamed(self, schema: NamespaceSchema) -> WriteOrder | None:
+        """Give the same order with the columns' names in a changed schema; None if one is gone."""
+        columns = []
+        for field, column in zip(self.fields, self.columns, strict=True):
+            now = schema.field_by_id(field.id)
+            if now is None:
+                return None
+            columns.append(OrderColumn(str(now), column.is_descending, column.nulls_first))
+        return WriteOrder.parse(", ".join(map(str, columns)), schema)
+
+    def prefix(self, names: Sequence[str]) -> tuple[OrderColumn, ...]:
+        """Give the longest beginning of the order whose columns are among some names."""
+        kept: list[OrderColumn] = []
+        for column in self.columns:
+            if column.name not in names:
+                break
+            kept.append(column)
+        return tuple(kept)
+
+
+def is_orderable(data_type: pa.DataType) -> bool:
+    """Whether values of a type have one order in Spark and in Pennon.
+
+    Example:
+        >>> is_orderable(pa.float64()), is_orderable(pa.list_(pa.int8()))
+        (True, False)
+    """
+    if pa.types.is_timestamp(data_type):
+        return bool(data_type.unit == "us")
+    is_plain = (
+        pa.types.is_boolean,
+        pa.types.is_signed_integer,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_decimal128,
+        pa.types.is_date32,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+    )
+    return any(test(data_type) for test in is_plain)
+
+
+def _is_collated(field: pa.Field) -> bool:
+    """Whether Spark compares a column's texts otherwise than by their bytes.
+
+    Spark keeps the collation in its own metadata of the column, which is kept as it came.
+    """
+    return any(_COLLATIONS in part for pair in (field.metadata or {}).items() for part in pair)
+
+
+def _ordered(text: str) -> list[exp.Expr]:
+    try:
+        tree = sqlglot.parse_one(f"ORDER BY {text}", read="spark", into=exp.Order)
+    except ParseError as error:
+        raise WriteOrderSyntax(order=text, reason="it is no list of columns") from error
+    except TokenError as error:
+        raise WriteOrderSyntax(order=text, reason="a name does not end") from error
+    if tree.this is not None:
+        raise WriteOrderSyntax(order=text, reason="it is no list of columns")
+    return list(tree.expressions)
+
+
+def _needs_quotes(name: str) -> bool:
+    """Whether a name alone would be read as another one, as a word of SQL, or not at all."""
+    if not (name.isascii() and name.isidentifier()):
+        return True
+    try:
+        (entry,) = _ordered(f"{name} ASC")
+    except WriteOrderSyntax:
+        return True
+    return not isinstance(entry.this, exp.Column) or entry.this.name != name
+
+
+def _column(text: str, each: exp.Expr) -> tuple[str, OrderColumn]:
+    """Read one entry; sqlglot knows which end NULLs go to where the text does not say."""
+    column = each.this if isinstance(each, exp.Ordered) else each
+    is_all = isinstance(column, exp.Var)  # what sqlglot makes of a column called all
+    if not is_all and (not isinstance(column, exp.Column) or len(column.parts) > 1):
+        reason = f"{column.sql(dialect='spark')} is no column of its own"
+        raise WriteOrderSyntax(order=text, reason=reason)
+    if not isinstance(each, exp.Ordered):
+        return column.name, OrderColumn(column.name)
+    is_descending = bool(each.args.get("desc"))
+    nulls_first = each.args.get("nulls_first")
+    return column.name, OrderColumn(
+        column.name, is_descending, not is_descending if nulls_first is None else bool(nulls_first)
+    )
