@@ -11,6 +11,7 @@ import pytest
 from pennon.catalog import alter
 from pennon.catalog.catalog import Catalog
 from pennon.errors import (
+    InvalidColumnName,
     PartitionSourceDropped,
     UnsupportedTableChange,
 )
@@ -101,6 +102,10 @@ def test_columns_renamed_into_each_other_keep_their_values(tmp_path: Path) -> No
         {"id": 2, "v": "eu", "region": "y"},
     ]
     assert len(snapshot.leaves().table) == 1
+    with pytest.raises(InvalidColumnName, match="`a_b`"):
+        changed(snapshot, "rename_column", "v", new_name="a.b")
+    with pytest.raises(InvalidColumnName, match="`a_b`"):
+        changed(snapshot, "add_column", "a.b", type='"integer"')
 
 
 @pytest.mark.spec("Schema 4", "reading 9", "reading 12")

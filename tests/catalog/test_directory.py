@@ -15,6 +15,7 @@ from pennon.catalog.catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.catalog.table import load
 from pennon.errors import (
+    InvalidColumnName,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
@@ -116,6 +117,8 @@ def test_a_creation_that_fails_leaves_nothing(catalog: Catalog) -> None:
     variant = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
     with pytest.raises(UnsupportedColumnType, match="v: type variant"):
         create(catalog, "shop", "orders", fields=[ID, variant], by=[])
+    with pytest.raises(InvalidColumnName, match="`a_b`"):
+        create(catalog, "shop", "orders", fields=[ID, {**ID, "name": "a.b"}], by=[])
     with pytest.raises(NamespaceNotFound):
         create(catalog, "nowhere", "orders")
     assert names_in(catalog) == before

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pennon.catalog.column_edits import edit_column, place_column
 from pennon.catalog.column_paths import find_column, inside_map_key, is_container_part, shown_path
-from pennon.catalog.spark_types import arrow_type, length_limit
+from pennon.catalog.spark_types import arrow_type, check_column_name, length_limit
 from pennon.errors import MalformedMessage, UnknownColumn, UnsupportedTableChange
 from pennon.leaf.carried_default import carried_default
 from pennon.leaf.dataset import open_leaf
@@ -106,7 +106,9 @@ class _Columns:
         if find_column(self._schema, path) is not None:
             raise self._refused(path, "add", "there is such a column", "Choose another name")
         above: tuple[str, ...] = ()
-        if len(path) > 1:
+        if len(path) == 1:
+            check_column_name(path[0])
+        else:
             parent = find_column(self._schema, path[:-1])
             if parent is None:
                 raise self._unknown(path[:-1])
@@ -142,6 +144,8 @@ class _Columns:
         path = self._shown(there)
         if is_container_part(self._arrow, there.path):
             raise self._refused(path, "rename", "it has no name of its own", "Rename its column")
+        if len(path) == 1:
+            check_column_name(new_name)
         taken = find_column(self._schema, (*path[:-1], new_name))
         if taken is not None and taken.id != there.id:
             why = f"there is a column {'.'.join(self._shown(taken))}"

@@ -14,9 +14,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from pennon.errors import MalformedMessage, UnsupportedColumnType
+from pennon.errors import InvalidColumnName, MalformedMessage, UnsupportedColumnType
 
-__all__ = ["arrow_schema", "arrow_type", "length_limit", "spark_schema"]
+__all__ = ["arrow_schema", "arrow_type", "check_column_name", "length_limit", "spark_schema"]
 
 _TO_ARROW: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -73,6 +73,16 @@ def arrow_schema(struct: object) -> pa.Schema:
     if not isinstance(parsed, dict) or not isinstance(parsed.get("fields"), list):
         raise MalformedMessage(why="a schema is no StructType")
     return pa.schema([_arrow_field(each, ()) for each in parsed["fields"]])
+
+
+def check_column_name(name: str) -> None:
+    """Refuse a name that Lance does not take for a column; fields of structs may have it.
+
+    Raises:
+        InvalidColumnName: There is a dot in it.
+    """
+    if "." in name:
+        raise InvalidColumnName(name=name, example=name.replace(".", "_"))
 
 
 def arrow_type(spark: object, column: str) -> pa.DataType:

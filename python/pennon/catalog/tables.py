@@ -19,7 +19,7 @@ from pennon.catalog.catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.partitioning import calls_of
 from pennon.catalog.plain_dataset import PlainSnapshot
-from pennon.catalog.spark_types import arrow_schema
+from pennon.catalog.spark_types import arrow_schema, check_column_name
 from pennon.catalog.table import Table, drop_dataset, load
 from pennon.catalog.write_order_change import checked_order
 from pennon.draft import open_snapshot
@@ -97,11 +97,14 @@ def stage(
         TableAlreadyExists: ``create`` meets a table of that name.
         TableNotFound: ``replace`` meets none.
         UnsupportedColumnType: Lance does not store a column's type.
+        InvalidColumnName: Lance does not take a column's name.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
     columns = NamespaceSchema.with_fresh_ids(arrow_schema(schema))
+    for name in columns.arrow.names:
+        check_column_name(name)
     spec = spec_of(columns, calls_of(transforms))
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pennon.errors.catalog import (
     CatalogRefused,
+    InvalidColumnName,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
@@ -122,6 +123,7 @@ __all__ = [
     "FragmentOverflow",
     "InternalError",
     "InvalidArrowJson",
+    "InvalidColumnName",
     "InvalidNamespaceSchema",
     "InvalidPartitionFieldName",
     "InvalidPartitionSpec",

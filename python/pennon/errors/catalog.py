@@ -117,6 +117,17 @@ class UnsupportedColumnType(PennonError):
     sql_state = "0A000"
 
 
+class InvalidColumnName(PennonError):
+    """A column has a name that Lance does not take."""
+
+    condition = "INVALID_COLUMN_NAME"
+    template = (
+        "Cannot name a column `{name}`: Lance keeps a dot for the fields of a struct."
+        " Choose a name without dots, for example `{example}`."
+    )
+    sql_state = "42602"
+
+
 class UnsupportedTableChange(PennonError):
     """An ALTER TABLE that cannot be done safely."""
 
