@@ -154,10 +154,11 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="run just the query of this number")
     parser.add_argument("--threads", type=int, default=2, help="queries at the same time")
     parser.add_argument("--folder", type=Path, help="keep the tables of the seed here")
+    parser.add_argument("--master", default="local[2]", help="Spark's, as local-cluster[2,1,1024]")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = options.folder or Path(made)
-        builder = session.spark(root=folder / "lake").master("local[2]")
+        builder = session.spark(root=folder / "lake").master(options.master)
         for key, value in (RUN_CONF | FAST | ENGINE).items():
             builder.config(key, value)
         spark = builder.getOrCreate()
