@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -12,6 +13,7 @@ import pytest
 from pennon.errors import LeafMissing
 from pennon.execution import Fragment, LeafRead, Relation, run
 from pennon.spec.schema import NamespaceSchema
+from pennon.spec.write_order import OrderColumn
 
 ROWS = pa.table({"a": pa.array(range(1000), pa.int32()), "s": [f"s{at}" for at in range(1000)]})
 SCHEMA = NamespaceSchema.with_fresh_ids(
@@ -54,3 +56,16 @@ def test_closing_the_stream_closes_the_scan(tmp_path: Path) -> None:
     next(stream.batches)
     stream.batches.close()
     assert list(stream.batches) == []
+
+
+def test_files_that_are_each_sorted_come_as_one_sorted_stream(tmp_path: Path) -> None:
+    plain = pa.table({"a": pa.array(range(0, 1000, 2), pa.int32()), "s": ["x"] * 500})
+    lance.write_dataset(plain, str(tmp_path / "one"), max_rows_per_file=100)
+    lance.write_dataset(ROWS.slice(100, 300), str(tmp_path / "one"), mode="append")
+    lance.write_dataset(ROWS.slice(0, 50), str(tmp_path / "two"))
+    leaves = (LeafRead("one", 2, "a < 700"), LeafRead("two", 1), LeafRead("one", 2, None, (1, 3)))
+    (relation,) = fragment(tmp_path, *leaves).relations
+    stream = run(Fragment((replace(relation, order=(OrderColumn("a"),)),)))
+    found = pa.Table.from_batches(stream.batches, stream.schema)["a"].to_pylist()
+    wanted = [*range(0, 700, 2), *range(100, 400), *range(50), *range(200, 600, 2)]
+    assert found == sorted(wanted)

@@ -37,9 +37,8 @@ def leaf(tmp_path: Path) -> LeafChange:
     name = leaf_name(snapshot.salt, 1, [pa.scalar("US")])
     rows = pa.table({"id": [1, 2], "region": ["US", "US"]})
     dataset = lance.write_dataset(rows, str(tmp_path / name.directory))
-    made = LeafChange(
-        name.object_id, name.directory, {"region": pa.scalar("US")}, dataset.version, 2
-    )
+    values, order = {"region": pa.scalar("US")}, "0 int64 ASC NULLS FIRST"
+    made = LeafChange(name.object_id, name.directory, values, dataset.version, 2, order=order)
     commit_leaves(snapshot, [made])
     return made
 
