@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from pennon.maintenance.check import check
 from pennon.manifest import LeafChange, Snapshot, change_root, commit_leaves
 from pennon.planning import plan_scan
 from pennon.planning.leaf_order import known_order, mergeable_scans
@@ -132,6 +133,26 @@ def test_the_record_is_text_that_upstream_can_read(tmp_path: Path) -> None:
     )
     assert metadata["write_order"] == f"{leaf['read_version']} 0 int64 ASC NULLS FIRST"
     assert all(isinstance(value, str) for value in metadata.values())
+
+
+@pytest.mark.parametrize(("region", "count"), [("a", 1), ("b", 0)])
+def test_a_record_that_is_not_true_is_found_by_the_check(
+    tmp_path: Path, region: str, count: int
+) -> None:
+    snapshot = append(ordered(tmp_path), rows([1, 2], "a"))
+    snapshot = append(snapshot, rows([2, 1], "b"))
+    assert check(snapshot.location).findings == ()
+    leaves = snapshot.leaves().table.to_pylist()
+    leaf = next(each for each in leaves if each["partition_field_region"] == region)
+    values, descending = {"region": pa.scalar(region)}, "0 int64 DESC NULLS LAST"
+    told = LeafChange(
+        leaf["object_id"], leaf["location"], values, leaf["read_version"], 2, order=descending
+    )
+    commit_leaves(snapshot, [told])
+    moved = with_order(snapshot, "id DESC")
+    found = [str(each) for each in check(moved.location).violations]
+    assert len(found) == count
+    assert all("are not in the recorded order id DESC NULLS LAST" in each for each in found)
 
 
 def test_more_files_than_a_task_can_merge_are_not_in_order() -> None:

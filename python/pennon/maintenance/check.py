@@ -11,6 +11,7 @@ from lance.file import LanceFileSession
 from pennon.maintenance.check_leaves import LeafCheck
 from pennon.maintenance.check_manifest import check_columns, check_rows, leaf_rows
 from pennon.maintenance.check_metadata import check_metadata
+from pennon.maintenance.check_order import stated_order
 from pennon.maintenance.findings import (
     CheckReport,
     Finding,
@@ -21,6 +22,7 @@ from pennon.maintenance.findings import (
 )
 from pennon.maintenance.manifest_rows import RawRows
 from pennon.manifest.draft import is_draft
+from pennon.manifest.properties import user_properties
 from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 
 __all__ = ["check"]
@@ -77,7 +79,8 @@ def check(
     leaves = leaf_rows(raw, metadata.specs)
     num_rows = 0
     if metadata.schema is not None:
-        checking = LeafCheck(location, metadata.schema, raw, options)
+        order = stated_order(user_properties(manifest.metadata), metadata.schema)
+        checking = LeafCheck(location, metadata.schema, raw, options, order)
         checking.check(leaves, metadata.specs, progress)
         findings += checking.findings
         num_rows = checking.num_rows

@@ -19,6 +19,7 @@ from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError
 from pennon.leaf import open_leaf
 from pennon.leaf.dataset import resolve_reference
 from pennon.leaf.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+from pennon.maintenance.check_order import unsorted_fragments
 from pennon.maintenance.findings import Finding, Progress, note, violation, warning
 from pennon.maintenance.manifest_rows import RawRow, RawRows, newest_version
 from pennon.maintenance.partition_values import RowValues, differs
@@ -28,6 +29,7 @@ from pennon.manifest.storage import StorageOptions
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import field_id_of
+from pennon.spec.write_order import WriteOrder
 
 __all__ = ["LeafCheck"]
 
@@ -46,12 +48,14 @@ class LeafCheck:
         schema: Its schema.
         raw: The rows of its manifest.
         storage_options: Given to Lance.
+        order: The table's write order.
     """
 
     location: str
     schema: NamespaceSchema
     raw: RawRows
     storage_options: StorageOptions
+    order: WriteOrder | None = None
     findings: list[Finding] = field(default_factory=list)
     num_rows: int = 0
 
@@ -133,6 +137,10 @@ class LeafCheck:
         num_rows = dataset.count_rows()
         self.findings.extend(_schema_findings(where, matches, fields, num_rows))
         self._statistics(row, num_rows)
+        unsorted = unsorted_fragments(dataset, row.metadata, self.order, self.schema)
+        if unsorted:
+            problem = f"fragments {unsorted} are not in the recorded order {self.order}"
+            self.findings.append(violation("Manifest Table Schema", where, problem))
         return True
 
     def _statistics(self, row: RawRow, num_rows: int) -> None:
