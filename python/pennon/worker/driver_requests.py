@@ -169,6 +169,7 @@ def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
     reply = m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
+        splits=leaves.num_rows,
         keys=keys,
         partitions_total=plan.partitions_total,
         rows=plan.num_rows,

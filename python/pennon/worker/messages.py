@@ -274,6 +274,7 @@ class PlanScanReply:
 
     scan: str
     plan: str
+    splits: int
     keys: tuple[JsonObject, ...]
     partitions_total: int
     rows: int | None

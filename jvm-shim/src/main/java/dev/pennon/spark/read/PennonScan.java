@@ -47,7 +47,9 @@ public final class PennonScan
   private final String derivation;
   private final PennonScan unpacked;
   private final boolean isOrdered;
-  private volatile List<PennonSplit> splits;
+
+  /** What runtime filters have left; null before there was one. */
+  private volatile List<PennonSplit> filtered;
 
   PennonScan(ScanPlan plan) {
     this(plan, null, null, !plan.ordering().isEmpty());
@@ -59,7 +61,6 @@ public final class PennonScan
     this.plan = plan;
     this.derivation = derivation;
     this.isOrdered = isOrdered;
-    this.splits = plan.splits();
   }
 
   /**
@@ -112,7 +113,7 @@ public final class PennonScan
 
   @Override
   public Batch toBatch() {
-    return new PennonBatch(plan, splits, isDerived(), isOrdered);
+    return new PennonBatch(plan, splits(), isDerived(), isOrdered);
   }
 
   @Override
@@ -170,12 +171,13 @@ public final class PennonScan
             .map(text::write)
             .flatMap(Optional::stream)
             .toList();
+    List<PennonSplit> splits = splits();
     if (written.isEmpty() || splits.stream().allMatch(PennonSplit::isEmpty)) {
       return;
     }
     Set<String> possible =
         written.contains("FALSE") ? Set.of() : plan.objectsPossibleUnder(written);
-    splits = splits.stream().flatMap(split -> split.under(possible).stream()).toList();
+    filtered = splits.stream().flatMap(split -> split.under(possible).stream()).toList();
   }
 
   /** The worker's lines about the plan as one, for they stand within a tree of operators. */
@@ -189,12 +191,20 @@ public final class PennonScan
           "sorted by: "
               + plan.ordering().stream().map(SortOrder::describe).collect(Collectors.joining(", ")));
     }
-    int kept = pieces(splits);
-    int all = pieces(plan.splits());
-    if (kept < all) {
-      parts.add("runtime filters kept: " + kept + " of " + all + " splits");
+    List<PennonSplit> left = filtered;
+    if (left != null) {
+      int kept = pieces(left);
+      int all = pieces(plan.splits().list());
+      if (kept < all) {
+        parts.add("runtime filters kept: " + kept + " of " + all + " splits");
+      }
     }
     return String.join("; ", parts);
+  }
+
+  private List<PennonSplit> splits() {
+    List<PennonSplit> left = filtered;
+    return left == null ? plan.splits().list() : left;
   }
 
   /** Splits as they were before several of them became the work of one task. */
@@ -213,7 +223,7 @@ public final class PennonScan
   }
 
   private String inGroups() {
-    long groups = plan.splits().stream().map(PennonSplit::partitionKey).distinct().count();
+    long groups = plan.splits().list().stream().map(PennonSplit::partitionKey).distinct().count();
     return " (" + groups + " groups)";
   }
 

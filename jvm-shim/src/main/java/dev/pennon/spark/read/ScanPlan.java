@@ -8,6 +8,7 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
+import java.nio.channels.ReadableByteChannel;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -48,7 +49,7 @@ record ScanPlan(
     String scan,
     String token,
     List<Transform> keys,
-    List<PennonSplit> splits,
+    Splits splits,
     OptionalLong rows,
     OptionalLong bytes,
     String description,
@@ -62,19 +63,24 @@ record ScanPlan(
     ObjectNode request = table.request("plan_scan");
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
-    return ask(request, (reply, splits) -> of(table, predicates, schema, reply, splits));
+    return ask(
+        request,
+        (reply, channel) -> {
+          byte[] splits = SplitTable.bytes(channel);
+          return of(table, predicates, schema, reply, splits);
+        });
   }
 
   /** Sends a request whose reply is followed by a table of splits. */
   private static <T> T ask(
-      ObjectNode request, BiFunction<JsonNode, List<PennonSplit>, T> answered) {
+      ObjectNode request, BiFunction<JsonNode, ReadableByteChannel, T> answered) {
     WorkerConnection connection = WorkerConnection.open();
     boolean complete = false;
     try {
       JsonNode reply = connection.call(request);
-      List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
+      T answer = answered.apply(reply, connection.arrowChannel());
       complete = true;
-      return answered.apply(reply, splits);
+      return answer;
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } finally {
@@ -91,10 +97,11 @@ record ScanPlan(
       List<String> predicates,
       StructType schema,
       JsonNode reply,
-      List<PennonSplit> splits) {
+      byte[] splitTable) {
     List<Transform> keys = List.of(SparkTransforms.fromJson(reply.path("keys")));
-    if (splits.isEmpty() && !keys.isEmpty()) {
-      splits = List.of(PennonSplit.empty(new GenericInternalRow(keys.size())));
+    Splits splits = Splits.in(splitTable, reply.path("splits").asInt());
+    if (splits.size() == 0 && !keys.isEmpty()) {
+      splits = Splits.of(List.of(PennonSplit.empty(new GenericInternalRow(keys.size()))));
     }
     return new ScanPlan(
         table,
@@ -103,7 +110,7 @@ record ScanPlan(
         reply.path("scan").asText(),
         reply.path("plan").asText(),
         keys,
-        List.copyOf(splits),
+        splits,
         optional(reply.path("rows")),
         optional(reply.path("bytes")),
         reply.path("description").asText(),
@@ -113,9 +120,10 @@ record ScanPlan(
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
   ScanPlan withDerivedKeys(KeyedLeaves keyedLeaves) {
+    List<PennonSplit> leaves = splits.list();
     Map<Long, List<PennonSplit>> byKey = new LinkedHashMap<>();
     for (int row = 0; row < keyedLeaves.size(); row++) {
-      PennonSplit leaf = splits.get(keyedLeaves.leaf(row));
+      PennonSplit leaf = leaves.get(keyedLeaves.leaf(row));
       String part = keyedLeaves.split(row);
       byKey
           .computeIfAbsent(keyedLeaves.key(row), key -> new ArrayList<>())
@@ -137,7 +145,7 @@ record ScanPlan(
   ScanPlan packed(int numTasks, long maxBytes) {
     ObjectNode request = table.request("pack_splits").put("plan", token);
     request.put("num_tasks", numTasks).put("max_bytes", maxBytes);
-    return with(ask(request, (reply, packed) -> packed), null);
+    return with(ask(request, (reply, channel) -> SplitTable.read(channel)), null);
   }
 
   private ScanPlan with(List<PennonSplit> otherSplits, KeyedLeaves otherKeys) {
@@ -148,7 +156,7 @@ record ScanPlan(
         scan,
         token,
         keys,
-        List.copyOf(otherSplits),
+        Splits.of(otherSplits),
         rows,
         bytes,
         description,

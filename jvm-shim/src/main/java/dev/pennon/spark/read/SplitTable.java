@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import dev.pennon.spark.worker.WorkerFailure;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ReadableByteChannel;
@@ -18,7 +19,24 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** The Arrow table of splits that follows a plan: object_id, split, key_0, … */
 final class SplitTable {
+  private static final int CHUNK_BYTES = 1 << 20;
+
   private SplitTable() {}
+
+  /** The bytes of a table, to be read later. */
+  static byte[] bytes(ReadableByteChannel channel) {
+    ByteArrayOutputStream table = new ByteArrayOutputStream();
+    ByteBuffer chunk = ByteBuffer.allocate(CHUNK_BYTES);
+    try {
+      while (channel.read(chunk) >= 0) {
+        table.write(chunk.array(), 0, chunk.position());
+        chunk.clear();
+      }
+    } catch (IOException e) {
+      throw broken(e);
+    }
+    return table.toByteArray();
+  }
 
   static List<PennonSplit> read(ReadableByteChannel channel) {
     List<PennonSplit> splits = new ArrayList<>();
