@@ -21,6 +21,7 @@ from pennon.grouping.plan_nodes import (
     WindowNode,
 )
 from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
 
@@ -86,6 +87,22 @@ def test_only_preserved_sides_are_grouped_above_a_join(
         ]
     )
     assert answer.served == ({2, 3} if is_served else {2})
+
+
+def test_spark_is_not_asked_to_compute_an_expression_that_a_column_reduces_to() -> None:
+    column, expression = Identity(), Expression("lower(col0)")
+    nodes: list[PlanNode] = [
+        scan(10, (column, (1,))),
+        OpaqueNode(),
+        JoinNode(0, 1, JoinType.INNER, ((11, 71),)),
+        scan(20, (expression, (1,))),
+        JoinNode(2, 3, JoinType.INNER, ((11, 21),)),
+    ]
+    answer = derive_keys(nodes)
+    assert not answer.served  # Spark serves the first join by what its scan reports.
+    assert not answer.computed
+    partitioned = [nodes[0], scan(70, (column, (1,))), *nodes[2:]]
+    assert derive_keys(partitioned).served == {2, 4}
 
 
 def test_a_shuffled_join_ends_the_groups_below_it() -> None:

@@ -123,6 +123,7 @@ def test_a_join_of_different_bucket_counts_is_one_fragment(tables: Tables) -> No
     assert all(row[0] == row[3] for row in found)
     assert "INNER JOIN" in fragment["description"]
     assert "r1 partitions: 4 of 4" in fragment["description"]
+    assert "r1 grouping: bucket(4, id) as one key (4 groups)" in fragment["description"]
 
 
 def test_an_aggregate_over_a_join_is_partial_or_complete(tables: Tables) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pennon.grouping.plan_nodes import (
+    ExpandNode,
     GroupNode,
     JoinNode,
     JoinType,
@@ -19,6 +20,7 @@ from pennon.grouping.plan_nodes import (
     PassNode,
     ProjectNode,
     ScanNode,
+    UnionNode,
     WindowNode,
 )
 
@@ -58,11 +60,18 @@ class ServedGrouping:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedUnion:
+    """Rows of several inputs under each key."""
+
+    children: tuple[GroupTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Outside:
     """A side without partitioning: rows of any key."""
 
 
-GroupTree = MemberScan | ServedJoin | ServedGrouping | Outside
+GroupTree = MemberScan | ServedJoin | ServedGrouping | ServedUnion | Outside
 
 
 def group_tree(nodes: Sequence[PlanNode], group: KeyGroup) -> GroupTree:
@@ -79,9 +88,11 @@ def _tree(nodes: Sequence[PlanNode], group: KeyGroup, position: int) -> GroupTre
             return ServedJoin(join.join_type, left, right)
         case GroupNode(child=child) | WindowNode(child=child) if position in group.groupings:
             return ServedGrouping(_tree(nodes, group, child))
-        case ProjectNode(child=child) | PassNode(child=child):
+        case UnionNode(children=children) if position in group.carriers:
+            return ServedUnion(tuple(_tree(nodes, group, each) for each in children))
+        case ProjectNode(child=child) | PassNode(child=child) | ExpandNode(child=child):
             return _tree(nodes, group, child)
-        case ScanNode() | JoinNode() | GroupNode() | WindowNode() | OpaqueNode():
+        case ScanNode() | JoinNode() | GroupNode() | WindowNode() | UnionNode() | OpaqueNode():
             return Outside()
 
 
@@ -109,6 +120,9 @@ def _produced(tree: GroupTree, present: Mapping[int, KeySet]) -> KeySet:
             return present[position]
         case ServedGrouping(child):
             return _produced(child, present)
+        case ServedUnion(children):
+            any_of: KeySet = np.logical_or.reduce([_produced(each, present) for each in children])
+            return any_of
         case Outside():
             return np.ones_like(next(iter(present.values())))
         case ServedJoin(join_type, left, right):
@@ -135,6 +149,9 @@ def _narrow(
         case ServedJoin(_, left, right):
             _narrow(left, present, wanted, found)
             _narrow(right, present, wanted, found)
+        case ServedUnion(children):
+            for each in children:
+                _narrow(each, present, wanted, found)
         case Outside():
             pass
 
@@ -145,7 +162,8 @@ def splittable_scans(tree: GroupTree) -> frozenset[int]:
     Each task then has some of the scan's rows, and all rows of the other scans, under a key of its
     own. That is right where every operator above the scan gives, for the rows together, what it
     gives for them apart: a join does for its left rows unless right rows come out without partner,
-    for its right rows only where no left row comes out without one; an aggregate does not.
+    for its right rows only where no left row comes out without one; an aggregate does not, nor a
+    union, whose other inputs would come out once for each task.
     """
     match tree:
         case MemberScan(position):
@@ -157,5 +175,5 @@ def splittable_scans(tree: GroupTree) -> frozenset[int]:
             if join_type in (JoinType.INNER, JoinType.RIGHT):
                 found |= splittable_scans(right)
             return found
-        case ServedGrouping() | Outside():
+        case ServedGrouping() | ServedUnion() | Outside():
             return frozenset()

@@ -11,14 +11,18 @@ are served alike; the real conjuncts stay in the join.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import assert_never
 
 from pennon.grouping.grouping_function import GroupingFunction
 from pennon.grouping.key_group import DerivedKeys, KeyGroup, SpareGroup
 from pennon.grouping.layout import LayoutFunction
+from pennon.grouping.meeting_functions import meeting_functions, shared_functions
+from pennon.grouping.offer import Offer, OfferedFunction, renamed
 from pennon.grouping.plan_nodes import (
+    ExpandNode,
     GroupNode,
     JoinNode,
     OpaqueNode,
@@ -26,39 +30,10 @@ from pennon.grouping.plan_nodes import (
     PlanNode,
     ProjectNode,
     ScanNode,
+    UnionNode,
     WindowNode,
 )
 from pennon.grouping.verdict import Verdict, grouping_verdict, join_verdict, not_comparable
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedFunction:
-    """A function that groups all members: where its sources are visible, and in each member.
-
-    Args:
-        grouping: The function.
-        slots: For each source, the visible attributes that carry it.
-        sources: For each member scan, the field ids of the function's sources there; for the
-            join with a side that has no partitioning, that side's attributes.
-    """
-
-    grouping: GroupingFunction
-    slots: tuple[frozenset[int], ...]
-    sources: Mapping[int, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A group of scans as it is seen at one place of the plan."""
-
-    functions: tuple[OfferedFunction, ...]
-    joins: tuple[int, ...] = ()
-    groupings: tuple[int, ...] = ()
-
-    @property
-    def members(self) -> frozenset[int]:
-        """Positions of the group's scans."""
-        return frozenset(scan for function in self.functions for scan in function.sources)
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
@@ -109,18 +84,27 @@ class _Resolver:
             case ScanNode() as scan:
                 return _scan_offer(position, scan)
             case ProjectNode() as project:
-                return _renamed(self.take(project.child), project.columns)
+                return renamed(self.take(project.child), project.columns)
             case PassNode() as node:
                 return self.take(node.child)
             case JoinNode() as join:
                 return self.join_offer(position, join)
+            case UnionNode() as union:
+                inputs = [
+                    (child, tuple((new, old[at]) for new, old in union.columns))
+                    for at, child in enumerate(union.children)
+                ]
+                return self.carried_offer(position, inputs)
+            case ExpandNode() as expand:
+                return self.carried_offer(position, [(expand.child, expand.columns)])
             case GroupNode() as group:
                 return self.grouped_offer(position, group.child, group.keys, group.columns)
             case WindowNode() as window:
                 return self.grouped_offer(position, window.child, window.keys, None)
             case OpaqueNode() as opaque:
                 if opaque.condition:
-                    self.verdicts[position] = not_comparable(opaque.condition)
+                    sides = [self.offers[each] for each in opaque.children]
+                    self.verdicts[position] = not_comparable(self.nodes, sides, opaque.condition)
                 return None
             case unknown:
                 assert_never(unknown)
@@ -131,13 +115,18 @@ class _Resolver:
             left = _computed(position, right, [(mine, its) for its, mine in join.equated])
         elif right is None and left is not None:
             right = _computed(position, left, join.equated)
-        common = () if left is None or right is None else _meet(left, right, join)
+        common = (
+            ()
+            if left is None or right is None
+            else self.computable(meeting_functions(left, right, join))
+        )
         self.verdicts[position] = join_verdict(self.nodes, *offered, common, join.equated)
         if left is not None and right is not None and common:
             return Offer(
                 common,
                 (*left.joins, *right.joins, position),
                 (*left.groupings, *right.groupings),
+                (*left.carriers, *right.carriers),
             )
         for offer in (left, right):
             if offer is not None and position not in offer.members:
@@ -165,24 +154,63 @@ class _Resolver:
         if not covered:
             self.finish(offer)
             return None
-        narrowed = replace(offer, functions=covered, groupings=(*offer.groupings, position))
-        return narrowed if columns is None else _renamed(narrowed, columns)
+        groupings = (*offer.groupings, position)
+        narrowed = replace(offer, functions=covered, groupings=groupings, parts=())
+        return narrowed if columns is None else renamed(narrowed, columns)
+
+    def carried_offer(
+        self, position: int, inputs: Sequence[tuple[int, Sequence[tuple[int, int]]]]
+    ) -> Offer | None:
+        """See what all inputs of a union, or the one of an expansion, are grouped by."""
+        offers = [self.take(child) for child, _ in inputs]
+        parts = tuple(offer for offer in offers if offer is not None)
+        columns = [each for _, each in inputs]
+        seen = list(map(renamed, offers, columns))
+        functions = self.computable(
+            reduce(shared_functions, [each.functions if each else () for each in seen])
+        )
+        if not functions:
+            for part in parts:
+                self.finish(part)
+            return None
+        return Offer(
+            functions,
+            tuple(join for part in parts for join in part.joins),
+            tuple(grouping for part in parts for grouping in part.groupings),
+            (*(carrier for part in parts for carrier in part.carriers), position),
+            parts,
+        )
+
+    def computable(self, functions: tuple[OfferedFunction, ...]) -> tuple[OfferedFunction, ...]:
+        """Leave out what Spark would have to compute for a member and cannot."""
+        return tuple(
+            function
+            for function in functions
+            if function.grouping.is_known_to_jvm
+            or all(isinstance(self.nodes[member], ScanNode) for member in function.sources)
+        )
 
     def finish(self, offer: Offer) -> None:
         """Settle a group that grows no further."""
+        for part in offer.parts:
+            self.finish(part)
+        if offer.parts:
+            return
         scans = sorted(each for each in offer.members if isinstance(self.nodes[each], ScanNode))
         if not offer.joins and not offer.groupings:
             return
         computed = sorted(offer.members.difference(scans))
-        group = KeyGroup(tuple(scans), offer.joins, offer.groupings, tuple(computed))
-        if len(scans) == 1 and self.spark_serves(offer, scans[0]):
+        group = KeyGroup(
+            tuple(scans), offer.joins, offer.groupings, tuple(computed), offer.carriers
+        )
+        if len(scans) == 1 and not offer.carriers and self.spark_serves(offer, scans[0]):
             own = tuple(self.bound(function, scans[0]) for function in offer.functions)
             self.spare.append(SpareGroup(group, own))
             return
         for member in offer.members:
             functions = tuple(self.bound(function, member) for function in offer.functions)
             (self.scans if member in scans else self.computed)[member] = functions
-        self.served.update(offer.joins, offer.groupings)
+        self.served.update(group.operators)
         self.groups.append(group)
 
     def bound(self, function: OfferedFunction, member: int) -> LayoutFunction:
@@ -237,99 +265,3 @@ def _computed(position: int, other: Offer, equated: Sequence[tuple[int, int]]) -
             slots = tuple(frozenset({each}) for each in attributes)
             functions.append(OfferedFunction(function.grouping, slots, {position: attributes}))
     return Offer(tuple(functions)) if functions else None
-
-
-def _renamed(offer: Offer | None, columns: Sequence[tuple[int, int]]) -> Offer | None:
-    if offer is None:
-        return None
-    outputs: dict[int, set[int]] = {}
-    for new, old in columns:
-        outputs.setdefault(old, set()).add(new)
-
-    def seen(slot: frozenset[int]) -> frozenset[int]:
-        return frozenset(new for old in slot for new in outputs.get(old, ()))
-
-    return replace(
-        offer,
-        functions=tuple(
-            replace(function, slots=tuple(seen(slot) for slot in function.slots))
-            for function in offer.functions
-        ),
-    )
-
-
-def _meet(left: Offer, right: Offer, join: JoinNode) -> tuple[OfferedFunction, ...]:
-    """List the finest functions to which both sides reduce on equated attributes."""
-    found: list[OfferedFunction] = []
-    mine = [*left.functions, *_of_identities(left, right, join, flipped=False)]
-    theirs = [*right.functions, *_of_identities(right, left, join, flipped=True)]
-    for ours in mine:
-        for other in theirs:
-            if not _are_equated(ours.slots, other.slots, join.equated):
-                continue
-            common = ours.grouping.common_reduction(other.grouping)
-            if common is not None:
-                slots = tuple(
-                    (mine_slot if join.join_type.keeps_left else frozenset())
-                    | (their_slot if join.join_type.keeps_right else frozenset())
-                    for mine_slot, their_slot in zip(ours.slots, other.slots, strict=True)
-                )
-                found.append(OfferedFunction(common, slots, {**ours.sources, **other.sources}))
-    return tuple(
-        function
-        for position, function in enumerate(found)
-        if not any(
-            _same_slots(function, other)
-            and other.grouping.reduces_to(function.grouping)
-            and (other.grouping != function.grouping or at < position)
-            for at, other in enumerate(found)
-            if at != position
-        )
-    )
-
-
-def _same_slots(mine: OfferedFunction, other: OfferedFunction) -> bool:
-    return mine.sources == other.sources
-
-
-def _are_equated(
-    left: Sequence[frozenset[int]],
-    right: Sequence[frozenset[int]],
-    equated: Sequence[tuple[int, int]],
-) -> bool:
-    return len(left) == len(right) and all(
-        any(mine in left_slot and theirs in right_slot for mine, theirs in equated)
-        for left_slot, right_slot in zip(left, right, strict=True)
-    )
-
-
-def _of_identities(
-    offer: Offer, target: Offer, join: JoinNode, *, flipped: bool
-) -> list[OfferedFunction]:
-    """List functions of several columns that one side can compute from its identity columns."""
-    identities = [function for function in offer.functions if function.grouping.is_identity]
-    pairs = [(right, left) for left, right in join.equated] if flipped else join.equated
-    found: list[OfferedFunction] = []
-    for wanted in target.functions:
-        if len(wanted.slots) < 2:  # noqa: PLR2004 - one column reduces directly
-            continue
-        parts = [
-            next((own for own in identities if _are_equated(own.slots, (slot,), pairs)), None)
-            for slot in wanted.slots
-        ]
-        present = [part for part in parts if part is not None]
-        if len(present) == len(parts):
-            found.append(
-                OfferedFunction(
-                    GroupingFunction(
-                        wanted.grouping.transform,
-                        tuple(part.grouping.source_types[0] for part in present),
-                    ),
-                    tuple(part.slots[0] for part in present),
-                    {
-                        scan: tuple(part.sources[scan][0] for part in present)
-                        for scan in present[0].sources
-                    },
-                )
-            )
-    return found

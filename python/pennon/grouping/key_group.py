@@ -21,12 +21,19 @@ class KeyGroup:
         joins: Positions of the served joins.
         groupings: Positions of the served aggregates and windows.
         computed: Positions of the served joins where Spark computes the key of one side.
+        carriers: Positions of the unions and expansions that bring the key to an operator.
     """
 
     scans: tuple[int, ...]
     joins: tuple[int, ...]
     groupings: tuple[int, ...]
     computed: tuple[int, ...]
+    carriers: tuple[int, ...] = ()
+
+    @property
+    def operators(self) -> frozenset[int]:
+        """Positions of all operators that the key serves."""
+        return frozenset({*self.joins, *self.groupings, *self.carriers})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class DerivedKeys:
 
     Args:
         scans: The functions behind the key of each scan that gets one.
-        served: The joins, groupings and windows that use a key.
+        served: The joins, groupings, windows, unions and expansions that use a key.
         computed: For each served join with a side that has no partitioning, the functions from
             which Spark computes the key there; their sources are attributes.
         verdicts: What was found at each join, aggregate and window.
@@ -64,13 +71,13 @@ class DerivedKeys:
         return replace(
             self,
             scans={**self.scans, group.scans[0]: spare.functions},
-            served=self.served | {*group.joins, *group.groupings},
+            served=self.served | group.operators,
             groups=(*self.groups, group),
         )
 
     def without(self, group: KeyGroup, reason: str, remedy: str) -> DerivedKeys:
         """Take a group back, its operators judged by a reason and what would remedy it."""
-        operators = {*group.joins, *group.groupings}
+        operators = group.operators
         gone = {*group.scans, *group.computed}
         return replace(
             self,
@@ -88,7 +95,7 @@ class DerivedKeys:
 
     def divided(self, group: KeyGroup, note: str) -> DerivedKeys:
         """Say at the operators of a group that some of its keys are read by several tasks."""
-        operators = {*group.joins, *group.groupings}
+        operators = group.operators
         return replace(
             self,
             verdicts={

@@ -87,6 +87,27 @@ class WindowNode:
 
 
 @dataclass(frozen=True, slots=True)
+class UnionNode:
+    """A ``UNION ALL``.
+
+    Args:
+        children: Its inputs.
+        columns: For each output attribute, the one of each input that it takes.
+    """
+
+    children: tuple[int, ...]
+    columns: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandNode:
+    """Several rows for each one: for each output attribute that is one of the input in all."""
+
+    child: int
+    columns: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PassNode:
     """What leaves rows and attributes where they are: a filter, a join to a broadcast."""
 
@@ -99,9 +120,21 @@ class OpaqueNode:
 
     Args:
         condition: The condition of a join that compares no columns as they are, for people.
+        children: The sides of that join.
     """
 
     condition: str = ""
+    children: tuple[int, ...] = ()
 
 
-PlanNode = ScanNode | ProjectNode | JoinNode | GroupNode | WindowNode | PassNode | OpaqueNode
+PlanNode = (
+    ScanNode
+    | ProjectNode
+    | JoinNode
+    | GroupNode
+    | WindowNode
+    | UnionNode
+    | ExpandNode
+    | PassNode
+    | OpaqueNode
+)

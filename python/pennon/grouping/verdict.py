@@ -11,7 +11,7 @@ from pennon.grouping.plan_nodes import ScanNode
 from pennon.transforms.bucket import Bucket, MultiBucket
 
 if TYPE_CHECKING:
-    from pennon.grouping.join_tree import Offer, OfferedFunction
+    from pennon.grouping.offer import Offer, OfferedFunction
     from pennon.grouping.plan_nodes import PlanNode
 
 _NOTHING = "no partitioning reaches this place"
@@ -79,12 +79,15 @@ def grouping_verdict(
     return Verdict(operator, spelled, "", "", reason, f"group by {columns} as well")
 
 
-def not_comparable(condition: str) -> Verdict:
+def not_comparable(
+    nodes: Sequence[PlanNode], sides: Sequence[Offer | None], condition: str
+) -> Verdict:
     """Judge a join whose condition equates no two columns as they are."""
+    left, right = [_spelled(nodes, each.functions if each else ()) for each in sides] or ("", "")
     return Verdict(
         "join",
-        "",
-        "",
+        left,
+        right,
         "",
         f"the condition {condition} equates no columns as they are",
         "compare the columns themselves, without casts and expressions, by = or <=>",

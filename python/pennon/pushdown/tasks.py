@@ -8,7 +8,7 @@ are cores. Sizes are those of the manifest; a leaf without statistics counts as 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pennon.grouping.key_group import KeyGroup
+    from pennon.grouping.layout import LayoutFunction
     from pennon.grouping.plan_nodes import PlanNode
     from pennon.grouping.task_target import TaskTarget
     from pennon.planning import ScanPlan
@@ -43,16 +44,22 @@ class FragmentTasks:
     Args:
         keys: int64, one per task, at least one: an aggregate over nothing has a row.
         rows: One row per scan, key and leaf or part of a leaf (``ASSIGNED``).
+        groupings: For each scan that is read by keys, its functions and what EXPLAIN says of them.
     """
 
     keys: pa.Array
     rows: pa.Table
+    groupings: Mapping[int, tuple[Sequence[LayoutFunction], str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: pa.Table) -> FragmentTasks:
+    def of(
+        cls,
+        rows: pa.Table,
+        groupings: Mapping[int, tuple[Sequence[LayoutFunction], str]] | None = None,
+    ) -> FragmentTasks:
         """Make the tasks of what is assigned to keys."""
         keys = pc.unique(rows["key"])
-        return cls(keys if len(keys) else pa.array([0], pa.int64()), rows)
+        return cls(keys if len(keys) else pa.array([0], pa.int64()), rows, groupings or {})
 
     def numbers(self, scan: int) -> tuple[pa.Table, Numbers]:
         """Give what is read of a scan, and the number of the task that reads it."""
@@ -119,7 +126,8 @@ def _assigned(
     assignment = assign(own, plan_nodes, leaves, target)
     if set(assignment.keys.scans) != set(group.scans):
         return None
-    return FragmentTasks.of(assignment.rows)
+    groupings = {scan: (keys.scans[scan], assignment.notes[scan]) for scan in group.scans}
+    return FragmentTasks.of(assignment.rows, groupings)
 
 
 def _largest_build_side(tasks: FragmentTasks, plans: Mapping[int, ScanPlan]) -> int:

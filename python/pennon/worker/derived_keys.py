@@ -16,6 +16,7 @@ from pennon.grouping.join_tree import derive_keys
 from pennon.grouping.key_grouping import reported_functions
 from pennon.grouping.layout import layout_of
 from pennon.grouping.plan_nodes import (
+    ExpandNode,
     GroupNode,
     JoinNode,
     JoinType,
@@ -23,6 +24,7 @@ from pennon.grouping.plan_nodes import (
     PassNode,
     ProjectNode,
     ScanNode,
+    UnionNode,
     WindowNode,
 )
 from pennon.grouping.task_target import TaskTarget
@@ -32,6 +34,7 @@ from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
 from pennon.worker.fragments import choose_fragments, without_fragments
 from pennon.worker.json_fields import decode
+from pennon.worker.key_text import key_text
 from pennon.worker.plans import find_plan
 from pennon.worker.tokens import assigned_column
 
@@ -72,8 +75,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
             "arrow": True,
             "served": sorted(answer.served),
             "scans": {
-                str(position): f"{_spelled(functions, plans[position])} as one key "
-                f"({assignment.notes[position]})"
+                str(position): key_text(functions, plans[position], assignment.notes[position])
                 for position, functions in answer.scans.items()
             },
             "ordered": mergeable_scans(assignment.rows, leaves),
@@ -164,26 +166,22 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
             )
         case "window":
             return WindowNode(message["child"], frozenset(message["keys"]))
+        case "union":
+            columns = tuple((new, tuple(old)) for new, *old in message["columns"])
+            return UnionNode(tuple(message["children"]), columns)
+        case "expand":
+            return ExpandNode(message["child"], _pairs(message["columns"]))
         case "filter" | "through":
             return PassNode(message["child"])
         case "opaque":
-            return OpaqueNode(str(message.get("condition", "")))
+            sides = tuple(message[side] for side in ("left", "right") if side in message)
+            return OpaqueNode(str(message.get("condition", "")), sides)
         case other:
             raise MalformedMessage(why=f"a plan node has the unknown kind {other}")
 
 
 def _pairs(pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
     return tuple((first, second) for first, second in pairs)
-
-
-def _spelled(functions: Sequence[LayoutFunction], plan: ScanPlan) -> str:
-    """Spell the functions of a key over the columns of one scan."""
-    schema = plan.snapshot.schema
-    texts: list[str] = []
-    for function in functions:
-        sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
-        texts.append(function.grouping.transform.sql([str(source) for source in sources]))
-    return ", ".join(texts)
 
 
 def _computed(function: LayoutFunction) -> dict[str, object]:

@@ -33,6 +33,7 @@ from pennon.pushdown import (
 )
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.worker.fragment_tokens import FragmentToken, task_texts
+from pennon.worker.key_text import key_text
 from pennon.worker.tokens import ScanToken
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _planned(
         "root": candidate.root,
         "mode": str(candidate.mode),
         "scan": token,
-        "description": _description(candidate, plans, len(texts)),
+        "description": _description(candidate, plans, tasks),
         "columns": list(query.columns),
         **_size(candidate, nodes, plans, len(texts)),
     }
@@ -147,10 +148,14 @@ def _size(
     }
 
 
-def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], num_tasks: int) -> str:
-    lines = [f"fragment: {candidate.mode} in {num_tasks} tasks", f"query: {candidate.query.sql}"]
+def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], tasks: FragmentTasks) -> str:
+    count = len(tasks.keys)
+    lines = [f"fragment: {candidate.mode} in {count} tasks", f"query: {candidate.query.sql}"]
     for at, scan in enumerate(candidate.query.scans):
         lines += [f"r{at} {line}" for line in explain(plans[scan]).splitlines()]
+        functions, note = tasks.groupings.get(scan, ((), ""))
+        grouping = key_text(functions, plans[scan], note) if functions else "none"
+        lines.append(f"r{at} grouping: {grouping}")
     return "\n".join(lines)
 
 
@@ -191,7 +196,7 @@ def _node(message: Mapping[str, Any], plan: ScanPlan | None) -> Node:
             calls = None if functions is None else tuple(map(_call, functions))
             return Group(message["child"], tuple(keys), calls)
     below = [message[name] for name in ("child", "left", "right") if name in message]
-    return Opaque(tuple(below))
+    return Opaque((*below, *message.get("children", ())))
 
 
 def _output(output: Sequence[Any]) -> Output:

@@ -1,0 +1,94 @@
+"""Keys that unions and expansions bring to the operators above them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.grouping.test_join_tree import keys_of, scan
+
+from pennon.grouping.group_tree import group_tree, needed_keys, splittable_scans
+from pennon.grouping.join_tree import derive_keys
+from pennon.grouping.plan_nodes import (
+    ExpandNode,
+    GroupNode,
+    JoinNode,
+    JoinType,
+    PlanNode,
+    UnionNode,
+)
+from pennon.transforms.bucket import Bucket
+
+# Attribute 10 of one scan and 20 of the other come out as 10.
+UNION = UnionNode((0, 1), ((10, (10, 20)), (11, (11, 21))))
+
+
+def united(above: PlanNode, union: UnionNode = UNION) -> list[PlanNode]:
+    return [scan(10, (Bucket(12), (0,))), scan(20, (Bucket(8), (0,))), union, above]
+
+
+def test_inputs_of_a_union_meet_in_their_common_reduction() -> None:
+    answer = derive_keys(united(GroupNode(2, frozenset({10}), ((10, 10),))))
+    assert answer.served == {2, 3}
+    assert [keys_of(answer, each) for each in (0, 1)] == [["bucket(4, col0)"]] * 2
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ((10, (10, 21)), (11, (11, 20))),
+        ((10, (10, 20)), (99, (10, 21))),
+    ],
+)
+def test_a_column_of_a_union_has_the_key_only_where_all_inputs_have_it(
+    columns: tuple[tuple[int, tuple[int, ...]], ...],
+) -> None:
+    keys = frozenset({columns[-1][0]})
+    nodes = united(GroupNode(2, keys, ()), UnionNode((0, 1), columns))
+    assert derive_keys(nodes).served == frozenset()
+
+
+def test_a_union_that_no_operator_uses_leaves_its_inputs_apart() -> None:
+    nodes = [
+        scan(10, (Bucket(12), (0,))),
+        scan(20, (Bucket(12), (0,))),
+        JoinNode(0, 1, JoinType.INNER, ((10, 20),)),
+        scan(30, (Bucket(8), (0,))),
+        scan(40, (Bucket(8), (0,))),
+        JoinNode(3, 4, JoinType.INNER, ((30, 40),)),
+        UnionNode((2, 5), ((10, (10, 30)),)),
+    ]
+    answer = derive_keys(nodes)
+    assert answer.served == {2, 5}
+    assert [len(group.scans) for group in answer.groups] == [2, 2]
+    assert keys_of(answer, 0) == ["bucket(12, col0)"]
+
+
+def test_partners_are_those_of_all_inputs_of_a_union_and_no_input_is_divided() -> None:
+    nodes = [
+        *united(scan(30, (Bucket(4), (0,)))),
+        JoinNode(2, 3, JoinType.LEFT, ((10, 30),)),
+    ]
+    (group,) = derive_keys(nodes).groups
+    tree = group_tree(nodes, group)
+    present = {
+        0: np.array([True, False, False]),
+        1: np.array([False, True, False]),
+        3: np.array([True, True, True]),
+    }
+    assert needed_keys(tree, present)[3].tolist() == [True, True, False]
+    assert splittable_scans(tree) == frozenset()
+
+
+def test_an_expansion_brings_the_key_of_columns_that_it_leaves_alone() -> None:
+    def served(columns: tuple[tuple[int, int], ...]) -> frozenset[int]:
+        return derive_keys(
+            [
+                scan(10, (Bucket(8), (0,))),
+                ExpandNode(0, columns),
+                GroupNode(1, frozenset({50, 51}), ((50, 50),)),
+                GroupNode(2, frozenset({50}), ((50, 50),)),
+            ]
+        ).served
+
+    assert served(((50, 10),)) == {1, 2, 3}
+    assert served(((51, 11),)) == frozenset()
