@@ -152,6 +152,8 @@ def _server_conf(serving: Serving, scratch: Path) -> dict[str, str]:
         return {
             "spark.connect.grpc.binding.address": serving.host,
             "spark.connect.grpc.binding.port": str(serving.chosen_port),
+            # Else a client prints the server's stack below the message of every error.
+            "spark.sql.connect.serverStacktrace.enabled": "false",
         }
     return {
         # The server always opens a Hive metastore: one in memory leaves no files behind.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.spark.joined_rows import ROWS
 
@@ -18,13 +19,26 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Run = Callable[[str], Sequence[Sequence[object]]]
+"""Runs one statement in one session and gives its rows."""
+
+MessageOf = Callable[[Exception], str]
+"""What a client shows its user of an error."""
 
 # Only lines of the tree: the details below it begin with a number in parentheses.
 _SHUFFLE = re.compile(r"^[\s:+\-*]*Exchange \(", re.MULTILINE)
+_FRAGMENT = re.compile(r"fragment: (\w+) in")
+EXECUTION = "spark.sql.catalog.lance.execution"
+BUCKETING = "spark.sql.sources.v2.bucketing.enabled"
 SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "3",
+}
+# Spark makes runtime filters where it believes in a gain; small tables it does not believe in.
+PRUNING = {
+    "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.useStats": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "1000",
 }
 SIDES = {"l": (3, "'a', 'b', NULL", 90), "r": (5, "'b', 'c', NULL", 70)}
 TABLES = {
@@ -36,61 +50,195 @@ TABLES = {
     "r_mixed": "bucket(2, id), region",
     "l_many": "multi_bucket(8, a, b)",
     "r_many": "multi_bucket(4, a, b)",
+    "l_evolved": "dep, bucket(8, id)",
+    "r_evolved": "bucket(16, id)",
 }
-EXECUTIONS = ("worker", "spark")  # EXPLAIN is asked under the last
+# Half of a table's rows are written before its change, half after it.
+CHANGES = {
+    "l_evolved": [
+        "DROP PARTITION FIELD dep",
+        "REPLACE PARTITION FIELD bucket(8, id) WITH bucket(4, id) AS few",
+        "ADD PARTITION FIELD region",
+    ],
+}
+
+
+class Query(NamedTuple):
+    """What is asked, of which pair of tables, with how many shuffles, and what workers do."""
+
+    sql: str
+    pair: str
+    shuffles: int
+    fragment: str | None
+
+
 _BOTH = "SELECT l.id, l.v, r.v AS rv FROM {l} l {join} JOIN {r} r ON "
-# What is asked, which pair of tables, and the shuffles.
+_FEW = _BOTH.replace("{r}", "(SELECT * FROM {r} WHERE v < 6)")
 QUERIES = [
-    (_BOTH.replace("{join}", "INNER") + "l.id = r.id", "buckets", 0),
-    (_BOTH.replace("{join}", "FULL") + "l.id <=> r.id", "buckets", 0),
-    (_BOTH.replace("{join}", "LEFT") + "l.ts = r.ts", "levels", 0),
-    (_BOTH.replace("{join}", "RIGHT") + "l.region = r.region AND l.id = r.id", "mixed", 0),
-    ("SELECT l.v FROM {l} l LEFT SEMI JOIN {r} r ON l.a = r.a AND l.b = r.b", "many", 0),
-    ("SELECT v FROM {l} WHERE NOT EXISTS (SELECT 1 FROM {r} r WHERE r.id = id)", "buckets", 0),
-    ("SELECT a, b, count(*), sum(v) FROM {l} GROUP BY a, b", "many", 0),
-    ("SELECT id, v, rank() OVER (PARTITION BY id ORDER BY v) FROM {l}", "buckets", 0),
-    (_BOTH.replace("{join}", "LEFT").replace("{r}", "{plain}") + "l.id = r.id", "buckets", 1),
+    Query(_BOTH.replace("{join}", "INNER") + "l.id = r.id", "buckets", 0, "rows"),
+    Query(_BOTH.replace("{join}", "FULL") + "l.id <=> r.id", "buckets", 0, "rows"),
+    Query(_BOTH.replace("{join}", "LEFT") + "l.ts = r.ts", "levels", 0, "rows"),
+    Query(
+        _BOTH.replace("{join}", "RIGHT") + "l.region = r.region AND l.id = r.id", "mixed", 0, "rows"
+    ),
+    Query(
+        "SELECT l.v FROM {l} l LEFT SEMI JOIN {r} r ON l.a = r.a AND l.b = r.b", "many", 0, "rows"
+    ),
+    Query(
+        "SELECT v FROM {l} l WHERE NOT EXISTS (SELECT 1 FROM {r} r WHERE r.id = l.id)",
+        "buckets",
+        0,
+        "rows",
+    ),
+    Query(_BOTH.replace("{join}", "LEFT") + "l.id = r.id", "evolved", 0, "rows"),
+    Query("SELECT a, b, count(*), sum(v) FROM {l} GROUP BY a, b", "many", 0, "complete"),
+    Query(
+        "SELECT l.id, count(*), sum(r.v) FROM {l} l JOIN {r} r ON l.id = r.id GROUP BY l.id",
+        "evolved",
+        0,
+        "complete",
+    ),
+    Query(
+        "SELECT l.s, count(*), sum(r.v) FROM {l} l JOIN {r} r ON l.id = r.id GROUP BY l.s",
+        "buckets",
+        1,
+        "partial",
+    ),
+    Query("SELECT id, v, rank() OVER (PARTITION BY id ORDER BY v) FROM {l}", "buckets", 0, None),
+    Query(
+        _BOTH.replace("{join}", "LEFT").replace("{r}", "{plain}") + "l.id = r.id",
+        "buckets",
+        1,
+        None,
+    ),
 ]
+PRUNED = _FEW.replace("{join}", "INNER") + "l.id = r.id"
+OVERFLOW = (
+    "SELECT max(l.id + 9223372036854775806) FROM lance.short.l_buckets l"
+    " JOIN lance.short.r_buckets r ON l.id = r.id"
+)
 
 
-def failures(run: Run) -> list[str]:
-    """Make the tables, run the queries, and list what is wrong; empty when all is well.
+def failures(run: Run, message_of: MessageOf = str) -> list[str]:
+    """Make the tables, run the queries, and list what is wrong; empty when all is well."""
+    applied(run, SETTINGS)
+    make_tables(run)
+    return [
+        *(problem for query in QUERIES for problem in problems(run, query)),
+        *pruning_problems(run),
+        *explanation_problems(run),
+        *error_problems(run, message_of),
+    ]
 
-    Args:
-        run: Runs one statement in one session and gives its rows.
-    """
-    for key, value in SETTINGS.items():
+
+def applied(run: Run, settings: Mapping[str, str]) -> None:
+    for key, value in settings.items():
         run(f"SET {key} = {value}")
+
+
+def make_tables(run: Run) -> None:
     run("CREATE NAMESPACE lance.short")
     for side, (step, deps, rows) in SIDES.items():
         query = ROWS.format(step=step, deps=deps, rows=rows)
         run(f"CREATE TABLE lance.short.{side}_plain AS {query}")
     for name, by in TABLES.items():
-        source = f"lance.short.{name[0]}_plain"
-        run(f"CREATE TABLE lance.short.{name} PARTITIONED BY ({by}) AS SELECT * FROM {source}")
-    return [
-        problem
-        for query, pair, shuffles in QUERIES
-        for problem in problems(run, query, pair, shuffles)
-    ]
+        source = f"SELECT * FROM lance.short.{name[0]}_plain"
+        halves = ("v % 2 = 0", "v % 2 <> 0") if name in CHANGES else ("TRUE",)
+        created = f"CREATE TABLE lance.short.{name} PARTITIONED BY ({by}) AS"
+        run(f"{created} {source} WHERE {halves[0]}")
+        for change in CHANGES.get(name, []):
+            run(f"ALTER TABLE lance.short.{name} {change}")
+        for half in halves[1:]:
+            run(f"INSERT INTO lance.short.{name} {source} WHERE {half}")
 
 
-def problems(run: Run, query: str, pair: str, shuffles: int) -> list[str]:
+def problems(run: Run, query: Query) -> list[str]:
     plain = {"l": "lance.short.l_plain", "r": "lance.short.r_plain"}
-    tables = {side: f"lance.short.{side}_{pair}" for side in "lr"} | {"plain": plain["r"]}
-    expected = counted(run(query.format(**plain, plain=plain["r"])))
-    sql = query.format(**tables)
+    tables = {side: f"lance.short.{side}_{query.pair}" for side in "lr"} | {"plain": plain["r"]}
+    applied(run, {EXECUTION: "spark"})
+    expected = counted(run(query.sql.format(**plain, plain=plain["r"])))
+    sql = query.sql.format(**tables)
     found = []
-    for execution in EXECUTIONS:
-        run(f"SET spark.sql.catalog.lance.execution = {execution}")
+    plans = {}
+    for execution in ("worker", "spark"):
+        applied(run, {EXECUTION: execution})
         if counted(run(sql)) != expected:
             found.append(f"wrong rows, execution {execution}: {sql}")
-    explained = str(run(f"EXPLAIN FORMATTED {sql}")[0][0])
-    if len(_SHUFFLE.findall(explained)) != shuffles:
-        found.append(f"not {shuffles} shuffles: {sql}\n{explained}")
-    if "grouping: " not in explained:
-        found.append(f"no grouping in EXPLAIN: {sql}\n{explained}")
+        plans[execution] = explained(run, sql)
+    if len(_SHUFFLE.findall(plans["spark"])) != query.shuffles:
+        found.append(f"not {query.shuffles} shuffles: {sql}\n{plans['spark']}")
+    if "grouping: " not in plans["spark"]:
+        found.append(f"no grouping in EXPLAIN: {sql}\n{plans['spark']}")
+    if _FRAGMENT.findall(plans["worker"]) != [query.fragment] * (query.fragment is not None):
+        found.append(f"not a fragment {query.fragment}: {sql}\n{plans['worker']}")
     return found
+
+
+def pruning_problems(run: Run) -> list[str]:
+    """A runtime filter and a join without a shuffle, at the same time."""
+    applied(run, PRUNING | {EXECUTION: "spark"})
+    names = {side: f"lance.short.{side}_buckets" for side in "lr"}
+    expected = counted(run(PRUNED.format(l="lance.short.l_plain", r="lance.short.r_plain")))
+    sql = PRUNED.format(**names)
+    found = [] if counted(run(sql)) == expected else [f"wrong rows, pruned at run time: {sql}"]
+    plan = explained(run, sql)
+    if "dynamicpruning" not in plan:
+        found.append(f"no runtime filter: {sql}\n{plan}")
+    return found
+
+
+def explanation_problems(run: Run) -> list[str]:
+    query = "SELECT l.v FROM lance.short.l_buckets l JOIN lance.short.r_buckets r ON l.id = r.id"
+    rows = run(f"CALL lance.system.explain_join('{query}')")
+    said = str([tuple(row) for row in rows])
+    wanted = ("bucket(16, ", "bucket(8, ", "0 shuffle(s) in the whole plan")
+    return [f"explain_join says no {part!r}: {said}" for part in wanted if part not in said]
+
+
+def error_problems(run: Run, message_of: MessageOf) -> list[str]:
+    """An error of a task reaches the client as its message, whoever executes the task."""
+    found = []
+    for execution in ("worker", "spark"):
+        applied(run, {EXECUTION: execution})
+        try:
+            run(OVERFLOW)
+        except Exception as error:  # noqa: BLE001 - each client has classes of its own
+            message = message_of(error)
+            if "ARITHMETIC_OVERFLOW" not in message or "\tat " in message:
+                found.append(f"not the message of an overflow, execution {execution}: {message}")
+        else:
+            found.append(f"no error, execution {execution}: {OVERFLOW}")
+    return found
+
+
+def mixed_up(one: Run, other: Run) -> list[str]:
+    """Run a join in two sessions at once, each with settings of its own: list what crossed over.
+
+    The tables of ``failures`` are there.
+    """
+    sql = QUERIES[0].sql.format(l="lance.short.l_buckets", r="lance.short.r_buckets")
+    ways = [(one, {EXECUTION: "worker", BUCKETING: "true"}, 0, "rows")]
+    ways.append((other, {EXECUTION: "spark", BUCKETING: "false"}, 2, None))
+    for run, settings, _, _ in ways:
+        applied(run, SETTINGS | settings)
+
+    def planned(way: tuple[Run, Mapping[str, str], int, str | None]) -> list[str]:
+        run, settings, shuffles, fragment = way
+        found = []
+        for _ in range(5):
+            plan = explained(run, sql)
+            run(sql)
+            kinds = _FRAGMENT.findall(plan)
+            if len(_SHUFFLE.findall(plan)) != shuffles or kinds != [fragment] * bool(fragment):
+                found.append(f"not the plan of {settings}:\n{plan}")
+        return found
+
+    with ThreadPoolExecutor(len(ways)) as pool:
+        return [problem for found in pool.map(planned, ways) for problem in found]
+
+
+def explained(run: Run, sql: str) -> str:
+    return str(run(f"EXPLAIN FORMATTED {sql}")[0][0])
 
 
 def counted(rows: Sequence[Sequence[object]]) -> Counter[str]:
@@ -102,7 +250,7 @@ def session_for(master: str, root: str | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if master.startswith("sc://"):
-        return SparkSession.builder.remote(master).getOrCreate()
+        return SparkSession.builder.remote(master).create()
     import pennon
 
     builder = pennon.spark(root=str(root)).master(master)
@@ -111,10 +259,19 @@ def session_for(master: str, root: str | None) -> SparkSession:
     return builder.getOrCreate()
 
 
+def runner(spark: SparkSession) -> Run:
+    return lambda sql: spark.sql(sql).collect()
+
+
 def main() -> int:
-    spark = session_for(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
-    found = failures(lambda sql: spark.sql(sql).collect())
+    master, root = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+    spark = session_for(master, root)
+    is_remote = master.startswith("sc://")
+    other = session_for(master, root) if is_remote else spark.newSession()
+    found = failures(runner(spark)) or mixed_up(runner(spark), runner(other))
     print("\n".join(found) or "every join is right")
+    if is_remote:
+        other.stop()
     spark.stop()
     return 1 if found else 0
 

@@ -28,7 +28,7 @@ print("joined", joined.collect()[0][0])
 try:
     spark.table("lance.far.nothing").collect()
 except PySparkException as error:
-    print("refused", "nothing" in str(error), "Traceback" in str(error))
+    print("refused", "nothing" in str(error), "stacktrace" in str(error))
 spark.stop()
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyhive import exc, hive
-from tests.spark.short_joins import failures
+from tests.spark.short_joins import OVERFLOW, Run, failures, mixed_up
 
 from separate_process import ENVIRONMENT, serving
 
@@ -71,12 +71,30 @@ def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port:
         assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
 
 
+def runner(connection: hive.Connection) -> Run:
+    cursor = connection.cursor()
+
+    def run(statement: str) -> list[tuple[object, ...]]:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+    return run
+
+
+def message_of(error: Exception) -> str:
+    """What a JDBC driver shows: the further texts of the answer are the server's own stack."""
+    assert isinstance(error, exc.OperationalError)
+    return str(error.args[0].status.errorMessage)
+
+
 def test_joins_do_not_shuffle_under_thrift(thrift_port: int) -> None:
-    with hive.connect("127.0.0.1", thrift_port, username="joiner") as connection:
-        cursor = connection.cursor()
-
-        def run(statement: str) -> list[tuple[object, ...]]:
-            cursor.execute(statement)
-            return cursor.fetchall() if cursor.description else []
-
-        assert failures(run) == []
+    with (
+        hive.connect("127.0.0.1", thrift_port, username="joiner") as first,
+        hive.connect("127.0.0.1", thrift_port, username="joiner") as second,
+    ):
+        found = failures(runner(first), message_of) or mixed_up(runner(first), runner(second))
+    assert not found, "\n".join(found)
+    failed = beeline(thrift_port, f"{OVERFLOW};")
+    assert failed.returncode != 0
+    assert "ARITHMETIC_OVERFLOW" in failed.stderr
+    assert "\tat " not in failed.stderr
