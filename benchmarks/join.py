@@ -147,7 +147,7 @@ def parquet_flights(folder: Path) -> list[str]:
 
 
 def fill(side: Side, folder: Path, *, has_tpch: bool) -> None:
-    """Make a side's tables, once."""
+    """Make a side's tables, once; what was interrupted goes on with the table at which it was."""
     made = folder / f"{side.name}{' with TPC-H' if has_tpch else ''}.made"
     if made.exists():
         return
@@ -170,12 +170,16 @@ def fill(side: Side, folder: Path, *, has_tpch: bool) -> None:
         using = "USING iceberg " if side.name == ICEBERG else ""
         side.run(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
         for name, source, columns, partitioned_by in wanted:
+            filled = folder / f"{side.name} {name}.made"
+            if filled.exists():
+                continue
             side.run(
                 f"DROP TABLE IF EXISTS {namespace}.{name}",
                 f"CREATE TABLE {namespace}.{name} ({columns}) {using}"
                 f"PARTITIONED BY ({partitioned_by})",
                 f"INSERT INTO {namespace}.{name} SELECT * FROM {source}",
             )
+            filled.touch()
     made.touch()
 
 
