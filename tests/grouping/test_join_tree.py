@@ -24,6 +24,7 @@ from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
+from pennon.transforms.truncate import Truncate
 
 INT, TEXT = pa.int64(), pa.string()
 
@@ -173,6 +174,33 @@ def test_a_side_without_partitioning_computes_the_key() -> None:
     )
     by_spark = [scan(10, (Bucket(8), (0,))), *nodes[1:]]
     assert derive_keys(by_spark) == DerivedKeys({}, frozenset(), {})
+
+
+def test_one_of_two_sides_with_nothing_in_common_stays() -> None:
+    nodes: list[PlanNode] = [
+        scan(10, (MultiBucket(8), (0, 1))),
+        scan(20, (Truncate(3), (1,))),
+        JoinNode(0, 1, JoinType.INNER, ((10, 20), (11, 21))),
+        scan(30, (MultiBucket(4), (0, 1))),
+        JoinNode(2, 3, JoinType.LEFT, ((20, 30), (11, 31))),
+    ]
+    answer = derive_keys(nodes)
+    assert answer.served == {2, 4}
+    assert [keys_of(answer, each) for each in (0, 1, 3)] == [
+        ["multi_bucket(4, col0, col1)"],
+        [],
+        ["multi_bucket(4, col0, col1)"],
+    ]
+    assert [each.source_ids for each in answer.computed[2]] == [(20, 21)]
+    assert answer.verdicts[2].reason.endswith("one side is shuffled onto the other")
+    assert answer.verdicts[4].reason == ""
+
+
+def test_spark_does_not_see_through_a_null_safe_comparison() -> None:
+    join = JoinNode(0, 1, JoinType.INNER, ((10, 30),), is_null_safe=True)
+    answer = derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join])
+    assert answer.served == {2}
+    assert keys_of(answer, 0) == ["bucket(8, col0)"]
 
 
 def test_a_surrogate_is_never_null_and_equal_for_equal_tuples() -> None:

@@ -120,7 +120,12 @@ class _Resolver:
             if left is None or right is None
             else self.computable(meeting_functions(left, right, join))
         )
-        self.verdicts[position] = join_verdict(self.nodes, *offered, common, join.equated)
+        is_one_sided = None not in offered and not common
+        if left is not None and right is not None and is_one_sided:
+            left, right, common = self.one_sided(position, join, left, right)
+        self.verdicts[position] = join_verdict(
+            self.nodes, *offered, common, join.equated, is_one_sided=is_one_sided and bool(common)
+        )
         if left is not None and right is not None and common:
             return Offer(
                 common,
@@ -132,6 +137,27 @@ class _Resolver:
             if offer is not None and position not in offer.members:
                 self.finish(offer)
         return None
+
+    def one_sided(
+        self, position: int, join: JoinNode, left: Offer, right: Offer
+    ) -> tuple[Offer, Offer, tuple[OfferedFunction, ...]]:
+        """Let one side of two that have nothing in common stay where it is.
+
+        The other one is shuffled onto it, as one without partitioning is.
+        """
+        is_left_larger = len(left.members) >= len(right.members)
+        for stays_left in (is_left_larger, not is_left_larger):
+            stays, moves = (left, right) if stays_left else (right, left)
+            pairs = join.equated if stays_left else [(mine, its) for its, mine in join.equated]
+            computed = _computed(position, stays, pairs)
+            if computed is None:
+                continue
+            sides = (left, computed) if stays_left else (computed, right)
+            common = self.computable(meeting_functions(*sides, join))
+            if common:
+                self.finish(moves)
+                return (*sides, common)
+        return left, right, ()
 
     def grouped_offer(
         self,
@@ -203,7 +229,8 @@ class _Resolver:
         group = KeyGroup(
             tuple(scans), offer.joins, offer.groupings, tuple(computed), offer.carriers
         )
-        if len(scans) == 1 and not offer.carriers and self.spark_serves(offer, scans[0]):
+        is_seen = not offer.carriers and not any(self.is_null_safe(each) for each in offer.joins)
+        if len(scans) == 1 and is_seen and self.spark_serves(offer, scans[0]):
             own = tuple(self.bound(function, scans[0]) for function in offer.functions)
             self.spare.append(SpareGroup(group, own))
             return
@@ -225,6 +252,11 @@ class _Resolver:
             }
             types = tuple(own[source] for source in source_ids)
         return LayoutFunction(GroupingFunction(function.grouping.transform, types), source_ids)
+
+    def is_null_safe(self, position: int) -> bool:
+        """Whether a join compares some columns by ``<=>``."""
+        node = self.nodes[position]
+        return isinstance(node, JoinNode) and node.is_null_safe
 
     def spark_serves(self, offer: Offer, scan: int) -> bool:
         """Whether Spark's own matching serves a group of one scan."""

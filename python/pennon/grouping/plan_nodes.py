@@ -67,6 +67,8 @@ class JoinNode:
     right: int
     join_type: JoinType
     equated: tuple[tuple[int, int], ...]
+    is_null_safe: bool = False
+    """Whether some are equated by ``<=>``, which Spark's own matching does not see through."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,14 +49,27 @@ def join_verdict(
     right: Offer | None,
     common: Sequence[OfferedFunction],
     equated: Sequence[tuple[int, int]],
+    *,
+    is_one_sided: bool = False,
 ) -> Verdict:
-    """Judge a join by what both sides offer and what they have in common."""
+    """Judge a join by what both sides offer and what they have in common.
+
+    Args:
+        nodes: The plan.
+        left: What the left side offers.
+        right: What the right side offers.
+        common: The functions by which they meet.
+        equated: The pairs of attributes that the join compares.
+        is_one_sided: Whether they meet only because one side is shuffled onto the other.
+    """
     left_text = _spelled(nodes, left.functions if left else ())
     right_text = _spelled(nodes, right.functions if right else ())
-    if common:
+    if common and not is_one_sided:
         return Verdict("join", left_text, right_text, _spelled(nodes, common))
     reason, remedy = _why_not(nodes, left, right, equated)
-    return Verdict("join", left_text, right_text, "", reason, remedy)
+    if is_one_sided:
+        reason += ": one side is shuffled onto the other"
+    return Verdict("join", left_text, right_text, _spelled(nodes, common, ""), reason, remedy)
 
 
 def grouping_verdict(
@@ -165,9 +178,11 @@ def _is_compared(function: OfferedFunction, equated: Sequence[tuple[int, int]], 
     return all(not compared.isdisjoint(slot) for slot in function.slots)
 
 
-def _spelled(nodes: Sequence[PlanNode], functions: Sequence[OfferedFunction]) -> str:
+def _spelled(
+    nodes: Sequence[PlanNode], functions: Sequence[OfferedFunction], nothing: str = _NOTHING
+) -> str:
     if not functions:
-        return _NOTHING
+        return nothing
     return ", ".join(
         function.grouping.transform.sql(_names(nodes, function.sources)) for function in functions
     )

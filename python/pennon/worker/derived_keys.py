@@ -157,6 +157,7 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
                 message["right"],
                 JoinType(message["type"]),
                 _pairs(message["equated"]),
+                bool(message.get("null_safe", False)),
             )
         case "group" if message.get("grouping") == []:
             return OpaqueNode()

@@ -10,6 +10,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -47,17 +48,26 @@ public final class PennonScan
   private final String derivation;
   private final PennonScan unpacked;
   private final boolean isOrdered;
+  private final PennonScan underived;
+  private final List<ExprId> derivedIn;
 
   /** What runtime filters have left; null before there was one. */
   private volatile List<PennonSplit> filtered;
 
   PennonScan(ScanPlan plan) {
-    this(plan, null, null, !plan.ordering().isEmpty());
+    this(plan, null, null, !plan.ordering().isEmpty(), null, null);
   }
 
   private PennonScan(
-      ScanPlan plan, String derivation, PennonScan unpacked, boolean isOrdered) {
+      ScanPlan plan,
+      String derivation,
+      PennonScan unpacked,
+      boolean isOrdered,
+      PennonScan underived,
+      List<ExprId> derivedIn) {
     this.unpacked = unpacked;
+    this.underived = underived;
+    this.derivedIn = derivedIn;
     this.plan = plan;
     this.derivation = derivation;
     this.isOrdered = isOrdered;
@@ -69,15 +79,27 @@ public final class PennonScan
    * @param keys what is read under each key
    * @param derivation what the key stands for and how many groups it makes, as EXPLAIN shows it
    * @param keepsOrder whether each split's rows stay in the order of this scan, if it has one
+   * @param query the columns of the query in which it is derived
    */
-  public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation, boolean keepsOrder) {
+  public PennonScan withDerivedKeys(
+      KeyedLeaves keys, String derivation, boolean keepsOrder, List<ExprId> query) {
     return new PennonScan(
-        plan.withDerivedKeys(keys), derivation, null, isOrdered && keepsOrder);
+        plan.withDerivedKeys(keys), derivation, null, isOrdered && keepsOrder, this, query);
+  }
+
+  /** The scan that was given a key. */
+  public PennonScan underived() {
+    return underived;
+  }
+
+  /** The columns of the query in which the key was derived. */
+  public List<ExprId> derivedIn() {
+    return derivedIn;
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed(int numTasks, long maxBytes) {
-    return new PennonScan(plan.packed(numTasks, maxBytes), null, this, false);
+    return new PennonScan(plan.packed(numTasks, maxBytes), null, this, false, null, null);
   }
 
   public boolean isPacked() {

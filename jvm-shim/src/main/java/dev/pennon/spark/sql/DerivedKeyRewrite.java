@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
@@ -46,10 +47,12 @@ final class DerivedKeyRewrite {
 
   private final DerivedKeyReply reply;
   private final FragmentRewrite fragments;
+  private final List<ExprId> query;
 
-  DerivedKeyRewrite(DerivedKeyReply reply, FragmentRewrite fragments) {
+  DerivedKeyRewrite(DerivedKeyReply reply, FragmentRewrite fragments, LogicalPlan plan) {
     this.reply = reply;
     this.fragments = fragments;
+    this.query = OutdatedKeys.query(plan);
   }
 
   LogicalPlan rewrite(Node node) {
@@ -93,7 +96,7 @@ final class DerivedKeyRewrite {
         relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
     PennonScan scan =
         ((PennonScan) relation.scan())
-            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder);
+            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder, query);
     List<SortOrder> ordering = new ArrayList<>();
     if (scan.isOrdered()) {
       ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));
@@ -136,18 +139,23 @@ final class DerivedKeyRewrite {
       return new Keyed(withPlainChildren(node), null);
     }
     Join join = (Join) node.plan();
-    Keyed left = rewritten(node.children().get(0));
-    Keyed right = rewritten(node.children().get(1));
-    if (left.key() == null) {
-      left = computed(left.plan(), reply.computed().get(node.position()));
-    } else if (right.key() == null) {
-      right = computed(right.plan(), reply.computed().get(node.position()));
-    }
+    List<DerivedKeyReply.Computed> functions = reply.computed().get(node.position());
+    Keyed left = keyed(node.children().get(0), functions);
+    Keyed right = keyed(node.children().get(1), functions);
     // First, so that rows sorted by the join's own keys inside a partition stay sorted.
     Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
     Join keyed =
         join.copy(left.plan(), right.plan(), join.joinType(), Option.apply(condition), join.hint());
     return new Keyed(keyed, surviving(join.joinType(), left.key(), right.key()));
+  }
+
+  /** A side of a join, its key derived or, where the functions are of its columns, computed. */
+  private Keyed keyed(Node side, List<DerivedKeyReply.Computed> functions) {
+    boolean isComputed =
+        functions != null
+            && CollectionConverters.asJava(side.plan().output()).stream()
+                .anyMatch(a -> functions.get(0).attributes().contains(a.exprId().id()));
+    return isComputed ? computed(rewrite(side), functions) : rewritten(side);
   }
 
   /** The side without partitioning: Spark computes its key, and shuffles it by that key. */

@@ -68,6 +68,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (FragmentRewrite.isOutdatedIn(plan)) {
       return apply(FragmentRewrite.restoredIn(plan));
     }
+    if (OutdatedKeys.areIn(plan)) {
+      return apply(OutdatedKeys.removedFrom(plan));
+    }
     boolean isForWorker = !(plan instanceof Subquery subquery && subquery.correlated());
     PlanOutline outline = new PlanOutline(this, conf, isForWorker);
     PlanOutline.Node root = outline.outline(plan);
@@ -91,7 +94,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     LogicalPlan rewritten = plan;
     if (reply.changesThePlan()) {
       FragmentRewrite fragments = new FragmentRewrite(reply, outline, plan);
-      rewritten = new DerivedKeyRewrite(reply, fragments).rewrite(root);
+      rewritten = new DerivedKeyRewrite(reply, fragments, plan).rewrite(root);
     }
     return outline.hasGroupings() || listener != null
         ? rewritten

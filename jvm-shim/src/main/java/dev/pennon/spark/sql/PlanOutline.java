@@ -18,8 +18,10 @@ import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
+import org.apache.spark.sql.catalyst.optimizer.BuildRight$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftSingle$;
@@ -189,6 +191,7 @@ final class PlanOutline {
   private Node join(Join join) {
     Option<BuildSide> hinted = broadcasts.getBroadcastBuildSide(join, true, conf);
     Option<BuildSide> built = hinted.isDefined() ? hinted : bySize(join);
+    built = built.isDefined() ? built : withoutKeys(join);
     List<Node> children =
         built.isDefined()
             ? List.of(outline(join.left()), outline(join.right()))
@@ -202,6 +205,9 @@ final class PlanOutline {
       nodes.add(message.putNull("condition"));
       return new Node(join, Kind.PASS, nodes.size() - 1, through, children);
     }
+    if (join.condition().exists(OutdatedKeys::comparesKeys)) {
+      return add(join, Kind.OPAQUE, node("opaque"), children);
+    }
     ArrayNode equated = Messages.array();
     if (join.condition().isDefined()) {
       equate(join.condition().get(), join, equated);
@@ -213,6 +219,7 @@ final class PlanOutline {
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
     message.put("type", typeName(join.joinType())).set("equated", equated);
+    message.put("null_safe", join.condition().get().exists(e -> e instanceof EqualNullSafe));
     boolean isKnown = !(join.joinType() instanceof LeftSingle$);
     message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
     groupings++;
@@ -222,6 +229,22 @@ final class PlanOutline {
   private Option<BuildSide> bySize(Join join) {
     boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
     return hasHint ? Option.empty() : broadcasts.getBroadcastBuildSide(join, false, conf);
+  }
+
+  /**
+   * The side that Spark broadcasts where no expressions of both sides are equated: the one whose
+   * rows need no partner. An inner join is a product then, a full one keeps neither side in place.
+   */
+  private static Option<BuildSide> withoutKeys(Join join) {
+    boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
+    if (hasHint || ExtractEquiJoinKeys$.MODULE$.unapply(join).isDefined()) {
+      return Option.empty();
+    }
+    return switch (typeName(join.joinType())) {
+      case "left", "semi", "anti", "existence" -> Option.apply(BuildRight$.MODULE$);
+      case "right" -> Option.apply(BuildLeft$.MODULE$);
+      default -> Option.empty();
+    };
   }
 
   private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {

@@ -1,0 +1,81 @@
+"""Joins around subqueries, and joins of which only one side can stay where it is."""
+
+from __future__ import annotations
+
+import pytest
+from tests.spark.join_sides import Sides, check, check_sql
+
+BEST = "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY v) k FROM r) AS q"
+KNOWN = "SELECT b FROM r WHERE b IS NOT NULL"
+SUBQUERIES = {
+    "in the best": f"SELECT l.* FROM l WHERE id IN ({BEST} WHERE k = 1)",
+    "exists among the best": (
+        f"SELECT l.* FROM l WHERE EXISTS (SELECT 1 FROM ({BEST} WHERE k <= 2) b WHERE b.id = l.id)"
+    ),
+    "not among groups": (
+        "SELECT l.* FROM l WHERE NOT EXISTS"
+        " (SELECT 1 FROM (SELECT id, count(*) n FROM r GROUP BY id) q WHERE q.id = l.id AND n > 1)"
+    ),
+    "in a join": (
+        "SELECT l.v FROM l WHERE id IN"
+        " (SELECT r.id FROM r JOIN (SELECT DISTINCT id FROM r) q ON r.id = q.id)"
+    ),
+    "two levels": (
+        "SELECT l.v FROM l WHERE id IN (SELECT id FROM (SELECT id, max(v) m FROM r"
+        f" WHERE id IN ({BEST} WHERE k = 1) GROUP BY id) WHERE m > 9)"
+    ),
+    "of a scalar": (
+        "SELECT l.id, (SELECT max(v) FROM r WHERE r.id = l.id) FROM l"
+        f" WHERE id IN ({BEST} WHERE k = 1)"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SUBQUERIES)
+def test_a_grouping_inside_a_subquery_has_the_key_of_the_join_around_it(
+    sides: Sides, case: str
+) -> None:
+    tables = {"l": sides.table("l", "bucket(8, id)"), "r": sides.table("r", "bucket(4, id)")}
+    check_sql(sides, tables, SUBQUERIES[case], 0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT id, count(*) FROM l WHERE b NOT IN ({KNOWN} AND v > 900) GROUP BY id",
+        "SELECT id, count(*) FROM (SELECT l.id FROM l LEFT JOIN r ON l.v < r.v - 160) GROUP BY id",
+        (
+            "SELECT l.id FROM l JOIN r ON l.id = r.id"
+            " WHERE NOT EXISTS (SELECT 1 FROM r x WHERE x.v > l.v)"
+        ),
+    ],
+)
+def test_a_join_without_keys_leaves_the_rows_where_they_are(sides: Sides, sql: str) -> None:
+    tables = {"l": sides.table("l", "id"), "r": sides.table("r", "bucket(4, id)")}
+    check_sql(sides, tables, sql, 0)
+
+
+def test_one_side_stays_where_both_are_partitioned_by_other_columns(sides: Sides) -> None:
+    tables = {
+        "l": sides.table("l", "multi_bucket(8, a, b)"),
+        "r": sides.table("r", "truncate(2, s)"),
+    }
+    check(sides, tables, "l.a = r.a AND l.b = r.b", 1)
+
+
+def test_the_side_that_stays_has_a_key_for_the_next_join(sides: Sides) -> None:
+    tables = {
+        "l": sides.table("l", "truncate(2, s)"),
+        "r": sides.table("r", "bucket(8, id)", "region"),
+        "r2": sides.table("r", "region", "bucket(4, id)"),
+    }
+    sql = (
+        "SELECT l.v, r.v, r2.v FROM l JOIN r ON l.id = r.id AND l.region = r.region"
+        " JOIN r2 ON r.id = r2.id AND l.region = r2.region"
+    )
+    check_sql(sides, tables, sql, 1)
+
+
+def test_j21_null_safe_comparison_with_a_side_without_partitioning(sides: Sides) -> None:
+    tables = {"l": sides.table("l", "bucket(8, id)"), "r": sides.plain("r")}
+    check(sides, tables, "l.id <=> r.id", 1, ("inner", "left", "full", "anti"))
