@@ -105,7 +105,13 @@ class Ran:
 
     @property
     def shuffles(self) -> int:
+        """The shuffles that ran."""
         return shuffles_in(self.plan)
+
+    @property
+    def places(self) -> int:
+        """The places of the plan where rows were shuffled: of some, several read the same rows."""
+        return self.shuffles + self.plan.split("== Initial Plan ==")[0].count("ReusedExchange")
 
 
 def case_of(seed: int, number: int, tables: Sequence[Table]) -> Case:
@@ -152,9 +158,12 @@ def check(sessions: Sessions, case: Case) -> Outcome:
     sessions.set(sessions.plain, case.settings | OFF)
     sessions.set(sessions.partitioned, case.settings)
     copies = sessions.copies if case.is_thorough else sessions.wholes
-    expected = _run(sessions.plain, case.over(copies))
-    sql = case.over(sessions.tables)
     outcome = Outcome(case, "none")
+    try:
+        expected = _run(sessions.plain, case.over(copies))
+    except Exception as error:  # noqa: BLE001 - a query that Spark refuses is a mistake here
+        return replace(outcome, shuffles="error", problem=f"no query: {str(error)[:2000]}")
+    sql = case.over(sessions.tables)
     fewest = 0
     for execution in ("worker", "spark"):
         sessions.set(sessions.partitioned, {EXECUTION: execution})
@@ -168,12 +177,12 @@ def check(sessions: Sessions, case: Case) -> Outcome:
         if outcome.problem or not (is_fragment or case.is_thorough):
             break
         if execution == "worker":
-            fewest = actual.shuffles
-        elif not case.is_adaptive and fewest > actual.shuffles:
-            problem = f"{fewest} shuffles with workers, {actual.shuffles} without"
+            fewest = actual.places
+        elif not case.is_adaptive and fewest > actual.places:
+            problem = f"{fewest} shuffles with workers, {actual.places} without"
             return replace(outcome, problem=problem)
     if not outcome.problem and actual.shuffles > min(case.least, case.unpartitioned):
-        outcome = _explained(sessions, outcome, sql, actual.shuffles)
+        outcome = _explained(sessions, outcome, sql, actual)
     return outcome
 
 
@@ -195,15 +204,16 @@ def _judged(outcome: Outcome, execution: str, actual: Ran, expected: Ran) -> Out
     return replace(outcome, shuffles="fewer" if is_fewer else "same")
 
 
-def _explained(sessions: Sessions, outcome: Outcome, sql: str, shuffles: int) -> Outcome:
+def _explained(sessions: Sessions, outcome: Outcome, sql: str, actual: Ran) -> Outcome:
     """Ask why a query shuffles more than it has to; more than without partitioning is wrong."""
-    case = outcome.case
+    case, shuffles = outcome.case, actual.shuffles
     if not case.is_adaptive and shuffles > case.unpartitioned:
         frame = sessions.plain.sql(case.over(sessions.copies))
-        plain = shuffles_in(executed_plan(frame))
-        if shuffles > plain:
-            return replace(outcome, problem=f"{shuffles} shuffles, without partitioning {plain}")
-        if shuffles == plain:
+        plain = Ran(Counter(), executed_plan(frame))
+        if actual.places > plain.places:
+            problem = f"{actual.places} shuffles, without partitioning {plain.places}"
+            return replace(outcome, problem=problem)
+        if shuffles >= plain.shuffles:
             return replace(outcome, reasons=("as many without partitioning",))
     more = shuffles - min(case.least, case.unpartitioned)
     if shuffles <= case.both:

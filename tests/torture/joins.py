@@ -45,7 +45,10 @@ FROM ({rows})
 ENGINE = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "1",
-    "spark.driver.extraJavaOptions": ("-XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn1g"),
+    "spark.sql.ui.explainMode": "simple",
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn1g"
+    ),
 }
 
 

@@ -144,7 +144,7 @@ class QueryMaker:
         )
         listed = ", ".join(f"{old} AS {new}" for new, old in pairs)
         value = self.rng.choice(["count(*)", "sum({0})", "max({0})", "CAST(count({0}) AS DOUBLE)"])
-        argument = next(iter(below.of("v")), below.columns[0])
+        argument = next(iter(below.of("v")), "1")
         if self.chance(0.3):
             columns = tuple(new for new, _ in pairs)
             return Relation(
