@@ -20,12 +20,38 @@ final class NamedObjectExceptions {
 
   /** The exception that Spark has for the condition, or null. */
   static AnalysisException of(WorkerFailure failure) {
+    String text = failure.getMessage();
     return switch (failure.condition()) {
-      case "TABLE_NOT_FOUND" -> new MissingTable(failure);
-      case "NAMESPACE_NOT_FOUND" -> new MissingNamespace(failure);
-      case "TABLE_ALREADY_EXISTS" -> new PresentTable(failure);
-      case "NAMESPACE_ALREADY_EXISTS" -> new PresentNamespace(failure);
-      case "NAMESPACE_NOT_EMPTY" -> new FullNamespace(failure);
+      case "TABLE_NOT_FOUND" -> new NoSuchTableException(tableOf(failure)) {
+        @Override
+        public String message() {
+          return text;
+        }
+      };
+      case "NAMESPACE_NOT_FOUND" -> new NoSuchNamespaceException(namespaceOf(failure)) {
+        @Override
+        public String message() {
+          return text;
+        }
+      };
+      case "TABLE_ALREADY_EXISTS" -> new TableAlreadyExistsException(tableOf(failure)) {
+        @Override
+        public String message() {
+          return text;
+        }
+      };
+      case "NAMESPACE_ALREADY_EXISTS" -> new NamespaceAlreadyExistsException(namespaceOf(failure)) {
+        @Override
+        public String message() {
+          return text;
+        }
+      };
+      case "NAMESPACE_NOT_EMPTY" -> new NonEmptyNamespaceException(namespaceOf(failure)) {
+        @Override
+        public String message() {
+          return text;
+        }
+      };
       default -> null;
     };
   }
@@ -38,80 +64,5 @@ final class NamedObjectExceptions {
 
   private static String[] namespaceOf(WorkerFailure failure) {
     return new String[] {failure.parameters().getOrDefault("namespace", "")};
-  }
-
-  private static final class MissingTable extends NoSuchTableException {
-    private static final long serialVersionUID = 1L;
-    private final String text;
-
-    MissingTable(WorkerFailure failure) {
-      super(tableOf(failure));
-      text = failure.getMessage();
-    }
-
-    @Override
-    public String message() {
-      return text;
-    }
-  }
-
-  private static final class MissingNamespace extends NoSuchNamespaceException {
-    private static final long serialVersionUID = 1L;
-    private final String text;
-
-    MissingNamespace(WorkerFailure failure) {
-      super(namespaceOf(failure));
-      text = failure.getMessage();
-    }
-
-    @Override
-    public String message() {
-      return text;
-    }
-  }
-
-  private static final class PresentTable extends TableAlreadyExistsException {
-    private static final long serialVersionUID = 1L;
-    private final String text;
-
-    PresentTable(WorkerFailure failure) {
-      super(tableOf(failure));
-      text = failure.getMessage();
-    }
-
-    @Override
-    public String message() {
-      return text;
-    }
-  }
-
-  private static final class PresentNamespace extends NamespaceAlreadyExistsException {
-    private static final long serialVersionUID = 1L;
-    private final String text;
-
-    PresentNamespace(WorkerFailure failure) {
-      super(namespaceOf(failure));
-      text = failure.getMessage();
-    }
-
-    @Override
-    public String message() {
-      return text;
-    }
-  }
-
-  private static final class FullNamespace extends NonEmptyNamespaceException {
-    private static final long serialVersionUID = 1L;
-    private final String text;
-
-    FullNamespace(WorkerFailure failure) {
-      super(namespaceOf(failure));
-      text = failure.getMessage();
-    }
-
-    @Override
-    public String message() {
-      return text;
-    }
   }
 }

@@ -1,5 +1,9 @@
 package dev.pennon.spark.compat;
 
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -9,7 +13,6 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Option;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Copies of a scan's node in the optimized plan: each Spark adds a parameter to its constructor. */
 public final class ScanRelations {
@@ -32,24 +35,20 @@ public final class ScanRelations {
       Seq<AttributeReference> output,
       List<? extends Expression> keys,
       List<SortOrder> ordering) {
-    Object[] parameters =
-        CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
+    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
     parameters[SCAN] = scan;
     parameters[OUTPUT] = output;
     parameters[KEY_GROUPED_PARTITIONING] =
-        keys == null ? Option.empty() : Option.apply(CollectionConverters.asScala(keys).toSeq());
+        keys == null ? Option.empty() : Option.apply(sequence(keys));
     parameters[ORDERING] =
-        ordering.isEmpty()
-            ? Option.empty()
-            : Option.apply(CollectionConverters.asScala(ordering).toSeq());
+        ordering.isEmpty() ? Option.empty() : Option.apply(sequence(ordering));
     return relation.makeCopy(parameters);
   }
 
   /** A node of that table with another scan, of which nothing is known but its output. */
   public static LogicalPlan unordered(
       DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
-    Object[] parameters =
-        CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
+    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
     parameters[SCAN] = scan;
     parameters[OUTPUT] = output;
     for (int other = KEY_GROUPED_PARTITIONING; other < parameters.length; other++) {
@@ -65,6 +64,6 @@ public final class ScanRelations {
     }
     return parameter instanceof Option
         ? Option.empty()
-        : CollectionConverters.asScala(List.of()).toSeq();
+        : empty();
   }
 }

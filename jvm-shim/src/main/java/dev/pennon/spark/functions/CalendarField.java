@@ -4,24 +4,32 @@ import java.time.LocalDate;
 import java.util.Locale;
 
 /** Year, month of the year, day of the month and hour of the day in UTC. */
-enum CalendarField {
+enum CalendarField implements TimePart {
   YEAR,
   MONTH,
   DAY,
   HOUR;
 
-  String functionName() {
+  @Override
+  public String functionName() {
     return name().toLowerCase(Locale.ROOT);
   }
 
-  int ofMicros(long micros) {
+  @Override
+  public boolean isOfDates() {
+    return this != HOUR;
+  }
+
+  @Override
+  public int ofMicros(long micros) {
     if (this == HOUR) {
       return (int) (Math.floorMod(micros, EpochUnit.MICROS_PER_DAY) / EpochUnit.MICROS_PER_HOUR);
     }
     return ofDays(Math.toIntExact(Math.floorDiv(micros, EpochUnit.MICROS_PER_DAY)));
   }
 
-  int ofDays(int days) {
+  @Override
+  public int ofDays(int days) {
     LocalDate date = LocalDate.ofEpochDay(days);
     return switch (this) {
       case YEAR -> date.getYear();

@@ -4,7 +4,7 @@ import java.time.LocalDate;
 import java.util.Locale;
 
 /** Years, months, days and hours since 1970 in UTC, from coarse to fine. */
-enum EpochUnit {
+enum EpochUnit implements TimePart {
   YEARS,
   MONTHS,
   DAYS,
@@ -16,17 +16,25 @@ enum EpochUnit {
   private static final int MONTHS_PER_YEAR = 12;
   private static final int HOURS_PER_DAY = 24;
 
-  String functionName() {
+  @Override
+  public String functionName() {
     return name().toLowerCase(Locale.ROOT);
   }
 
-  int ofMicros(long micros) {
+  @Override
+  public boolean isOfDates() {
+    return this != HOURS;
+  }
+
+  @Override
+  public int ofMicros(long micros) {
     return this == HOURS
         ? Math.toIntExact(Math.floorDiv(micros, MICROS_PER_HOUR))
         : ofDays(Math.toIntExact(Math.floorDiv(micros, MICROS_PER_DAY)));
   }
 
-  int ofDays(int days) {
+  @Override
+  public int ofDays(int days) {
     return coarsened(days, DAYS);
   }
 

@@ -1,5 +1,6 @@
 package dev.pennon.spark.functions;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -53,14 +54,9 @@ public final class Transforms {
       return found(
           lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
     }
-    for (EpochUnit unit : EpochUnit.values()) {
-      if (lower.equals(unit.functionName())) {
-        return found(lower, 1, lower + "(column)", types -> EpochFunction.bind(unit, types[0]));
-      }
-    }
-    for (CalendarField field : CalendarField.values()) {
-      if (lower.equals(field.functionName())) {
-        return found(lower, 1, lower + "(column)", types -> CalendarFunction.bind(field, types[0]));
+    for (TimePart part : timeParts()) {
+      if (lower.equals(part.functionName())) {
+        return found(lower, 1, lower + "(column)", types -> TimeFunction.bind(part, types[0]));
       }
     }
     return widthOf(lower)
@@ -69,12 +65,14 @@ public final class Transforms {
   }
 
   public static List<String> names() {
-    Stream<String> times = Stream.of(EpochUnit.values()).map(EpochUnit::functionName);
-    Stream<String> fields = Stream.of(CalendarField.values()).map(CalendarField::functionName);
-    return Stream.of(Stream.of("bucket", "truncate"), times, fields)
-        .flatMap(names -> names)
-        .sorted()
-        .toList();
+    Stream<String> times = timeParts().stream().map(TimePart::functionName);
+    return Stream.concat(Stream.of("bucket", "truncate"), times).sorted().toList();
+  }
+
+  private static List<TimePart> timeParts() {
+    List<TimePart> parts = new ArrayList<>(List.of(EpochUnit.values()));
+    parts.addAll(List.of(CalendarField.values()));
+    return parts;
   }
 
   /** Says that a function has no value for a type; Spark then reports it or does without. */

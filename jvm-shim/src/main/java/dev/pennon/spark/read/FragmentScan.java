@@ -3,6 +3,7 @@ package dev.pennon.spark.read;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -24,9 +25,9 @@ public final class FragmentScan implements SupportsReportStatistics {
    *
    * @param node the node of the query
    * @param origin the plan whose output the fragment has: the node, or the worker's half of it
-   * @param numJoins joins of the whole query when the part was taken
+   * @param query the columns of the query that it is a part of
    */
-  public record Source(LogicalPlan node, LogicalPlan origin, long numJoins) {
+  public record Source(LogicalPlan node, LogicalPlan origin, List<ExprId> query) {
     /** Whether Spark makes the node of what the fragment gives, as it does of an aggregate. */
     public boolean isSplit() {
       return node != origin;

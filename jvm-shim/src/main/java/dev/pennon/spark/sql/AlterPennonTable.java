@@ -1,5 +1,7 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import dev.pennon.spark.PennonCatalog;
 import dev.pennon.spark.catalog.WriteOrderChange;
 import dev.pennon.spark.worker.WorkerFailure;
@@ -17,7 +19,6 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import scala.Enumeration;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The command behind {@code ALTER TABLE … PARTITION FIELD} and {@code … WRITE ORDERED BY}: an ALTER
@@ -123,10 +124,6 @@ public final class AlterPennonTable extends LogicalPlan implements AlterTableCom
   @Override
   public int hashCode() {
     return Objects.hash(table, change);
-  }
-
-  private static <T> Seq<T> sequence(List<T> elements) {
-    return CollectionConverters.asScala(elements).toSeq();
   }
 
   private WorkerFailure notOurs(ResolvedTable resolved) {

@@ -1,5 +1,10 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.appended;
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.functions.Surrogate;
 import dev.pennon.spark.read.DerivedKeyReply;
@@ -35,7 +40,6 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import scala.Option;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Gives scans their derived key and lets joins, groupings and windows use it, as the worker
@@ -100,7 +104,7 @@ final class DerivedKeyRewrite {
     List<SortOrder> ordering = new ArrayList<>();
     if (scan.isOrdered()) {
       ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));
-      ordering.addAll(CollectionConverters.asJava(relation.ordering().get()));
+      ordering.addAll(items(relation.ordering().get()));
     }
     LogicalPlan keyed =
         ScanRelations.replaced(
@@ -121,7 +125,7 @@ final class DerivedKeyRewrite {
         children.add(rewrite(child));
       }
     }
-    return new Keyed(node.plan().withNewChildren(seq(children)), key);
+    return new Keyed(node.plan().withNewChildren(sequence(children)), key);
   }
 
   private Keyed project(Node node) {
@@ -161,7 +165,7 @@ final class DerivedKeyRewrite {
   /** The side without partitioning: Spark computes its key, and shuffles it by that key. */
   private static Keyed computed(LogicalPlan plan, List<DerivedKeyReply.Computed> functions) {
     Map<Long, Attribute> attributes = new HashMap<>();
-    CollectionConverters.asJava(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
+    items(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
     List<Surrogate.Component> components = new ArrayList<>();
     List<Expression> arguments = new ArrayList<>();
     for (DerivedKeyReply.Computed function : functions) {
@@ -175,15 +179,15 @@ final class DerivedKeyRewrite {
     }
     Alias key =
         new Alias(
-            new ApplyFunctionExpression(new Surrogate(components), seq(arguments)),
+            new ApplyFunctionExpression(new Surrogate(components), sequence(arguments)),
             PennonScan.DERIVED_KEY,
             NamedExpression.newExprId(),
             empty(),
             Option.empty(),
             empty());
-    List<NamedExpression> columns = new ArrayList<>(CollectionConverters.asJava(plan.output()));
+    List<NamedExpression> columns = new ArrayList<>(items(plan.output()));
     columns.add(key);
-    return new Keyed(new Project(seq(columns), plan), (AttributeReference) key.toAttribute());
+    return new Keyed(new Project(sequence(columns), plan), (AttributeReference) key.toAttribute());
   }
 
   private static AttributeReference surviving(
@@ -239,36 +243,22 @@ final class DerivedKeyRewrite {
   private LogicalPlan withPlainChildren(Node node) {
     List<LogicalPlan> children = new ArrayList<>();
     node.children().forEach(child -> children.add(rewrite(child)));
-    return node.plan().withNewChildren(seq(children));
+    return node.plan().withNewChildren(sequence(children));
   }
 
   private static LogicalPlan withoutKey(Node node, Keyed keyed) {
     if (keyed.key() == null) {
       return keyed.plan();
     }
-    List<NamedExpression> columns = new ArrayList<>(CollectionConverters.asJava(node.plan().output()));
-    return new Project(seq(columns), keyed.plan());
-  }
-
-  private static <T> Seq<T> empty() {
-    return seq(List.of());
-  }
-
-  private static <T> Seq<T> seq(List<T> items) {
-    return CollectionConverters.asScala(items).toSeq();
+    List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
+    return new Project(sequence(columns), keyed.plan());
   }
 
   /** The key first: rows that are sorted within each partition stay sorted by the whole list. */
   private static Seq<Expression> preceded(Expression key, Seq<Expression> items) {
     List<Expression> all = new ArrayList<>();
     all.add(key);
-    all.addAll(CollectionConverters.asJava(items));
-    return seq(all);
-  }
-
-  private static <T> Seq<T> appended(Seq<? extends T> items, T last) {
-    List<T> all = new ArrayList<>(CollectionConverters.asJava(items));
-    all.add(last);
-    return seq(all);
+    all.addAll(items(items));
+    return sequence(all);
   }
 }

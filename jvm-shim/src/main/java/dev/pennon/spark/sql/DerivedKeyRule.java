@@ -1,5 +1,8 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.DerivedKeyReply;
@@ -15,7 +18,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
@@ -51,10 +53,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     ExperimentalMethods methods =
         ((org.apache.spark.sql.classic.SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules =
-        new ArrayList<>(CollectionConverters.asJava(methods.extraOptimizations()));
+        new ArrayList<>(items(methods.extraOptimizations()));
     if (rules.stream().noneMatch(DerivedKeyRule.class::isInstance)) {
       rules.add(rule);
-      methods.extraOptimizations_$eq(CollectionConverters.asScala(rules).toSeq());
+      methods.extraOptimizations_$eq(sequence(rules));
     }
     return rule;
   }

@@ -1,5 +1,7 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Iterator;
@@ -25,7 +27,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * {@code CALL catalog.system.explain_join('SELECT …')}: what each join, aggregate and window of a
@@ -106,7 +107,7 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
       return shuffles(adaptive.initialPlan());
     }
     long below =
-        CollectionConverters.asJava(plan.children()).stream().mapToLong(ExplainJoin::shuffles).sum();
+        items(plan.children()).stream().mapToLong(ExplainJoin::shuffles).sum();
     return below + (plan instanceof ShuffleExchangeLike ? 1 : 0);
   }
 

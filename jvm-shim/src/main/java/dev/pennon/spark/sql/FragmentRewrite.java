@@ -1,5 +1,9 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.read.FragmentReply;
@@ -13,7 +17,6 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -22,25 +25,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Option;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Puts one scan in the place of each part of a query that the worker takes over.
  *
  * <p>Spark optimizes the plan of an IN, an EXISTS or a scalar subquery before it may make a join of
- * it: what was taken over there is restored when the join is seen, and looked at as a whole.
+ * it. So a fragment is marked with the columns of the query that it was a part of: one that is met
+ * in another query is restored, and what is around it looked at as a whole.
  */
 final class FragmentRewrite {
   private static final Logger LOG = LoggerFactory.getLogger(FragmentRewrite.class);
 
   private final DerivedKeyReply reply;
   private final PlanOutline outline;
-  private final long numJoins;
+  private final List<ExprId> query;
 
   FragmentRewrite(DerivedKeyReply reply, PlanOutline outline, LogicalPlan plan) {
     this.reply = reply;
     this.outline = outline;
-    this.numJoins = joinsIn(plan);
+    this.query = ids(plan);
   }
 
   /** The plan of a node that became a fragment; null for any other. */
@@ -60,22 +63,20 @@ final class FragmentRewrite {
   private LogicalPlan replaced(LogicalPlan plan, SplitAggregate split, FragmentReply fragment) {
     if (fragment.mode() == FragmentReply.Mode.ROWS) {
       List<AttributeReference> output = new ArrayList<>();
-      for (Attribute attribute : CollectionConverters.asJava(plan.output())) {
+      for (Attribute attribute : items(plan.output())) {
         output.add((AttributeReference) attribute);
       }
-      return relation(fragment, plan, plan, output);
+      return relation(fragment, new FragmentScan.Source(plan, plan, query), output);
     }
-    LogicalPlan columns = relation(fragment, plan, split.partial(), split.columns());
+    FragmentScan.Source source = new FragmentScan.Source(plan, split.partial(), query);
+    LogicalPlan columns = relation(fragment, source, split.columns());
     return fragment.mode() == FragmentReply.Mode.PARTIAL
         ? split.mergedOver(columns)
         : split.finishedOver(columns);
   }
 
-  private LogicalPlan relation(
-      FragmentReply fragment,
-      LogicalPlan node,
-      LogicalPlan origin,
-      List<AttributeReference> output) {
+  private static LogicalPlan relation(
+      FragmentReply fragment, FragmentScan.Source source, List<AttributeReference> output) {
     List<Long> ids = output.stream().map(column -> column.exprId().id()).toList();
     if (!ids.equals(fragment.columns())) {
       throw new IllegalStateException(
@@ -87,14 +88,13 @@ final class FragmentRewrite {
           schema.add(
               FragmentText.columnName(column.exprId().id()), column.dataType(), column.nullable());
     }
-    FragmentScan.Source source = new FragmentScan.Source(node, origin, numJoins);
     return ScanRelations.unordered(
-        firstTable(origin), new FragmentScan(fragment, schema, source), seq(output));
+        firstTable(source.origin()), new FragmentScan(fragment, schema, source), sequence(output));
   }
 
   /** Spark wants a scan to have a table; it shows its name. */
   private static DataSourceV2ScanRelation firstTable(LogicalPlan plan) {
-    for (LogicalPlan leaf : CollectionConverters.asJava(plan.collectLeaves())) {
+    for (LogicalPlan leaf : items(plan.collectLeaves())) {
       if (leaf instanceof DataSourceV2ScanRelation relation
           && relation.scan() instanceof PennonScan) {
         return relation;
@@ -103,10 +103,11 @@ final class FragmentRewrite {
     throw new IllegalStateException("a fragment holds no scan");
   }
 
-  /** Whether joins were made around a fragment since it was. */
+  /** Whether a fragment was made in another query: in a subquery that is a join by now. */
   static boolean isOutdatedIn(LogicalPlan plan) {
-    long numJoins = joinsIn(plan);
-    return fragmentsIn(plan).stream().anyMatch(scan -> scan.source().numJoins() != numJoins);
+    List<ExprId> query = ids(plan);
+    return fragmentsAmong(plan.collectLeaves()).stream()
+        .anyMatch(scan -> !scan.source().query().equals(query));
   }
 
   /** The plan as it was before fragments were made of parts of it. */
@@ -122,8 +123,8 @@ final class FragmentRewrite {
       }
     }
     List<LogicalPlan> children = new ArrayList<>();
-    CollectionConverters.asJava(plan.children()).forEach(child -> children.add(restoredIn(child)));
-    return plan.withNewChildren(seq(children));
+    items(plan.children()).forEach(child -> children.add(restoredIn(child)));
+    return plan.withNewChildren(sequence(children));
   }
 
   private static LogicalPlan renamed(LogicalPlan plan, Seq<AttributeReference> wanted) {
@@ -140,43 +141,23 @@ final class FragmentRewrite {
               column.exprId(),
               column.qualifier(),
               Option.apply(column.metadata()),
-              seq(List.of())));
+              empty()));
     }
-    return isSame ? plan : new Project(seq(columns), plan);
-  }
-
-  private static long joinsIn(LogicalPlan plan) {
-    if (plan instanceof DataSourceV2ScanRelation relation
-        && relation.scan() instanceof FragmentScan scan) {
-      return joinsIn(scan.source().origin());
-    }
-    long below =
-        CollectionConverters.asJava(plan.children()).stream()
-            .mapToLong(FragmentRewrite::joinsIn)
-            .sum();
-    return below + (plan instanceof Join ? 1 : 0);
-  }
-
-  private static List<FragmentScan> fragmentsIn(LogicalPlan plan) {
-    return fragmentsAmong(plan.collectLeaves());
+    return isSame ? plan : new Project(sequence(columns), plan);
   }
 
   private static List<ExprId> ids(LogicalPlan plan) {
-    return CollectionConverters.asJava(plan.output()).stream().map(Attribute::exprId).toList();
+    return items(plan.output()).stream().map(Attribute::exprId).toList();
   }
 
   private static List<FragmentScan> fragmentsAmong(Seq<LogicalPlan> plans) {
     List<FragmentScan> scans = new ArrayList<>();
-    for (LogicalPlan plan : CollectionConverters.asJava(plans)) {
+    for (LogicalPlan plan : items(plans)) {
       if (plan instanceof DataSourceV2ScanRelation relation
           && relation.scan() instanceof FragmentScan scan) {
         scans.add(scan);
       }
     }
     return scans;
-  }
-
-  private static <T> Seq<T> seq(List<T> items) {
-    return CollectionConverters.asScala(items).toSeq();
   }
 }

@@ -1,5 +1,9 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import dev.pennon.spark.read.PredicateText;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,8 +26,6 @@ import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Option;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Expressions of a plan as SQL text for the worker, over columns named {@code c<expression id>}.
@@ -57,7 +59,7 @@ final class FragmentText {
         return null;
       }
       StructType columns = new StructType();
-      for (Attribute attribute : CollectionConverters.asJava(expression.references().toSeq())) {
+      for (Attribute attribute : items(expression.references().toSeq())) {
         columns =
             columns.add(
                 columnName(attribute.exprId().id()), attribute.dataType(), attribute.nullable());
@@ -86,7 +88,7 @@ final class FragmentText {
           attribute.nullable(),
           Metadata.empty(),
           attribute.exprId(),
-          none());
+          empty());
     }
     if (expression instanceof KnownFloatingPointNormalized known
         && known.child() instanceof NormalizeNaNAndZero normalized) {
@@ -98,10 +100,10 @@ final class FragmentText {
     }
     requirePlain(expression);
     List<Expression> children = new ArrayList<>();
-    for (Expression child : CollectionConverters.asJava(expression.children())) {
+    for (Expression child : items(expression.children())) {
       children.add(named(child, isAnsi));
     }
-    return expression.withNewChildren(CollectionConverters.asScala(children).toSeq());
+    return expression.withNewChildren(sequence(children));
   }
 
   /** Whether the text would not say if an overflow is an error or NULL. */
@@ -119,10 +121,6 @@ final class FragmentText {
         && !string.equals(DataTypes.StringType)) {
       throw new NotWritten();
     }
-  }
-
-  private static <T> Seq<T> none() {
-    return CollectionConverters.asScala(List.<T>of()).toSeq();
   }
 
   private static final class NotWritten extends Exception {

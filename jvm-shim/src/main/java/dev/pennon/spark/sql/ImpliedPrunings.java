@@ -1,5 +1,7 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
@@ -8,7 +10,6 @@ import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Filters by the values of a join's other side, which Spark puts below the join: where the join is
@@ -48,15 +49,15 @@ final class ImpliedPrunings {
 
   /** Whether the values of a pruning come from this plan: attributes are unique in a query. */
   private static boolean isOver(DynamicPruningSubquery pruning, LogicalPlan partner) {
-    return CollectionConverters.asJava(partner.collectLeaves()).stream()
+    return items(partner.collectLeaves()).stream()
         .anyMatch(
             leaf ->
-                CollectionConverters.asJava(pruning.buildQuery().collectLeaves()).stream()
+                items(pruning.buildQuery().collectLeaves()).stream()
                     .anyMatch(other -> shares(leaf, other)));
   }
 
   private static boolean shares(LogicalPlan leaf, LogicalPlan other) {
-    return CollectionConverters.asJava(other.output()).stream()
+    return items(other.output()).stream()
         .anyMatch(attribute -> leaf.outputSet().contains(attribute));
   }
 }

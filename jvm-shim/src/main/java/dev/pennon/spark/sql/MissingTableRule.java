@@ -1,5 +1,7 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import dev.pennon.spark.PennonCatalog;
 import java.util.Arrays;
 import org.apache.spark.sql.SparkSession;
@@ -18,7 +20,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Says about a missing table or namespace what the catalog knows: which names are near.
@@ -36,7 +37,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    CollectionConverters.asJava(plan.collectLeaves()).forEach(this::check);
+    items(plan.collectLeaves()).forEach(this::check);
     // The target of a write is no child of it.
     if (plan instanceof InsertIntoStatement insert) {
       check(insert.table());
@@ -64,7 +65,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
     if (name instanceof ResolvedNamespace namespace
         && namespace.catalog() instanceof PennonCatalog catalog) {
       catalog.checkNamespace(
-          CollectionConverters.asJava(namespace.namespace()).toArray(new String[0]));
+          items(namespace.namespace()).toArray(new String[0]));
     }
   }
 
@@ -81,7 +82,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
   private void loadAgain(Seq<String> name) {
     CatalogManager catalogs =
         ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
-    String[] parts = CollectionConverters.asJava(name).toArray(new String[0]);
+    String[] parts = items(name).toArray(new String[0]);
     if (parts.length > 1 && catalogs.isCatalogRegistered(parts[0])) {
       if (catalogs.catalog(parts[0]) instanceof PennonCatalog catalog) {
         catalog.loadTable(identifier(Arrays.copyOfRange(parts, 1, parts.length)));

@@ -1,5 +1,8 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.read.PennonScan;
 import java.util.ArrayList;
@@ -10,7 +13,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanPartitioningAndOrdering$;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Packs the leaves of scans whose partitioning nothing in the query can use.
@@ -43,8 +45,8 @@ final class PackedScans {
           : ScanRelations.replaced(relation, other, relation.output(), null, List.of());
     }
     List<LogicalPlan> children = new ArrayList<>();
-    CollectionConverters.asJava(plan.children())
+    items(plan.children())
         .forEach(child -> children.add(replaced(child, replacement)));
-    return plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
+    return plan.withNewChildren(sequence(children));
   }
 }

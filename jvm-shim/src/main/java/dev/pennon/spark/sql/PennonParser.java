@@ -1,5 +1,7 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import dev.pennon.spark.catalog.PartitionFieldChange;
 import java.util.List;
 import java.util.Optional;
@@ -19,7 +21,6 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** Spark's parser, and the statements about partition fields and write orders besides. */
 public final class PennonParser implements ParserInterface {
@@ -90,7 +91,7 @@ public final class PennonParser implements ParserInterface {
     }
     List<Transform> transforms =
         parsed instanceof CreateTable create
-            ? CollectionConverters.asJava(create.partitioning())
+            ? items(create.partitioning())
             : List.of();
     if (transforms.size() != 1) {
       throw statement.syntaxError(text, "it is neither a column nor a transform").raise();

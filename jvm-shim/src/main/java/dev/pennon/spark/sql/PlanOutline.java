@@ -1,5 +1,7 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.PennonScan;
@@ -37,7 +39,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.IntegralType;
 import scala.Option;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The shape of a query plan as the worker is told it: scans, joins, groupings and how attributes
@@ -145,7 +146,7 @@ final class PlanOutline {
       return window(plan, limit.child(), limit.partitionSpec());
     }
     List<Node> children = new ArrayList<>();
-    CollectionConverters.asJava(plan.children()).forEach(child -> children.add(outline(child)));
+    items(plan.children()).forEach(child -> children.add(outline(child)));
     return add(plan, Kind.OPAQUE, node("opaque"), children);
   }
 
@@ -155,7 +156,7 @@ final class PlanOutline {
     }
     ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
-    CollectionConverters.asJava(relation.output())
+    items(relation.output())
         .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));
     scans++;
     packedScans += scan.isPacked() ? 1 : 0;
@@ -269,7 +270,7 @@ final class PlanOutline {
 
   private static ArrayNode attributes(Seq<Expression> expressions) {
     ArrayNode ids = Messages.array();
-    for (Expression expression : CollectionConverters.asJava(expressions)) {
+    for (Expression expression : items(expressions)) {
       if (expression instanceof Attribute attribute) {
         ids.add(attribute.exprId().id());
       }
@@ -279,7 +280,7 @@ final class PlanOutline {
 
   private static ArrayNode values(Seq<NamedExpression> expressions) {
     ArrayNode values = Messages.array();
-    for (NamedExpression named : CollectionConverters.asJava(expressions)) {
+    for (NamedExpression named : items(expressions)) {
       Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
       values
           .addArray()
@@ -292,7 +293,7 @@ final class PlanOutline {
 
   private static ArrayNode renames(Seq<NamedExpression> expressions) {
     ArrayNode pairs = Messages.array();
-    for (NamedExpression expression : CollectionConverters.asJava(expressions)) {
+    for (NamedExpression expression : items(expressions)) {
       if (expression instanceof Attribute a) {
         pairs.add(Messages.array().add(a.exprId().id()).add(a.exprId().id()));
       } else if (expression instanceof Alias alias && alias.child() instanceof Attribute a) {

@@ -1,5 +1,9 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -40,8 +44,6 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Enumeration;
 import scala.Option;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * An aggregate as two: sums, counts, minima and maxima that the worker computes per task, and what
@@ -136,18 +138,18 @@ final class SplitAggregate {
       outputs.add(named(complete(part.partial()), part.column()));
     }
     return aggregate.copy(
-        aggregate.groupingExpressions(), seq(outputs), aggregate.child(), aggregate.hint());
+        aggregate.groupingExpressions(), sequence(outputs), aggregate.child(), aggregate.hint());
   }
 
   /** The aggregate's output from the columns where a group may have several rows. */
   LogicalPlan mergedOver(LogicalPlan columns) {
     return aggregate.copy(
-        seq(new ArrayList<Expression>(groups)), seq(merged), columns, aggregate.hint());
+        sequence(groups), sequence(merged), columns, aggregate.hint());
   }
 
   /** The aggregate's output from the columns where each group has one row. */
   LogicalPlan finishedOver(LogicalPlan columns) {
-    return new Project(seq(finished), columns);
+    return new Project(sequence(finished), columns);
   }
 
   private NamedExpression result(NamedExpression output, boolean isMerged) throws Unsplittable {
@@ -161,7 +163,7 @@ final class SplitAggregate {
         output.exprId(),
         output.qualifier(),
         Option.apply(output.metadata()),
-        none());
+        empty());
   }
 
   private Expression replaced(Expression expression, boolean isMerged) throws Unsplittable {
@@ -183,7 +185,7 @@ final class SplitAggregate {
     for (Expression child : items(expression.children())) {
       children.add(replaced(child, isMerged));
     }
-    return expression.withNewChildren(seq(children));
+    return expression.withNewChildren(sequence(children));
   }
 
   private Expression result(AggregateExpression expression, boolean isMerged) throws Unsplittable {
@@ -228,12 +230,12 @@ final class SplitAggregate {
       throw new Unsplittable();
     }
     Expression counted = argument instanceof Literal ? Literal$.MODULE$.apply(1) : argument;
-    AttributeReference column = part("count", counted, new Count(seq(List.of(counted))));
+    AttributeReference column = part("count", counted, new Count(sequence(List.of(counted))));
     if (!isMerged) {
       return column;
     }
     Expression sum = complete(new Sum(column));
-    return new Coalesce(seq(List.of(sum, Literal$.MODULE$.apply(0L))));
+    return new Coalesce(sequence(List.of(sum, Literal$.MODULE$.apply(0L))));
   }
 
   /** Spark's own division of a sum by a count, over the columns. */
@@ -263,7 +265,7 @@ final class SplitAggregate {
     for (Expression child : items(expression.children())) {
       children.add(substituted(child, average, sum, count));
     }
-    return expression.withNewChildren(seq(children));
+    return expression.withNewChildren(sequence(children));
   }
 
   private AttributeReference part(
@@ -284,7 +286,7 @@ final class SplitAggregate {
   }
 
   private static AggregateFunction with(AggregateFunction function, Expression argument) {
-    return (AggregateFunction) function.withNewChildren(seq(List.of(argument)));
+    return (AggregateFunction) function.withNewChildren(sequence(List.of(argument)));
   }
 
   private static AggregateExpression complete(AggregateFunction function) {
@@ -299,23 +301,11 @@ final class SplitAggregate {
   private static AttributeReference column(DataType type, boolean isNullable) {
     ExprId id = NamedExpression.newExprId();
     return new AttributeReference(
-        FragmentText.columnName(id.id()), type, isNullable, Metadata.empty(), id, none());
+        FragmentText.columnName(id.id()), type, isNullable, Metadata.empty(), id, empty());
   }
 
   private static Alias named(Expression value, AttributeReference column) {
-    return new Alias(value, column.name(), column.exprId(), none(), Option.empty(), none());
-  }
-
-  private static <T> List<T> items(Seq<T> items) {
-    return CollectionConverters.asJava(items);
-  }
-
-  private static <T> Seq<T> none() {
-    return seq(List.of());
-  }
-
-  private static <T> Seq<T> seq(List<T> items) {
-    return CollectionConverters.asScala(items).toSeq();
+    return new Alias(value, column.name(), column.exprId(), empty(), Option.empty(), empty());
   }
 
   private static final class Unsplittable extends Exception {
