@@ -157,7 +157,7 @@ final class DerivedKeyRewrite {
   private Keyed keyed(Node side, List<DerivedKeyReply.Computed> functions) {
     boolean isComputed =
         functions != null
-            && CollectionConverters.asJava(side.plan().output()).stream()
+            && items(side.plan().output()).stream()
                 .anyMatch(a -> functions.get(0).attributes().contains(a.exprId().id()));
     return isComputed ? computed(rewrite(side), functions) : rewritten(side);
   }

@@ -43,7 +43,7 @@ final class FragmentRewrite {
   FragmentRewrite(DerivedKeyReply reply, PlanOutline outline, LogicalPlan plan) {
     this.reply = reply;
     this.outline = outline;
-    this.query = ids(plan);
+    this.query = OutdatedKeys.query(plan);
   }
 
   /** The plan of a node that became a fragment; null for any other. */
@@ -105,7 +105,7 @@ final class FragmentRewrite {
 
   /** Whether a fragment was made in another query: in a subquery that is a join by now. */
   static boolean isOutdatedIn(LogicalPlan plan) {
-    List<ExprId> query = ids(plan);
+    List<ExprId> query = OutdatedKeys.query(plan);
     return fragmentsAmong(plan.collectLeaves()).stream()
         .anyMatch(scan -> !scan.source().query().equals(query));
   }
@@ -118,7 +118,7 @@ final class FragmentRewrite {
     }
     for (FragmentScan scan : fragmentsAmong(plan.children())) {
       FragmentScan.Source source = scan.source();
-      if (source.isSplit() && ids(plan).equals(ids(source.node()))) {
+      if (source.isSplit() && OutdatedKeys.query(plan).equals(OutdatedKeys.query(source.node()))) {
         return source.node();
       }
     }
@@ -144,10 +144,6 @@ final class FragmentRewrite {
               empty()));
     }
     return isSame ? plan : new Project(sequence(columns), plan);
-  }
-
-  private static List<ExprId> ids(LogicalPlan plan) {
-    return items(plan.output()).stream().map(Attribute::exprId).toList();
   }
 
   private static List<FragmentScan> fragmentsAmong(Seq<LogicalPlan> plans) {

@@ -1,5 +1,8 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.functions.Surrogate;
 import dev.pennon.spark.read.PennonScan;
@@ -25,7 +28,6 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2ScanPartitioningAndOrdering$;
 import scala.Option;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Takes back keys that were derived in a subquery which is a join by now.
@@ -161,13 +163,5 @@ final class OutdatedKeys {
     }
     return (expression instanceof Attribute attribute && keys.contains(attribute.exprId()))
         || (expression instanceof Alias alias && keys.contains(alias.exprId()));
-  }
-
-  private static <T> List<T> items(Seq<T> items) {
-    return CollectionConverters.asJava(items);
-  }
-
-  private static <T> Seq<T> sequence(List<T> items) {
-    return CollectionConverters.asScala(items).toSeq();
   }
 }
