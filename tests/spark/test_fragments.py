@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -254,6 +255,29 @@ def test_prunings_that_the_join_implies_do_not_keep_it_in_spark(spark: SparkSess
             optimized = spark.sql(sql)._jdf.queryExecution().optimizedPlan().toString()
         assert "dynamicpruning" in optimized
         assert_same(spark, sql)
+
+
+def test_a_pruning_by_a_join_outside_is_not_lost(spark: SparkSession) -> None:
+    spark.sql(
+        "CREATE TABLE lance.fragments.fine PARTITIONED BY (i16, bucket(2, id)) AS"
+        " SELECT * FROM x WHERE i16 < 4"
+    )
+    prune = "spark.sql.optimizer.dynamicPartitionPruning"
+    settings = {
+        f"{prune}.reuseBroadcastOnly": "false",
+        f"{prune}.useStats": "false",
+        f"{prune}.fallbackFilterRatio": "10",
+    }
+    sql = (
+        "SELECT f.id, y.v, z.s FROM lance.fragments.fine f JOIN y ON f.id = y.id"
+        " JOIN (SELECT * FROM z WHERE i16 % 5 = 3) z ON f.i16 = z.i16"
+    )
+    assert "fragment: rows" in assert_same(spark, sql)
+    with conf(spark, settings):
+        plan = assert_same(spark, sql, is_fragment=False)
+    kept = re.search(r"runtime filters kept: (\d+) of (\d+) splits", plan)
+    assert kept is not None, plan
+    assert int(kept[1]) <= int(kept[2]) // 2, plan
 
 
 def test_overflows_are_errors_in_both(spark: SparkSession) -> None:

@@ -190,6 +190,16 @@ def test_an_aggregate_that_is_not_certain_stays_above_its_join(tables: Tables) -
     assert (fragment["root"], fragment["mode"]) == (2, "rows")
 
 
+def test_a_pruning_by_a_join_that_stays_in_spark_is_not_lost(tables: Tables) -> None:
+    pruned = {"node": "filter", "child": 0, "condition": "TRUE", "prunings": [5]}
+    for implied, count in (([5], 1), ([4], 0)):
+        joined = join(1, 2) | {"implied": implied}
+        nodes = [tables.scan("orders", 1), pruned, tables.scan("items", 11), joined]
+        reply, _ = tables.derive(nodes)
+        assert len(reply["fragments"]) == count
+        assert (3 in reply["served"]) is (count == 0)
+
+
 def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -> None:
     for between in ({"node": "through", "child": 0}, {"node": "window", "child": 0, "keys": [1]}):
         nodes = [tables.scan("orders", 1), between, tables.scan("items", 11), join(1, 2)]

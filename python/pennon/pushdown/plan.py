@@ -37,10 +37,17 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Rows for which the condition is true."""
+    """Rows for which the condition is true.
+
+    Args:
+        child: Its input.
+        condition: The condition, without the prunings.
+        prunings: Ids of filters by the values of another table; a join above implies each.
+    """
 
     child: int
     condition: str | None
+    prunings: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +60,21 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A join on the whole of its condition."""
+    """A join on the whole of its condition.
+
+    Args:
+        left: One input.
+        right: The other.
+        join_type: What becomes of rows without partner.
+        condition: The condition.
+        implied: Ids of the prunings below that leave out nothing that this join would not.
+    """
 
     left: int
     right: int
     join_type: JoinType
     condition: str | None
+    implied: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ def fragment_query(nodes: Sequence[Node], root: int, semantics: Semantics) -> Fr
     """
     writer = _Writer(nodes, root, semantics)
     selected = writer.select(root)
+    if not writer.prunings <= writer.implied:
+        raise Declined(why="a pruning by a join that stays in Spark")
     if not selected.types:
         raise Declined(why="a result without columns")
     return FragmentQuery(
@@ -86,6 +88,8 @@ class _Writer:
         self.root = root
         self.semantics = semantics
         self.scans: list[int] = []
+        self.prunings: set[int] = set()
+        self.implied: set[int] = set()
 
     def select(self, position: int) -> _Selected:
         match self.nodes[position]:
@@ -93,6 +97,7 @@ class _Writer:
                 return self.scan(position, scan)
             case Filter() as node:
                 below = self.select(node.child)
+                self.prunings |= node.prunings
                 condition = typed_condition(node.condition, below.types, self.semantics)
                 names = [exp.column(name, quoted=True) for name in below.types]
                 return _Selected(_from(below, position, names).where(condition), below.types)
@@ -139,6 +144,7 @@ class _Writer:
         if side_and_kind is None:
             raise Declined(why=f"a join of type {node.join_type}")
         left, right = self.select(node.left), self.select(node.right)
+        self.implied |= node.implied
         if set(left.types) & set(right.types):
             raise Declined(why="a column that stands on both sides of a join")
         both = {**left.types, **right.types}

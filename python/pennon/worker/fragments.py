@@ -180,7 +180,8 @@ def _node(message: Mapping[str, Any], plan: ScanPlan | None) -> Node:
             columns = [(number, name, types.get(name)) for number, name in message["columns"]]
             return Scan(tuple(columns))
         case "filter":
-            return Filter(message["child"], message.get("condition"))
+            prunings = frozenset(message.get("prunings", ()))
+            return Filter(message["child"], message.get("condition"), prunings)
         case "project" if "expressions" in message:
             return Project(message["child"], tuple(map(_output, message["expressions"])))
         case "join" if "condition" in message:
@@ -189,6 +190,7 @@ def _node(message: Mapping[str, Any], plan: ScanPlan | None) -> Node:
                 message["right"],
                 JoinType(message["type"]),
                 message["condition"],
+                frozenset(message.get("implied", ())),
             )
         case "group" if message.get("grouping") is not None:
             keys = [_output((key, text, kind)) for text, kind, key in message["grouping"]]

@@ -2,6 +2,8 @@ package dev.pennon.spark.sql;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
@@ -13,38 +15,56 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /**
  * Filters by the values of a join's other side, which Spark puts below the join: where the join is
- * executed with them, they say nothing that it does not.
+ * executed with them, they say nothing that it does not. Which joins are, the worker decides: it is
+ * told of each such filter, and of the join that implies it.
  */
 final class ImpliedPrunings {
-  /** For each join above that shuffles: the plan of its other side. */
-  private final Deque<LogicalPlan> partners = new ArrayDeque<>();
+  /** One side of a join that shuffles: the plan of the other side, and what the join implies. */
+  record Side(LogicalPlan partner, ArrayNode implied) {}
+
+  private final Deque<Side> sides = new ArrayDeque<>();
 
   /** Looks at one side of a join while its other side is known. */
-  <T> T beside(LogicalPlan partner, Supplier<T> looking) {
-    partners.push(partner);
+  <T> T within(Side side, Supplier<T> looking) {
+    sides.push(side);
     try {
       return looking.get();
     } finally {
-      partners.pop();
+      sides.pop();
     }
   }
 
-  /** The condition without what joins above imply. */
-  Expression removedFrom(Expression condition) {
-    Expression kept = kept(condition);
-    return kept == null ? Literal.TrueLiteral() : kept;
+  /** Adds the fields {@code condition}, without what joins above imply, and {@code prunings}. */
+  void describe(Expression condition, ObjectNode message) {
+    Expression kept = kept(condition, message.putArray("prunings"));
+    message.put(
+        "condition", FragmentText.ofCondition(kept == null ? Literal.TrueLiteral() : kept));
   }
 
-  private Expression kept(Expression condition) {
+  private Expression kept(Expression condition, ArrayNode prunings) {
     if (condition instanceof DynamicPruningSubquery pruning) {
-      return partners.stream().anyMatch(partner -> isOver(pruning, partner)) ? null : condition;
+      return isImplied(pruning, prunings) ? null : condition;
     }
     if (!(condition instanceof And and)) {
       return condition;
     }
-    Expression left = kept(and.left());
-    Expression right = kept(and.right());
+    Expression left = kept(and.left(), prunings);
+    Expression right = kept(and.right(), prunings);
     return left == null ? right : right == null ? left : new And(left, right);
+  }
+
+  private boolean isImplied(DynamicPruningSubquery pruning, ArrayNode prunings) {
+    for (Side side : sides) {
+      if (isOver(pruning, side.partner())) {
+        // Spark itself drops those that are for broadcasts only: this join is none.
+        if (!pruning.onlyInBroadcast()) {
+          side.implied().add(pruning.exprId().id());
+          prunings.add(pruning.exprId().id());
+        }
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Whether the values of a pruning come from this plan: attributes are unique in a query. */

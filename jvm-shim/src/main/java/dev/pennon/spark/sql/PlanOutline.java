@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.sql.ImpliedPrunings.Side;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -122,8 +123,7 @@ final class PlanOutline {
     if (plan instanceof Filter filter) {
       Node child = outline(filter.child());
       ObjectNode message = node("filter").put("child", child.position());
-      Expression condition = prunings.removedFrom(filter.condition());
-      message.put("condition", FragmentText.ofCondition(condition));
+      prunings.describe(filter.condition(), message);
       return add(plan, Kind.PASS, message, List.of(child));
     }
     if (plan instanceof Project project) {
@@ -193,12 +193,13 @@ final class PlanOutline {
     Option<BuildSide> hinted = broadcasts.getBroadcastBuildSide(join, true, conf);
     Option<BuildSide> built = hinted.isDefined() ? hinted : bySize(join);
     built = built.isDefined() ? built : withoutKeys(join);
+    ArrayNode implied = Messages.array();
     List<Node> children =
         built.isDefined()
             ? List.of(outline(join.left()), outline(join.right()))
             : List.of(
-                prunings.beside(join.right(), () -> outline(join.left())),
-                prunings.beside(join.left(), () -> outline(join.right())));
+                prunings.within(new Side(join.right(), implied), () -> outline(join.left())),
+                prunings.within(new Side(join.left(), implied), () -> outline(join.right())));
     if (built.isDefined()) {
       // A broadcast leaves the other side where it is: its grouping passes through.
       int through = built.get() == BuildLeft$.MODULE$ ? 1 : 0;
@@ -223,6 +224,7 @@ final class PlanOutline {
     message.put("null_safe", join.condition().get().exists(e -> e instanceof EqualNullSafe));
     boolean isKnown = !(join.joinType() instanceof LeftSingle$);
     message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
+    message.set("implied", implied);
     groupings++;
     return add(join, Kind.JOIN, message, children);
   }
