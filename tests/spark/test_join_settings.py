@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.assert_join import conf, execute, views
+from pyspark.errors import AnalysisException
+from tests.spark.assert_join import EXECUTION, conf, execute, views
 from tests.spark.join_sides import Sides
 
 from separate_process import run_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BUCKETING = "spark.sql.sources.v2.bucketing"
 # Every setting of Spark that Pennon makes in a session where the user has not.
@@ -84,3 +90,28 @@ def test_j35_what_the_user_set_in_spark_conf_is_kept(tmp_path: Path) -> None:
     opposite = {key: OPPOSITE[value] for key, value in NEEDED.items()}
     printed = run_script(SCRIPT, str(tmp_path), repr(opposite))
     assert ast.literal_eval(printed.splitlines()[-1]) == (50, True)
+
+
+def test_who_executes_joins_is_one_of_two(spark: SparkSession, lake: Path) -> None:
+    catalog = "spark.sql.catalog.odd"
+    settings = {catalog: "dev.pennon.spark.PennonCatalog", f"{catalog}.root": str(lake)}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    unknown = re.escape(f"[EXECUTION_UNKNOWN] Cannot use {catalog}.execution = wroker: ")
+    with (
+        conf(spark, {f"{catalog}.execution": "wroker"}),
+        pytest.raises(AnalysisException, match=unknown),
+    ):
+        spark.sql("SHOW NAMESPACES IN odd")
+    with conf(spark, {f"{catalog}.execution": "SPARK"}):
+        spark.sql("SHOW NAMESPACES IN odd")
+
+
+def test_who_executes_joins_is_judged_in_every_query(sides: Sides) -> None:
+    with views(sides.spark, {"l": sides.table("l", "bucket(16, id)"), "r": "r_plain"}):
+        for value in ("wroker", ""):
+            with (
+                conf(sides.spark, {EXECUTION: value}),
+                pytest.raises(AnalysisException, match="EXECUTION_UNKNOWN"),
+            ):
+                sides.spark.sql(JOIN).collect()

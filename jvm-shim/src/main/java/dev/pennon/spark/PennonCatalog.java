@@ -1,6 +1,7 @@
 package dev.pennon.spark;
 
 import dev.pennon.spark.catalog.CatalogOperations;
+import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.sql.ExplainJoin;
@@ -26,6 +27,7 @@ import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -44,6 +46,7 @@ public final class PennonCatalog
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     operations = new CatalogOperations(name, options);
+    Execution.of(name, SQLConf.get());
     JoinSettings.apply();
     WorkerProcess.startEarly();
   }

@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
@@ -105,7 +106,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
 
   private static ObjectNode request(PlanOutline outline, SQLConf conf) {
     ObjectNode request = Messages.request("derive_keys");
-    request.put("execution", outline.isForWorker() ? "worker" : "spark");
+    Execution execution = outline.isForWorker() ? Execution.WORKER : Execution.SPARK;
+    request.put("execution", execution.toString());
     request.put(
         "parallelism",
         org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());

@@ -4,6 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.sql.ImpliedPrunings.Side;
 import dev.pennon.spark.worker.Messages;
@@ -160,13 +161,9 @@ final class PlanOutline {
         .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));
     scans++;
     packedScans += scan.isPacked() ? 1 : 0;
-    isForWorker &= isExecutedByWorker(message.path("catalog").path("name").asText());
+    String catalog = message.path("catalog").path("name").asText();
+    isForWorker &= Execution.of(catalog, conf) == Execution.WORKER;
     return add(relation, Kind.SCAN, message, List.of());
-  }
-
-  private boolean isExecutedByWorker(String catalog) {
-    String setting = conf.getConfString("spark.sql.catalog." + catalog + ".execution", "worker");
-    return !setting.equalsIgnoreCase("spark");
   }
 
   private Node group(Aggregate aggregate) {
