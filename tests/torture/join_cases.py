@@ -110,8 +110,13 @@ class Ran:
 
     @property
     def places(self) -> int:
-        """The places of the plan where rows were shuffled: of some, several read the same rows."""
-        return self.shuffles + self.plan.split("== Initial Plan ==")[0].count("ReusedExchange")
+        """The places of the plan where rows are shuffled, by whatever reads the same rows again.
+
+        What merges all rows into one is not counted: where there is one task, it merges nothing.
+        """
+        final = self.plan.split("== Initial Plan ==")[0]
+        merges = final.count("Exchange SinglePartition")
+        return self.shuffles + final.count("ReusedExchange") - merges
 
 
 def case_of(seed: int, number: int, tables: Sequence[Table]) -> Case:
