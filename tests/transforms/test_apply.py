@@ -149,6 +149,13 @@ def test_what_has_nothing_in_common() -> None:
     assert common_reduction(Bucket(8), Truncate(8), pa.int64()) is None
 
 
+def test_expressions_are_the_same_but_for_blanks_comments_and_the_case_of_words() -> None:
+    lower = Expression("lower(col0)")
+    assert common_reduction(lower, Expression("LOWER( Col0 ) -- of the name")) == lower
+    for one, other in [("col0 || 'A'", "col0 || 'a'"), ("$$A$$", "$$a$$"), ('"A"', '"a"')]:
+        assert common_reduction(Expression(one), Expression(other)) is None, one
+
+
 @pytest.mark.spec("reading 40")
 def test_equal_floats_are_one_partition() -> None:
     rows = pa.array([0.0, -0.0, float("nan"), -float("nan"), None])

@@ -10,8 +10,8 @@ Spec: "Partition Expression".
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import datafusion
@@ -52,8 +52,13 @@ class Expression(Transform):
     """
 
     type: ClassVar[str] = "expression"
-    expression_sql: str
+    expression_sql: str = field(compare=False)
     declared_type: pa.DataType | None = None
+    _tokens: tuple[str, ...] = field(init=False, repr=False)
+    """What is compared: blanks, comments and the case of bare words do not matter."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tokens", _folded_tokens(self.expression_sql))
 
     def to_json(self) -> dict[str, object]:
         """Refuse: the specification keeps expressions beside transforms."""
@@ -142,6 +147,19 @@ class Expression(Transform):
         """Give None: Spark does not evaluate DataFusion's SQL."""
         del source_types
         return None
+
+
+@lru_cache(maxsize=256)
+def _folded_tokens(sql: str) -> tuple[str, ...]:
+    """Split an expression into its words, bare ones in lower case; whole where that is unsure."""
+    if "$" in sql:  # a quote that the tokenizer does not know
+        return (sql,)
+    try:
+        tokens = DataFusion().tokenize(sql)
+    except TokenError:
+        return (sql,)
+    words = [sql[token.start : token.end + 1] for token in tokens]
+    return tuple(word if set(word) & set("'\"`") else word.lower() for word in words)
 
 
 def select(context: datafusion.SessionContext, sql: str) -> datafusion.DataFrame:
