@@ -177,3 +177,17 @@ def test_a_key_needs_its_column_in_the_output_and_one_column() -> None:
     layout = layout_of(specs, SCHEMA, NO_ROWS)
     reported = reported_functions(layout, SCHEMA, {("id",)})
     assert [str(each.grouping) for each in reported] == ["bucket(8, col0)"]
+
+
+def test_a_column_that_the_predicate_fixes_groups_where_a_version_has_no_field_of_it() -> None:
+    specs = {1: PartitionSpec(1, ()), 2: spec(2, [("identity", "s"), ("bucket", 4, "id")])}
+    s = SCHEMA.field_by_path(("s",))
+    assert s is not None
+    rows = pa.table({"id": [1, 2], "s": ["a", "a"]})
+    leaves = leaves_of(list(specs.values()), rows)
+    assert named(layout_of(specs, SCHEMA, leaves)) == []
+    layout = layout_of(specs, SCHEMA, leaves, {s.id: pa.scalar("a"), 99: pa.scalar(1)})
+    assert named(layout) == ["col0"]
+    assert layout.values(layout.functions[0], leaves).to_pylist() == ["a"] * 4
+    of_other_type = {s.id: pa.scalar(b"a")}
+    assert named(layout_of(specs, SCHEMA, leaves, of_other_type)) == []

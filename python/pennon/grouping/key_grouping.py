@@ -50,7 +50,7 @@ def report(
 
     Spec: "Storage Partitioned Join".
     """
-    layout = layout_of(snapshot.specs, snapshot.schema, plan.table)
+    layout = layout_of(snapshot.specs, snapshot.schema, plan.table, plan.fixed)
     keys: list[SparkTransform] = []
     columns: dict[str, pa.Array] = {}
     for function in reported_functions(layout, snapshot.schema, projected):

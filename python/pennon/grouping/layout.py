@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.grouping.spec_functions import SpecFunction, spec_functions
+from pennon.grouping.spec_functions import SpecFunction, fixed_functions, spec_functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +70,10 @@ class Layout:
 
 
 def layout_of(
-    specs: Mapping[int, PartitionSpec], schema: NamespaceSchema, leaves: pa.Table
+    specs: Mapping[int, PartitionSpec],
+    schema: NamespaceSchema,
+    leaves: pa.Table,
+    fixed: Mapping[int, pa.Scalar] | None = None,
 ) -> Layout:
     """Find the layout of the chosen partitions.
 
@@ -78,6 +81,8 @@ def layout_of(
         specs: All partition specs of the namespace.
         schema: The namespace's schema.
         leaves: The chosen rows of ``__manifest``; without any, the newest spec counts.
+        fixed: Field ids of columns that have one value in all rows that the query keeps. A spec
+            version without a field of such a column is grouped by the value itself.
 
     Spec: "Storage Partitioned Join".
     """
@@ -86,6 +91,11 @@ def layout_of(
         max(specs)
     }
     versions = {version: spec_functions(specs[version], schema) for version in sorted(chosen)}
+    if fixed and len(versions) > 1:
+        wanted = {source for own in versions.values() for each in own for source in each.source_ids}
+        for version, own in versions.items():
+            missing = sorted(wanted.difference(each.source_ids[0] for each in own))
+            versions[version] = (*own, *fixed_functions(missing, fixed, schema))
     candidates: list[LayoutFunction] | None = None
     for own in versions.values():
         mine = [LayoutFunction(function.grouping, function.source_ids) for function in own]

@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pennon.grouping.grouping_function import GroupingFunction
 from pennon.transforms.epoch import Epoch, epoch_value, unit_of_levels
 from pennon.transforms.expression import Expression
+from pennon.transforms.identity import Identity
+from pennon.transforms.source_array import plain_type
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Iterable, Mapping
 
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
     from pennon.spec.schema import NamespaceSchema
@@ -28,15 +32,20 @@ class SpecFunction:
     Args:
         grouping: The function and its source types.
         source_ids: Field ids of the source columns, in the function's order.
-        columns: Manifest columns: one, or one per level of composed time, coarse to fine.
+        columns: Manifest columns: one, or one per level of composed time, coarse to fine; none
+            for a column that the query's predicate fixes.
+        fixed: The value of such a column.
     """
 
     grouping: GroupingFunction
     source_ids: tuple[int, ...]
     columns: tuple[str, ...]
+    fixed: pa.Scalar | None = None
 
     def values(self, leaves: pa.Table) -> pa.Array:
         """Read the function's value for each leaf row of ``__manifest``."""
+        if self.fixed is not None:
+            return pa.repeat(self.fixed, leaves.num_rows)
         arrays = [leaves.column(column).combine_chunks() for column in self.columns]
         if isinstance(self.grouping.transform, Epoch):
             unit = self.grouping.transform.unit
@@ -68,6 +77,31 @@ def spec_functions(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SpecFu
             columns = tuple(levels[name] for name in unit.level_types)
             grouping = GroupingFunction(Epoch(unit), types)
             functions.append(SpecFunction(grouping, field.source_ids, columns))
+    return tuple(functions)
+
+
+def fixed_functions(
+    wanted: Iterable[int], fixed: Mapping[int, pa.Scalar], schema: NamespaceSchema
+) -> tuple[SpecFunction, ...]:
+    """List columns that the predicate fixes, as the identity that each of them is in every leaf.
+
+    Rows with another value may lie in the same leaf: the filter takes them out before they meet
+    anything that relies on the grouping.
+
+    Args:
+        wanted: Field ids of the columns that are of use.
+        fixed: Field id of a column → its value.
+        schema: The namespace's schema.
+    """
+    functions: list[SpecFunction] = []
+    for source_id in wanted:
+        source = schema.field_by_id(source_id)
+        if source is None or source_id not in fixed:
+            continue
+        kind = plain_type(source.field.type)
+        if fixed[source_id].type == kind:
+            grouping = GroupingFunction(Identity(), (source.field.type,))
+            functions.append(SpecFunction(grouping, (source_id,), (), fixed[source_id]))
     return tuple(functions)
 
 

@@ -169,6 +169,21 @@ def columns(predicate: BoundPredicate) -> Iterator[SourceColumn]:
             pass
 
 
+def fixed_values(predicate: BoundPredicate) -> dict[int, pa.Scalar]:
+    """List the columns, by field id, that have one value in every row for which it is true.
+
+    Only comparisons on which the leaf filter and Spark agree count.
+    """
+    return {
+        part.column.field_id: part.comparison.literal
+        for part in conjuncts(predicate)
+        if isinstance(part, Compared)
+        and part.is_exact
+        and part.column.field_id is not None
+        and part.comparison.operator is Operator.EQUAL
+    }
+
+
 def is_null(column: SourceColumn) -> Compared:
     """The comparison ``column IS NULL``."""
     return Compared(column, Comparison(Operator.IS_NULL))

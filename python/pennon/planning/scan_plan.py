@@ -20,7 +20,13 @@ from pennon.leaf.dataset import open_leaf
 from pennon.leaf.promotion import stream_schema
 from pennon.leaf.scan import scan_leaf
 from pennon.planning.bind import bind_all
-from pennon.planning.bound_predicate import FALSE, TRUE, BoundPredicate, conjuncts
+from pennon.planning.bound_predicate import (
+    FALSE,
+    TRUE,
+    BoundPredicate,
+    conjuncts,
+    fixed_values,
+)
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
@@ -91,6 +97,11 @@ class ScanPlan:
     def predicate(self) -> str:
         """The whole predicate as a filter in the DataFusion dialect; empty for none."""
         return "" if self.bound == TRUE else leaf_filter(self.bound).sql(dialect=DataFusion)
+
+    @property
+    def fixed(self) -> dict[int, pa.Scalar]:
+        """The columns, by field id, that have one value in all rows of the predicate."""
+        return fixed_values(self.bound)
 
     @property
     def pushed(self) -> str:

@@ -131,7 +131,7 @@ def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa
 def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:
     columns: Sequence[tuple[int, str]] = message["columns"]
     schema = plan.snapshot.schema
-    layout = layout_of(plan.snapshot.specs, schema, plan.table)
+    layout = layout_of(plan.snapshot.specs, schema, plan.table, plan.fixed)
     attributes: dict[int, frozenset[int]] = {}
     for attribute, name in columns:
         column = schema.field_by_path((name,))
