@@ -81,11 +81,18 @@ def test_a_shuffle_has_a_reason_and_a_remedy(
 
 def test_a_setting_of_the_user_is_named(spark: SparkSession, tables: str) -> None:
     with conf(spark, {"spark.sql.sources.v2.bucketing.enabled": "false"}):
-        (whole,) = explained(
+        join, whole = explained(
             spark, f"SELECT x.v FROM {tables}.eight x JOIN {tables}.six y ON x.id = y.id"
         )
+    assert (join.left, join.reason) == (f"bucket(8, {tables}.eight.id)", "")
     assert "spark.sql.sources.v2.bucketing.enabled is false" in whole.reason
     assert whole.common == "2 shuffle(s) in the whole plan"
+    key = "spark.sql.sources.v2.bucketing.shuffle.enabled"
+    with conf(spark, {key: "false"}):
+        *_, whole = explained(
+            spark, f"SELECT x.v FROM {tables}.eight x JOIN RANGE(9) y ON x.id = y.id"
+        )
+    assert (whole.reason, whole.remedy) == (f"the setting {key} is false", f"unset {key}")
 
 
 def test_commands_are_not_run(spark: SparkSession, tables: str) -> None:

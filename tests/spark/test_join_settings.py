@@ -23,7 +23,6 @@ NEEDED = {
     f"{BUCKETING}.enabled": "true",
     f"{BUCKETING}.pushPartValues.enabled": "true",
     f"{BUCKETING}.allowCompatibleTransforms.enabled": "true",
-    f"{BUCKETING}.allowKeysSubsetOfPartitionKeys.enabled": "true",
     f"{BUCKETING}.allowJoinKeysSubsetOfPartitionKeys.enabled": "true",
     f"{BUCKETING}.shuffle.enabled": "true",
     f"{BUCKETING}.partition.filter.enabled": "true",
@@ -52,6 +51,28 @@ def test_j35_what_the_user_set_by_sql_is_kept(sides: Sides, key: str) -> None:
         assert execute(session, JOIN).rows == expected
     assert session.conf.get(key) == value
     assert sides.spark.conf.get(key) == NEEDED[key]
+
+
+@pytest.mark.parametrize("name", ["allowKeysSubset", "allowJoinKeysSubset"])
+def test_j35_both_names_of_a_setting_are_the_users(sides: Sides, name: str) -> None:
+    left = sides.table("l", "region", "bucket(8, id)")
+    session = sides.spark.newSession()
+    session.sql(f"SELECT * FROM {left} LIMIT 1").collect()
+    session.sql(f"SET {BUCKETING}.{name}OfPartitionKeys.enabled = false")
+    session.sql(f"SELECT count(*) FROM {left}").collect()
+    newer = f"{BUCKETING}.allowKeysSubsetOfPartitionKeys.enabled"
+    assert (
+        session.conf.get(newer, session.conf.get(newer.replace("Keys", "JoinKeys", 1))) == "false"
+    )
+
+
+def test_reset_leaves_the_settings_of_the_next_query(sides: Sides) -> None:
+    left = sides.table("l", "bucket(16, id)")
+    session = sides.spark.newSession()
+    session.sql(f"SELECT * FROM {left} LIMIT 1").collect()
+    session.sql("RESET")
+    session.sql(f"SELECT * FROM {left} LIMIT 1").collect()
+    assert {key: session.conf.get(key) for key in NEEDED} == NEEDED
 
 
 def test_j35_a_table_without_partitioning_stays_where_the_user_wants_both_to_move(

@@ -65,7 +65,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     SQLConf conf = SQLConf.get();
-    if (!conf.v2BucketingEnabled()) {
+    Consumer<JsonNode> listener = VERDICTS.get();
+    if (!conf.v2BucketingEnabled() && listener == null) {
       return plan;
     }
     if (FragmentRewrite.isOutdatedIn(plan)) {
@@ -74,10 +75,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (OutdatedKeys.areIn(plan)) {
       return apply(OutdatedKeys.removedFrom(plan));
     }
-    boolean isForWorker = !(plan instanceof Subquery subquery && subquery.correlated());
+    boolean isForWorker =
+        conf.v2BucketingEnabled() && !(plan instanceof Subquery subquery && subquery.correlated());
     PlanOutline outline = new PlanOutline(this, conf, isForWorker);
     PlanOutline.Node root = outline.outline(plan);
-    Consumer<JsonNode> listener = VERDICTS.get();
     if (!outline.hasScans()) {
       return plan;
     }
@@ -93,6 +94,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     DerivedKeyReply reply = DerivedKeyReply.ask(request(outline, conf));
     if (listener != null) {
       reply.verdicts().forEach(listener);
+    }
+    if (!conf.v2BucketingEnabled()) {
+      return plan;
     }
     LogicalPlan rewritten = plan;
     if (reply.changesThePlan()) {

@@ -3,11 +3,14 @@ package dev.pennon.spark.sql;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.catalog.JoinSettings;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -23,7 +26,6 @@ import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -76,9 +78,15 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
     for (JsonNode verdict : verdicts) {
       rows.add(row(Stream.of(COLUMNS).map(name -> verdict.path(name).asText())));
     }
-    String shuffles = shuffles(plan) + " shuffle(s) in the whole plan";
-    String setting = session.sessionState().conf().v2BucketingEnabled() ? "" : switchedOff();
-    rows.add(row(Stream.of("query", "", "", shuffles, setting, "")));
+    long count = shuffles(plan);
+    Map<String, String> opposed = count == 0 ? Map.of() : JoinSettings.opposed();
+    String settings =
+        opposed.entrySet().stream()
+            .map(each -> "the setting " + each.getKey() + " is " + each.getValue())
+            .collect(Collectors.joining(", "));
+    String remedy = opposed.isEmpty() ? "" : "unset " + String.join(", ", opposed.keySet());
+    String shuffles = count + " shuffle(s) in the whole plan";
+    rows.add(row(Stream.of("query", "", "", shuffles, settings, remedy)));
     StructType schema = new StructType();
     for (String column : COLUMNS) {
       schema = schema.add(column, DataTypes.StringType);
@@ -96,10 +104,6 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
     } catch (ParseException e) {
       throw sneak(e);
     }
-  }
-
-  private static String switchedOff() {
-    return "the setting " + SQLConf.V2_BUCKETING_ENABLED().key() + " is false";
   }
 
   private static long shuffles(SparkPlan plan) {
