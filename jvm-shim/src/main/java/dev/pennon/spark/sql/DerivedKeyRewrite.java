@@ -21,14 +21,20 @@ import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.CreateArray;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Inline;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -38,6 +44,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -75,6 +82,8 @@ final class DerivedKeyRewrite {
       case JOIN -> join(node);
       case GROUP -> group(node);
       case WINDOW -> window(node);
+      case UNION -> union(node);
+      case EXPAND -> expand(node);
       case OPAQUE -> new Keyed(withPlainChildren(node), null);
     };
   }
@@ -119,6 +128,10 @@ final class DerivedKeyRewrite {
       Node child = node.children().get(i);
       if (i == node.through()) {
         Keyed through = rewritten(child);
+        if (node.plan() instanceof Generate) {
+          // It names its input's columns by position.
+          through = withKeyLast(child, through);
+        }
         key = through.key();
         children.add(through.plan());
       } else {
@@ -238,6 +251,65 @@ final class DerivedKeyRewrite {
             limit.limit(),
             child.plan());
     return new Keyed(keyed, child.key());
+  }
+
+  private Keyed union(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    List<Keyed> inputs = new ArrayList<>();
+    node.children().forEach(child -> inputs.add(withKeyLast(child, rewritten(child))));
+    // A union's output has the ids of its first input's.
+    return new Keyed(
+        node.plan().withNewChildren(sequence(inputs.stream().map(Keyed::plan).toList())),
+        inputs.get(0).key());
+  }
+
+  /**
+   * The rows of an expansion as elements of an array, of which Spark makes rows: an expansion of
+   * Spark's own forgets where its rows are.
+   */
+  private Keyed expand(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Expand expand = (Expand) node.plan();
+    Keyed child = withKeyLast(node.children().get(0), rewritten(node.children().get(0)));
+    List<Expression> rows = new ArrayList<>();
+    for (Seq<Expression> projection : items(expand.projections())) {
+      List<Expression> fields = new ArrayList<>();
+      for (Expression value : items(projection)) {
+        UTF8String name = UTF8String.fromString("c" + fields.size() / 2);
+        fields.add(new Literal(name, DataTypes.StringType));
+        fields.add(value);
+      }
+      rows.add(new CreateNamedStruct(sequence(fields)));
+    }
+    List<Object> unrequired = new ArrayList<>();
+    for (int i = 0; i < child.plan().output().size() - 1; i++) {
+      unrequired.add(i);
+    }
+    Generate generate =
+        new Generate(
+            new Inline(new CreateArray(sequence(rows))),
+            sequence(unrequired),
+            false,
+            Option.empty(),
+            expand.output(),
+            child.plan());
+    return new Keyed(generate, child.key());
+  }
+
+  /** A plan whose output is that of its node, and the key. */
+  private static Keyed withKeyLast(Node node, Keyed keyed) {
+    Seq<Attribute> output = keyed.plan().output();
+    if (keyed.key() == null
+        || (output.size() == node.plan().output().size() + 1 && output.last().equals(keyed.key()))) {
+      return keyed;
+    }
+    List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
+    columns.add(keyed.key());
+    return new Keyed(new Project(sequence(columns), keyed.plan()), keyed.key());
   }
 
   private LogicalPlan withPlainChildren(Node node) {

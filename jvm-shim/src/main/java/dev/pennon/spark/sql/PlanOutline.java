@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Execution;
+import dev.pennon.spark.compat.Unions;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.sql.ImpliedPrunings.Side;
 import dev.pennon.spark.worker.Messages;
@@ -13,12 +14,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
-import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
@@ -30,15 +27,23 @@ import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftSingle$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInPandas;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInPandas;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.IntegralType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -55,6 +60,8 @@ final class PlanOutline {
     JOIN,
     GROUP,
     WINDOW,
+    UNION,
+    EXPAND,
     OPAQUE
   }
 
@@ -137,6 +144,15 @@ final class PlanOutline {
     if (plan instanceof Join join) {
       return join(join);
     }
+    if (plan instanceof Union union && Unions.keepKeys(conf)) {
+      return union(union);
+    }
+    if (plan instanceof Expand expand) {
+      return expand(expand);
+    }
+    if (plan instanceof Generate || plan instanceof Sample || plan instanceof CollectMetrics) {
+      return through(plan, List.of(outline(plan.children().head())), 0);
+    }
     if (plan instanceof Aggregate aggregate) {
       return group(aggregate);
     }
@@ -148,7 +164,16 @@ final class PlanOutline {
     }
     List<Node> children = new ArrayList<>();
     items(plan.children()).forEach(child -> children.add(outline(child)));
+    groupings += isGroupedByPython(plan) ? 1 : 0;
     return add(plan, Kind.OPAQUE, node("opaque"), children);
+  }
+
+  /** Functions over groups want their keys together, and get nothing but them. */
+  private static boolean isGroupedByPython(LogicalPlan plan) {
+    return plan instanceof FlatMapGroupsInPandas
+        || plan instanceof FlatMapGroupsInArrow
+        || plan instanceof FlatMapCoGroupsInPandas
+        || plan instanceof FlatMapCoGroupsInArrow;
   }
 
   private Node scan(DataSourceV2ScanRelation relation) {
@@ -199,21 +224,19 @@ final class PlanOutline {
                 prunings.within(new Side(join.left(), implied), () -> outline(join.right())));
     if (built.isDefined()) {
       // A broadcast leaves the other side where it is: its grouping passes through.
-      int through = built.get() == BuildLeft$.MODULE$ ? 1 : 0;
-      ObjectNode message = node("filter").put("child", children.get(through).position());
-      nodes.add(message.putNull("condition"));
-      return new Node(join, Kind.PASS, nodes.size() - 1, through, children);
+      return through(join, children, built.get() == BuildLeft$.MODULE$ ? 1 : 0);
     }
     if (join.condition().exists(OutdatedKeys::comparesKeys)) {
       return add(join, Kind.OPAQUE, node("opaque"), children);
     }
-    ArrayNode equated = Messages.array();
-    if (join.condition().isDefined()) {
-      equate(join.condition().get(), join, equated);
-    }
+    ArrayNode equated = EquatedColumns.of(join);
     if (equated.isEmpty()) {
       String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
-      return add(join, Kind.OPAQUE, node("opaque").put("condition", condition), children);
+      // Spark shuffles the side that compares an expression onto the other one.
+      groupings += EquatedColumns.comparesAny(join) ? 1 : 0;
+      ObjectNode opaque = node("opaque").put("condition", condition);
+      opaque.put("left", children.get(0).position()).put("right", children.get(1).position());
+      return add(join, Kind.OPAQUE, opaque, children);
     }
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
@@ -229,6 +252,46 @@ final class PlanOutline {
   private Option<BuildSide> bySize(Join join) {
     boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
     return hasHint ? Option.empty() : broadcasts.getBroadcastBuildSide(join, false, conf);
+  }
+
+  /** What leaves the rows of one child where they are, and is not for the worker. */
+  private Node through(LogicalPlan plan, List<Node> children, int through) {
+    ObjectNode message = node("filter").put("child", children.get(through).position());
+    nodes.add(message.putNull("condition"));
+    return new Node(plan, Kind.PASS, nodes.size() - 1, through, children);
+  }
+
+  private Node union(Union union) {
+    List<Node> children = new ArrayList<>();
+    items(union.children()).forEach(child -> children.add(outline(child)));
+    ObjectNode message = node("union");
+    ArrayNode inputs = message.putArray("children");
+    children.forEach(child -> inputs.add(child.position()));
+    ArrayNode columns = message.putArray("columns");
+    for (int i = 0; i < union.output().size(); i++) {
+      ArrayNode column = columns.addArray().add(union.output().apply(i).exprId().id());
+      for (Node child : children) {
+        column.add(child.plan().output().apply(i).exprId().id());
+      }
+    }
+    return add(union, Kind.UNION, message, children);
+  }
+
+  private Node expand(Expand expand) {
+    Node child = outline(expand.child());
+    ObjectNode message = node("expand").put("child", child.position());
+    ArrayNode columns = message.putArray("columns");
+    for (int i = 0; i < expand.output().size(); i++) {
+      int column = i;
+      Expression first = expand.projections().head().apply(i);
+      boolean isInAll =
+          items(expand.projections()).stream()
+              .allMatch(row -> row.apply(column).equals(first));
+      if (isInAll && first instanceof Attribute attribute) {
+        columns.addArray().add(expand.output().apply(i).exprId().id()).add(attribute.exprId().id());
+      }
+    }
+    return add(expand, Kind.EXPAND, message, List.of(child));
   }
 
   /**
@@ -300,39 +363,6 @@ final class PlanOutline {
       }
     }
     return pairs;
-  }
-
-  private static void equate(Expression condition, Join join, ArrayNode pairs) {
-    if (condition instanceof And and) {
-      equate(and.left(), join, pairs);
-      equate(and.right(), join, pairs);
-    } else if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
-      Attribute one = column(((BinaryComparison) condition).left());
-      Attribute other = column(((BinaryComparison) condition).right());
-      if (one == null || other == null) {
-        return;
-      }
-      boolean inOrder = join.left().outputSet().contains(one);
-      Attribute left = inOrder ? one : other;
-      Attribute right = inOrder ? other : one;
-      if (join.left().outputSet().contains(left) && join.right().outputSet().contains(right)) {
-        pairs.add(Messages.array().add(left.exprId().id()).add(right.exprId().id()));
-      }
-    }
-  }
-
-  /** The column that is compared, also through the cast of an integer to a wider one. */
-  private static Attribute column(Expression compared) {
-    if (compared instanceof Attribute attribute) {
-      return attribute;
-    }
-    boolean isWidened =
-        compared instanceof Cast cast
-            && cast.child() instanceof Attribute
-            && cast.dataType() instanceof IntegralType wide
-            && cast.child().dataType() instanceof IntegralType narrow
-            && wide.defaultSize() > narrow.defaultSize();
-    return isWidened ? (Attribute) ((Cast) compared).child() : null;
   }
 
   static String typeName(JoinType type) {
