@@ -172,7 +172,8 @@ def test_rows_that_another_writer_appends_bring_the_sort_back(
     where = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").first()
     assert where is not None
     snapshot = Snapshot.open(where["data_type"].removeprefix("file:"))
-    leaf = snapshot.leaves().table.to_pylist()[0]
+    leaves = snapshot.leaves().table.to_pylist()
+    leaf = next(each for each in leaves if each["partition_field_id_bucket"] is not None)
     uri = f"{snapshot.location}/{leaf['location']}"
     there = lance.dataset(uri, version=leaf["read_version"]).to_table()
     turned = there.take(pa.array(range(len(there) - 1, -1, -1)))
