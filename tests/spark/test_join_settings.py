@@ -27,6 +27,7 @@ NEEDED = {
     f"{BUCKETING}.shuffle.enabled": "true",
     f"{BUCKETING}.partition.filter.enabled": "true",
     f"{BUCKETING}.preserveOrderingOnCoalesce.enabled": "true",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 OPPOSITE = {"true": "false", "false": "true"}

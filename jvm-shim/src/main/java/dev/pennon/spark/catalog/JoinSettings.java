@@ -15,6 +15,13 @@ public final class JoinSettings {
   private static final String NEWER_KEYS_SUBSET =
       BUCKETING + "allowKeysSubsetOfPartitionKeys.enabled";
 
+  /**
+   * Spark 4.3 hands a scan's batches to Python functions and reads them again when the answer is
+   * there; a task's batches share their memory, so the next one is in it by then.
+   */
+  private static final String BATCHES_TO_PYTHON =
+      "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled";
+
   private static final Map<String, String> NEEDED =
       Map.of(
           BUCKETING + "enabled", "true",
@@ -24,6 +31,7 @@ public final class JoinSettings {
           BUCKETING + "shuffle.enabled", "true",
           BUCKETING + "partition.filter.enabled", "true",
           BUCKETING + "preserveOrderingOnCoalesce.enabled", "true",
+          BATCHES_TO_PYTHON, "false",
           "spark.sql.requireAllClusterKeysForCoPartition", "false");
 
   /** What makes Spark shuffle although the partitionings have something in common. */
