@@ -29,7 +29,7 @@ def run_script(script: str, *arguments: str, timeout_seconds: float = 300) -> st
     return _run(["-c", script, *arguments], timeout_seconds)
 
 
-def run_module(module: str, *arguments: str, timeout_seconds: float = 300) -> str:
+def run_module(module: str, *arguments: str, timeout_seconds: float = 600) -> str:
     """Run a module of the tests in a fresh process and return what it printed, as above."""
     return _run(["-m", module, *arguments], timeout_seconds)
 

@@ -33,6 +33,9 @@ SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "3",
+    # A query of a few rows is compiled longer than it runs.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # Spark makes runtime filters where it believes in a gain; small tables it does not believe in.
 PRUNING = {
