@@ -11,8 +11,10 @@ import org.apache.spark.sql.catalyst.expressions.Abs;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
+import org.apache.spark.sql.catalyst.expressions.CaseWhen;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
@@ -103,7 +105,17 @@ final class FragmentText {
     for (Expression child : items(expression.children())) {
       children.add(named(child, isAnsi));
     }
+    if (expression instanceof CaseWhen || expression instanceof If) {
+      requireElse(children.get(children.size() - 1));
+    }
     return expression.withNewChildren(sequence(children));
+  }
+
+  /** The builder silently leaves out an ELSE that it cannot write. */
+  private static void requireElse(Expression value) throws NotWritten {
+    if (new V2ExpressionBuilder(value, false).build().isEmpty()) {
+      throw new NotWritten();
+    }
   }
 
   /** Whether the text would not say if an overflow is an error or NULL. */
