@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.fragment_tables import made_fragment_tables
 from tests.spark.join_sides import Sides, make_sides
 
 if TYPE_CHECKING:
@@ -17,3 +18,8 @@ if TYPE_CHECKING:
 def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     yield make_sides(spark, tmp_path_factory.mktemp("plain"), "lance.joins")
     spark.sql("DROP NAMESPACE lance.joins CASCADE")
+
+
+@pytest.fixture(scope="module")
+def fragment_tables(spark: SparkSession) -> Iterator[None]:
+    yield from made_fragment_tables(spark)

@@ -200,8 +200,30 @@ def test_a_pruning_by_a_join_that_stays_in_spark_is_not_lost(tables: Tables) -> 
         assert (3 in reply["served"]) is (count == 0)
 
 
+def test_below_an_order_each_task_gives_its_first_rows(tables: Tables) -> None:
+    below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    by_id = group(2, [(1, "`c1`", "long")], COUNTED)
+    top = {"node": "top", "child": 3, "count": 2, "order": [["`c101`", False, False]]}
+    reply, rows = tables.derive([*below, by_id, top])
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], fragment["mode"], fragment["columns"]) == (4, "complete", [101, 200])
+    found = sorted((row[0] for row in tables.rows(fragment, rows)), reverse=True)
+    assert found[:2] == [399, 398]
+    assert len(found) <= 2 * len(rows)
+
+
+def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
+    below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    by_region = group(2, [(2, "`c2`", "string")], COUNTED)
+    for limit in ({"node": "top", "order": [["`c200`", True, True]]}, {"node": "limit"}):
+        reply, _ = tables.derive([*below, by_region, {"child": 3, "count": 2, **limit}])
+        (fragment,) = reply["fragments"]
+        assert (fragment["root"], fragment["mode"]) == (3, "partial")
+
+
 def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -> None:
-    for between in ({"node": "through", "child": 0}, {"node": "window", "child": 0, "keys": [1]}):
+    broadcast = {"node": "filter", "child": 0, "condition": None}
+    for between in (broadcast, {"node": "window", "child": 0, "keys": [1]}):
         nodes = [tables.scan("orders", 1), between, tables.scan("items", 11), join(1, 2)]
         reply, _ = tables.derive(nodes)
         assert reply["fragments"] == []

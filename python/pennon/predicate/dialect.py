@@ -31,6 +31,7 @@ class DataFusion(Dialect):
     """
 
     NORMALIZE_FUNCTIONS = "lower"
+    NULL_ORDERING = "nulls_are_large"
 
     class Tokenizer(tokens.Tokenizer):
         """Backquotes first, since the first kind is the one that is written."""

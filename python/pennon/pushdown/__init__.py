@@ -6,11 +6,13 @@ from pennon.pushdown.plan import (
     Filter,
     Group,
     Join,
+    Limit,
     Node,
     Opaque,
     Output,
     Project,
     Scan,
+    SortKey,
 )
 from pennon.pushdown.query import FragmentQuery
 from pennon.pushdown.semantics import Semantics
@@ -23,11 +25,13 @@ __all__ = [
     "FragmentQuery",
     "Group",
     "Join",
+    "Limit",
     "Node",
     "Opaque",
     "Output",
     "Project",
     "Scan",
     "Semantics",
+    "SortKey",
     "candidates",
 ]

@@ -3,15 +3,18 @@
 A fragment joins relations that one key serves, and may aggregate the result; or it aggregates one
 relation, which needs no key. Nothing above a fragment sees its key, so an operator that needs the
 key has to be inside, or there is no fragment.
+
+Below a limit each task gives only as many rows, the first ones by its order; Spark takes the first
+of all tasks' rows. So there an aggregate's groups have to be whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pennon.pushdown.plan import Filter, Group, Join, Project, Scan, children_of, subtree_of
+from pennon.pushdown.plan import Filter, Group, Join, Limit, Project, Scan, children_of, subtree_of
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.semantics import Declined
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from pennon.grouping.key_group import DerivedKeys, KeyGroup
     from pennon.pushdown.plan import Node
     from pennon.pushdown.semantics import Semantics
+
+
+_INSIDE: Final = Filter | Project | Group | Limit
 
 
 class FragmentMode(StrEnum):
@@ -92,10 +98,11 @@ class _Finder:
         lowest = max(group.joins) if group.joins else max(group.groupings)
         roots = [lowest]
         while (parent := self.parents.get(roots[-1])) is not None:
-            if not isinstance(self.nodes[parent], Filter | Project | Group):
+            inside = Limit if isinstance(self.nodes[roots[-1]], Group) else _INSIDE
+            if not isinstance(self.nodes[parent], inside):
                 break
             roots.append(parent)
-            if isinstance(self.nodes[parent], Group):
+            if isinstance(self.nodes[parent], Limit):
                 break
         for root in reversed(roots):
             found = self.candidate(root, group)
@@ -131,23 +138,26 @@ class _Finder:
     def candidate(self, root: int, group: KeyGroup) -> Candidate | None:
         positions = subtree_of(self.nodes, root)
         inside = set(positions)
+        top = self.nodes[root]
+        unlimited = top.child if isinstance(top, Limit) else root
         scans = tuple(each for each in positions if isinstance(self.nodes[each], Scan))
         joins = {each for each in positions if isinstance(self.nodes[each], Join)}
         if (
             set(scans) != set(group.scans)
             or not joins.issubset(group.joins)
             or not inside.issuperset(group.groupings)
-            or any(each != root for each in group.groupings)
+            or any(each != unlimited for each in group.groupings)
         ):
             return None
-        is_group = isinstance(self.nodes[root], Group)
-        if not joins and not is_group:
+        is_group = isinstance(self.nodes[unlimited], Group)
+        is_whole = unlimited in group.groupings
+        if not (joins or is_group) or (is_group and not is_whole and unlimited != root):
             return None
         query = self.query(root)
         if query is None:
             return None
         mode = FragmentMode.PARTIAL if is_group else FragmentMode.ROWS
-        if root in group.groupings:
+        if is_whole:
             mode = FragmentMode.COMPLETE
         return Candidate(root, positions, mode, query, group)
 

@@ -110,13 +110,37 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """By what rows are ordered: an expression, its direction, and where its NULLs stand."""
+
+    text: str | None
+    is_ascending: bool
+    is_nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most so many rows of what a task computes: any of them, or the first ones by an order.
+
+    Args:
+        child: Its input.
+        count: The most rows.
+        order: What they are ordered by; none where any rows will do.
+    """
+
+    child: int
+    count: int
+    order: tuple[SortKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """Anything else, with the positions below it."""
 
     children: tuple[int, ...] = ()
 
 
-Node = Scan | Filter | Project | Join | Group | Opaque
+Node = Scan | Filter | Project | Join | Group | Limit | Opaque
 
 
 def children_of(node: Node) -> tuple[int, ...]:
@@ -124,7 +148,7 @@ def children_of(node: Node) -> tuple[int, ...]:
     match node:
         case Scan():
             return ()
-        case Filter() | Project() | Group():
+        case Filter() | Project() | Group() | Limit():
             return (node.child,)
         case Join():
             return (node.left, node.right)

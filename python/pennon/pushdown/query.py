@@ -12,14 +12,14 @@ from pennon.grouping.plan_nodes import JoinType
 from pennon.predicate.dialect import DataFusion
 from pennon.pushdown.expressions import typed_condition, typed_expression
 from pennon.pushdown.guards import comparable, extreme_of, total
-from pennon.pushdown.plan import Filter, Group, Join, Project, Scan
+from pennon.pushdown.plan import Filter, Group, Join, Limit, Project, Scan
 from pennon.pushdown.semantics import Declined
-from pennon.pushdown.typed import Typed, cast, is_plain
+from pennon.pushdown.typed import Typed, cast, enclosed, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.pushdown.plan import AggregateCall, Node, Output
+    from pennon.pushdown.plan import AggregateCall, Node, Output, SortKey
     from pennon.pushdown.semantics import Semantics
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
@@ -32,6 +32,8 @@ _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
 }
 # A SELECT without columns still counts rows.
 _NOTHING: Final = "c"
+# So many rows a task may hold to find the first ones.
+_MOST_ORDERED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class _Writer:
     def __init__(self, nodes: Sequence[Node], root: int, semantics: Semantics) -> None:
         self.nodes = nodes
         self.root = root
+        top = nodes[root]
+        self.unlimited = top.child if isinstance(top, Limit) else root
         self.semantics = semantics
         self.scans: list[int] = []
         self.prunings: set[int] = set()
@@ -105,8 +109,10 @@ class _Writer:
                 return self.project(position, node)
             case Join() as node:
                 return self.join(position, node)
-            case Group() as node if position == self.root:
+            case Group() as node if position == self.unlimited:
                 return self.group(position, node)
+            case Limit() as node if position == self.root or not node.order:
+                return self.limited(position, node)
         raise Declined(why="an unknown operator")
 
     def scan(self, position: int, scan: Scan) -> _Selected:
@@ -120,6 +126,26 @@ class _Writer:
             types[f"c{column}"] = data_type
             columns.append(_named(exp.column(name, quoted=True), f"c{column}"))
         return _Selected(_select(columns).from_(exp.to_table(relation)), types)
+
+    def limited(self, position: int, node: Limit) -> _Selected:
+        """Order and cut: what Spark holds equal has any order, in Spark as well."""
+        if node.order and node.count > _MOST_ORDERED:
+            raise Declined(why=f"the first {node.count} rows")
+        below = self.select(node.child)
+        keys = [self.ordered(key, below.types) for key in node.order]
+        names = [exp.column(name, quoted=True) for name in below.types]
+        select = _from(below, position, names).limit(node.count, copy=False)
+        return _Selected(select.order_by(*keys, copy=False) if keys else select, below.types)
+
+    def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
+        value = typed_expression(key.text, columns, self.semantics)
+        if pa.types.is_binary(value.type) or pa.types.is_null(value.type):
+            raise Declined(why=f"an order of {value.type}")
+        return exp.Ordered(
+            this=enclosed(comparable(value)),
+            desc=not key.is_ascending,
+            nulls_first=key.is_nulls_first,
+        )
 
     def project(self, position: int, node: Project) -> _Selected:
         below = self.select(node.child)

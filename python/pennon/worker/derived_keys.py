@@ -172,9 +172,9 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
             return UnionNode(tuple(message["children"]), columns)
         case "expand":
             return ExpandNode(message["child"], _pairs(message["columns"]))
-        case "filter" | "through":
+        case "filter" | "limit":
             return PassNode(message["child"])
-        case "opaque":
+        case "opaque" | "top":
             sides = tuple(message[side] for side in ("left", "right") if side in message)
             return OpaqueNode(str(message.get("condition", "")), sides)
         case other:

@@ -24,11 +24,13 @@ from pennon.pushdown import (
     FragmentMode,
     Group,
     Join,
+    Limit,
     Opaque,
     Output,
     Project,
     Scan,
     Semantics,
+    SortKey,
     candidates,
 )
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
@@ -142,10 +144,10 @@ def _size(
     known = [each for each in sizes if each is not None]
     counted = [each for each in rows if each is not None]
     is_joined = candidate.mode is FragmentMode.ROWS
-    return {
-        "rows": max(counted) if is_joined and len(counted) == len(rows) else None,
-        "bytes": sum(known) if len(known) == len(sizes) else None,
-    }
+    most = max(counted) if is_joined and len(counted) == len(rows) else None
+    if isinstance(root, Limit):
+        most = root.count * num_tasks if most is None else min(most, root.count * num_tasks)
+    return {"rows": most, "bytes": sum(known) if len(known) == len(sizes) else None}
 
 
 def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], tasks: FragmentTasks) -> str:
@@ -197,6 +199,9 @@ def _node(message: Mapping[str, Any], plan: ScanPlan | None) -> Node:
             functions = message.get("functions")
             calls = None if functions is None else tuple(map(_call, functions))
             return Group(message["child"], tuple(keys), calls)
+        case "limit" | "top":
+            order = tuple(SortKey(*key) for key in message.get("order", ()))
+            return Limit(message["child"], message["count"], order)
     below = [message[name] for name in ("child", "left", "right") if name in message]
     return Opaque((*below, *message.get("children", ())))
 

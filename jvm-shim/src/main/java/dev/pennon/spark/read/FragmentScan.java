@@ -25,9 +25,10 @@ public final class FragmentScan implements SupportsReportStatistics {
    *
    * @param node the node of the query
    * @param origin the plan whose output the fragment has: the node, or the worker's half of it
+   * @param rows the plan whose rows the fragment has: the origin, or the first ones of it
    * @param query the columns of the query that it is a part of
    */
-  public record Source(LogicalPlan node, LogicalPlan origin, List<ExprId> query) {
+  public record Source(LogicalPlan node, LogicalPlan origin, LogicalPlan rows, List<ExprId> query) {
     /** Whether Spark makes the node of what the fragment gives, as it does of an aggregate. */
     public boolean isSplit() {
       return node != origin;
@@ -35,7 +36,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
     /** Whether two fragments give the same rows: their columns' ids differ, their plans do not. */
     private boolean isSame(Source other) {
-      return origin == other.origin || origin.canonicalized().equals(other.origin.canonicalized());
+      return rows == other.rows || rows.canonicalized().equals(other.rows.canonicalized());
     }
   }
 
@@ -96,7 +97,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public int hashCode() {
-    return source.origin().semanticHash();
+    return source.rows().semanticHash();
   }
 
   private record FragmentBatch(FragmentReply fragment, StructType schema, Source source)
@@ -126,7 +127,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
     @Override
     public int hashCode() {
-      return source.origin().semanticHash();
+      return source.rows().semanticHash();
     }
   }
 }

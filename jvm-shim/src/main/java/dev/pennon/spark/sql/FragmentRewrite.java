@@ -53,26 +53,37 @@ final class FragmentRewrite {
       return null;
     }
     try {
-      return replaced(node.plan(), outline.splitOf(node), fragment);
+      LogicalPlan limited = outline.limited(node);
+      if (limited == null) {
+        return replaced(node, null, fragment);
+      }
+      Node below = node.children().get(0);
+      return node.plan().withNewChildren(sequence(List.of(replaced(below, limited, fragment))));
     } catch (RuntimeException e) {
       LOG.warn("Spark executes what the worker was to execute: {}", node.plan(), e);
       return null;
     }
   }
 
-  private LogicalPlan replaced(LogicalPlan plan, SplitAggregate split, FragmentReply fragment) {
+  private LogicalPlan replaced(Node node, LogicalPlan limited, FragmentReply fragment) {
+    LogicalPlan plan = node.plan();
+    SplitAggregate split = outline.splitOf(node);
     if (fragment.mode() == FragmentReply.Mode.ROWS) {
       List<AttributeReference> output = new ArrayList<>();
       for (Attribute attribute : items(plan.output())) {
         output.add((AttributeReference) attribute);
       }
-      return relation(fragment, new FragmentScan.Source(plan, plan, query), output);
+      return relation(fragment, source(plan, plan, limited), output);
     }
-    FragmentScan.Source source = new FragmentScan.Source(plan, split.partial(), query);
+    FragmentScan.Source source = source(plan, split.partial(), limited);
     LogicalPlan columns = relation(fragment, source, split.columns());
     return fragment.mode() == FragmentReply.Mode.PARTIAL
         ? split.mergedOver(columns)
         : split.finishedOver(columns);
+  }
+
+  private FragmentScan.Source source(LogicalPlan node, LogicalPlan origin, LogicalPlan limited) {
+    return new FragmentScan.Source(node, origin, limited == null ? origin : limited, query);
   }
 
   private static LogicalPlan relation(

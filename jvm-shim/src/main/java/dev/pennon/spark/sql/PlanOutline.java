@@ -13,11 +13,10 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.optimizer.BuildRight$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
@@ -36,9 +35,11 @@ import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInPandas;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
@@ -72,6 +73,7 @@ final class PlanOutline {
   private final JoinSelectionHelper broadcasts;
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
+  private final RowLimits limits = new RowLimits();
   private final ImpliedPrunings prunings = new ImpliedPrunings();
   private boolean isForWorker;
   private int scans;
@@ -137,8 +139,8 @@ final class PlanOutline {
     if (plan instanceof Project project) {
       Node child = outline(project.child());
       ObjectNode message = node("project").put("child", child.position());
-      message.set("columns", renames(project.projectList()));
-      message.set("expressions", values(project.projectList()));
+      message.set("columns", OutlinedColumns.renames(project.projectList()));
+      message.set("expressions", OutlinedColumns.values(project.projectList()));
       return add(plan, Kind.PROJECT, message, List.of(child));
     }
     if (plan instanceof Join join) {
@@ -153,6 +155,14 @@ final class PlanOutline {
     if (plan instanceof Generate || plan instanceof Sample || plan instanceof CollectMetrics) {
       return through(plan, List.of(outline(plan.children().head())), 0);
     }
+    if (plan instanceof LocalLimit limit
+        && limit.limitExpr() instanceof Literal literal
+        && literal.value() instanceof Integer count) {
+      return limit(limit, count);
+    }
+    if (plan instanceof Sort sort && limits.limited(sort) != null) {
+      return top(sort);
+    }
     if (plan instanceof Aggregate aggregate) {
       return group(aggregate);
     }
@@ -162,6 +172,7 @@ final class PlanOutline {
     if (plan instanceof WindowGroupLimit limit) {
       return window(plan, limit.child(), limit.partitionSpec());
     }
+    limits.noteCollected(plan);
     List<Node> children = new ArrayList<>();
     items(plan.children()).forEach(child -> children.add(outline(child)));
     groupings += isGroupedByPython(plan) ? 1 : 0;
@@ -197,8 +208,8 @@ final class PlanOutline {
       return add(aggregate, Kind.OPAQUE, node("opaque"), List.of(child));
     }
     ObjectNode message = node("group").put("child", child.position());
-    message.set("keys", attributes(aggregate.groupingExpressions()));
-    message.set("columns", renames(aggregate.aggregateExpressions()));
+    message.set("keys", OutlinedColumns.attributes(aggregate.groupingExpressions()));
+    message.set("columns", OutlinedColumns.renames(aggregate.aggregateExpressions()));
     SplitAggregate split = SplitAggregate.of(aggregate);
     if (split == null) {
       message.putNull("functions");
@@ -310,13 +321,32 @@ final class PlanOutline {
     };
   }
 
+  private Node limit(LocalLimit limit, int count) {
+    limits.note(limit, count);
+    Node child = outline(limit.child());
+    ObjectNode message = node("limit").put("child", child.position()).put("count", count);
+    return add(limit, limits.passesKeys(limit) ? Kind.PASS : Kind.OPAQUE, message, List.of(child));
+  }
+
+  private Node top(Sort sort) {
+    Node child = outline(sort.child());
+    ObjectNode message = node("top").put("child", child.position());
+    limits.describe(sort, splitOf(child), message);
+    return add(sort, Kind.OPAQUE, message, List.of(child));
+  }
+
+  /** A limit, or a sort below one, with that limit; null for any other node. */
+  LogicalPlan limited(Node node) {
+    return limits.limited(node.plan());
+  }
+
   private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
     Node child = outline(input);
     if (partitionSpec.isEmpty()) {
       return add(plan, Kind.OPAQUE, node("opaque"), List.of(child));
     }
     ObjectNode message = node("window").put("child", child.position());
-    message.set("keys", attributes(partitionSpec));
+    message.set("keys", OutlinedColumns.attributes(partitionSpec));
     groupings++;
     return add(plan, Kind.WINDOW, message, List.of(child));
   }
@@ -328,41 +358,6 @@ final class PlanOutline {
 
   private static ObjectNode node(String kind) {
     return Messages.object().put("node", kind);
-  }
-
-  private static ArrayNode attributes(Seq<Expression> expressions) {
-    ArrayNode ids = Messages.array();
-    for (Expression expression : items(expressions)) {
-      if (expression instanceof Attribute attribute) {
-        ids.add(attribute.exprId().id());
-      }
-    }
-    return ids;
-  }
-
-  private static ArrayNode values(Seq<NamedExpression> expressions) {
-    ArrayNode values = Messages.array();
-    for (NamedExpression named : items(expressions)) {
-      Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
-      values
-          .addArray()
-          .add(named.exprId().id())
-          .add(FragmentText.ofValue(value))
-          .add(Messages.parse(value.dataType().json()));
-    }
-    return values;
-  }
-
-  private static ArrayNode renames(Seq<NamedExpression> expressions) {
-    ArrayNode pairs = Messages.array();
-    for (NamedExpression expression : items(expressions)) {
-      if (expression instanceof Attribute a) {
-        pairs.add(Messages.array().add(a.exprId().id()).add(a.exprId().id()));
-      } else if (expression instanceof Alias alias && alias.child() instanceof Attribute a) {
-        pairs.add(Messages.array().add(alias.exprId().id()).add(a.exprId().id()));
-      }
-    }
-    return pairs;
   }
 
   static String typeName(JoinType type) {

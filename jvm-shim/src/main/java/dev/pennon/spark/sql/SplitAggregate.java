@@ -152,6 +152,20 @@ final class SplitAggregate {
     return new Project(sequence(finished), columns);
   }
 
+  /** An expression of the output, as one of the columns where each group has one row. */
+  Expression overColumns(Expression expression) {
+    if (expression instanceof Attribute attribute) {
+      for (NamedExpression output : finished) {
+        if (output.exprId().equals(attribute.exprId())) {
+          return ((Alias) output).child();
+        }
+      }
+    }
+    List<Expression> children = new ArrayList<>();
+    items(expression.children()).forEach(child -> children.add(overColumns(child)));
+    return expression.withNewChildren(sequence(children));
+  }
+
   private NamedExpression result(NamedExpression output, boolean isMerged) throws Unsplittable {
     Expression value = replaced((Expression) output, isMerged);
     if (output instanceof Alias) {

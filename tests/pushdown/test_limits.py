@@ -1,0 +1,129 @@
+"""The first rows by an order, against Python's sorting by Spark's rules."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import tempfile
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from pennon.pushdown import AggregateCall, Group, Limit, Output, SortKey
+from pennon.pushdown.query import fragment_query
+from pennon.pushdown.semantics import Declined
+from pushdown.computed import ANSI, computed, relation, scan_of
+
+VALUES = {
+    pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
+    pa.int8(): st.integers(-128, 127),
+    pa.float64(): st.sampled_from([0.0, -0.0, math.nan, -math.nan, 1.5, math.inf, -math.inf]),
+    pa.float32(): st.sampled_from([0.0, -0.0, math.nan, -math.nan, 1.5, -1.5]),
+    pa.utf8(): st.sampled_from(["", "a", "A", "ä", "a ", "b", "\uffff", "\U0001f600"]),
+    pa.decimal128(9, 2): st.integers(-500, 500).map(lambda cents: Decimal(cents).scaleb(-2)),
+    pa.bool_(): st.booleans(),
+    pa.date32(): st.dates(dt.date(1, 1, 1), dt.date(2100, 1, 1)),
+    pa.timestamp("us", "UTC"): st.datetimes(timezones=st.just(dt.UTC)),
+}
+
+
+@st.composite
+def ordered(draw: st.DrawFn) -> tuple[pa.Table, tuple[SortKey, ...], int]:
+    """Rows of two columns, an order by one or both of them, and how many are wanted."""
+    count = draw(st.integers(0, 40))
+    columns = [
+        pa.array(draw(st.lists(st.none() | VALUES[kind], min_size=count, max_size=count)), kind)
+        for kind in draw(st.lists(st.sampled_from(list(VALUES)), min_size=2, max_size=2))
+    ]
+    texts = draw(st.permutations(["`c1`", "`c2`"]))[: draw(st.integers(1, 2))]
+    keys = tuple(SortKey(text, draw(st.booleans()), draw(st.booleans())) for text in texts)
+    return pa.table(columns, names=["c1", "c2"]), keys, draw(st.integers(0, 12))
+
+
+def rank(value: object, key: SortKey) -> tuple[int, object]:
+    """NULLs stand where the key says, NaN above all numbers, texts by their bytes."""
+    if value is None:
+        return (-1 if key.is_nulls_first else 1, 0)
+    if isinstance(value, float):
+        return (0, Directed((math.isnan(value), 0.0 if math.isnan(value) else value), key))
+    return (0, Directed(value.encode() if isinstance(value, str) else value, key))
+
+
+class Directed:
+    """A value that is compared in the direction of its key."""
+
+    def __init__(self, value: object, key: SortKey) -> None:
+        self.value, self.is_ascending = value, key.is_ascending
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Directed) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __lt__(self, other: Directed) -> bool:
+        below = self.value < other.value  # type: ignore[operator]
+        return below if self.is_ascending else self.value != other.value and not below
+
+
+def ranks(rows: list[dict], keys: tuple[SortKey, ...]) -> list[tuple]:
+    return [tuple(rank(row[key.text.strip("`")], key) for key in keys) for row in rows]
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(ordered())
+def test_the_first_rows_are_those_of_spark(case: tuple) -> None:
+    table, keys, count = case
+    with tempfile.TemporaryDirectory() as folder:
+        rows = relation(Path(folder), "leaf", table.schema, [table])
+        found = computed([scan_of(table), Limit(0, count, keys)], [rows]).to_pylist()
+    given = table.to_pylist()
+    assert ranks(found, keys) == sorted(ranks(given, keys))[:count]
+    assert not Counter(map(repr, found)) - Counter(map(repr, given))
+
+
+@pytest.mark.parametrize("is_ascending", [True, False])
+@pytest.mark.parametrize("is_nulls_first", [True, False])
+@pytest.mark.parametrize("function", ["max", "min", "sum"])
+def test_the_first_groups_may_have_no_value(
+    tmp_path: Path, function: str, *, is_ascending: bool, is_nulls_first: bool
+) -> None:
+    values = [None if number % 3 == 0 else (number * 7) % 20 for number in range(12)]
+    table = pa.table({"c1": list(range(12)), "c2": pa.array(values, pa.int64())})
+    grouped = Group(
+        0, (Output(11, "`c1`", pa.int64()),), (AggregateCall(12, function, "`c2`", pa.int64()),)
+    )
+    keys = (SortKey("`c12`", is_ascending, is_nulls_first),)
+    rows = relation(tmp_path, "leaf", table.schema, [table])
+    for count in (1, 4, 5, 9, 20):
+        found = computed([scan_of(table), grouped, Limit(1, count, keys)], [rows]).to_pylist()
+        every = [{"c12": value} for value in values]
+        assert ranks(found, keys) == sorted(ranks(every, keys))[:count]
+
+
+def test_any_rows_will_do_without_an_order(tmp_path: Path) -> None:
+    table = pa.table({"c1": list(range(9))})
+    rows = relation(tmp_path, "leaf", table.schema, [table])
+    for count in (0, 4, 100):
+        found = computed([scan_of(table), Limit(0, count)], [rows])
+        assert found.num_rows == min(count, 9)
+
+
+def test_an_order_that_is_not_certain_is_declined() -> None:
+    schema = pa.schema([("c1", pa.binary()), ("c2", pa.int64())])
+    by_number = SortKey("`c2`", is_ascending=True, is_nulls_first=True)
+    for limit in (
+        Limit(0, 5, (by_number, SortKey("`c1`", is_ascending=True, is_nulls_first=True))),
+        Limit(0, 5, (SortKey(None, is_ascending=True, is_nulls_first=True),)),
+        Limit(0, 10_000_000, (by_number,)),
+    ):
+        with pytest.raises(Declined):
+            fragment_query([scan_of(schema), limit], 1, ANSI)
+    with pytest.raises(Declined):
+        fragment_query([scan_of(schema), Limit(0, 5, (by_number,)), Limit(1, 5)], 2, ANSI)
