@@ -148,9 +148,8 @@ def test_an_evolved_table_and_one_with_two_fields(spark: SparkSession, plain: st
     spark.sql(f"INSERT INTO {evolved} SELECT * FROM plain_rows WHERE v >= 600")
     tables = {"l": evolved, "r": made(spark, "bucket(4, id), bucket(2, s)", "id")}
     assert_sorts(spark, JOIN.format(kind="FULL"), tables, plain, 0)
-    # Spark groups the leaves of a key itself here, and merges them because of its setting.
     window = "SELECT id, v, count(*) OVER (PARTITION BY id) AS n FROM l"
-    assert_sorts(spark, window, tables, plain, 1 if spark.version.startswith("4.1") else 0)
+    assert_sorts(spark, window, tables, plain, 0)
 
 
 def test_beside_a_table_without_order_only_that_one_is_sorted(
