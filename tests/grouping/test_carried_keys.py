@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from tests.grouping.test_join_tree import keys_of, scan
 
-from pennon.grouping.group_tree import group_tree, needed_keys, splittable_scans
+from pennon.grouping.group_tree import (
+    MemberScan,
+    Outside,
+    ServedJoin,
+    group_tree,
+    needed_keys,
+    splittable_scans,
+)
 from pennon.grouping.join_tree import derive_keys
 from pennon.grouping.plan_nodes import (
     ExpandNode,
@@ -92,3 +99,13 @@ def test_an_expansion_brings_the_key_of_columns_that_it_leaves_alone() -> None:
 
     assert served(((50, 10),)) == {1, 2, 3}
     assert served(((51, 11),)) == frozenset()
+
+
+def test_a_join_below_one_that_keeps_its_other_side_is_narrowed_by_its_own_keys() -> None:
+    inner = ServedJoin(JoinType.INNER, MemberScan(0), MemberScan(1))
+    tree = ServedJoin(JoinType.RIGHT, inner, Outside())
+    present = {0: np.array([True, True, False]), 1: np.array([False, True, True])}
+    found = needed_keys(tree, present)
+    assert [found[each].tolist() for each in (0, 1)] == [[False, True, False]] * 2
+    outer = ServedJoin(JoinType.FULL, MemberScan(0), MemberScan(1))
+    assert needed_keys(outer, present)[0].tolist() == [True, True, False]

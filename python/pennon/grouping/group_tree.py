@@ -147,8 +147,11 @@ def _narrow(
         case ServedGrouping(child):
             _narrow(child, present, wanted, found)
         case ServedJoin(_, left, right):
-            _narrow(left, present, wanted, found)
-            _narrow(right, present, wanted, found)
+            # Also below a join that keeps its other side: Spark fails to shuffle that one onto the
+            # keys of an inner join without any.
+            reached = wanted & _produced(tree, present)
+            _narrow(left, present, reached, found)
+            _narrow(right, present, reached, found)
         case ServedUnion(children):
             for each in children:
                 _narrow(each, present, wanted, found)
