@@ -21,6 +21,7 @@ from pennon.grouping.plan_nodes import (
     WindowNode,
 )
 from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
@@ -161,6 +162,14 @@ def test_integers_of_two_widths_have_the_same_buckets() -> None:
     assert answer.scans[1] == (LayoutFunction(GroupingFunction(Bucket(4), (INT,)), (0,)),)
 
 
+def test_decimals_hash_alike_where_their_scale_is_the_same() -> None:
+    def bucket(precision: int, scale: int) -> GroupingFunction:
+        return GroupingFunction(Bucket(8), (pa.decimal128(precision, scale),))
+
+    assert bucket(5, 2).common_reduction(bucket(20, 2)) is not None
+    assert bucket(5, 2).common_reduction(bucket(20, 3)) is None
+
+
 def test_a_side_without_partitioning_computes_the_key() -> None:
     nodes = [
         scan(10, (MultiBucket(8), (0, 1))),
@@ -174,6 +183,11 @@ def test_a_side_without_partitioning_computes_the_key() -> None:
     )
     by_spark = [scan(10, (Bucket(8), (0,))), *nodes[1:]]
     assert derive_keys(by_spark) == DerivedKeys({}, frozenset(), {})
+
+
+def test_a_cast_hides_the_partitioning_from_spark_and_not_from_the_key() -> None:
+    join = JoinNode(0, 1, JoinType.INNER, ((10, 30),), has_casts=True)
+    assert derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join]).served == {2}
 
 
 def test_one_of_two_sides_with_nothing_in_common_stays() -> None:
@@ -208,3 +222,21 @@ def test_a_surrogate_is_never_null_and_equal_for_equal_tuples() -> None:
     right = surrogate_of([pa.array([1, 1, None], pa.int32()), pa.array([None, "a", None])], 3)
     assert left.null_count == 0
     assert left.to_pylist() == [right[1].as_py(), right[2].as_py(), right[0].as_py()]
+
+
+def test_a_date_and_a_timestamp_meet_in_days_and_never_in_a_hash() -> None:
+    day, moment = pa.date32(), pa.timestamp("us", "UTC")
+
+    def common(mine: Transform, theirs: Transform) -> str:
+        meeting = GroupingFunction(mine, (day,)).common_reduction(
+            GroupingFunction(theirs, (moment,))
+        )
+        return str(meeting)
+
+    assert common(Identity(), Identity()) == "days(col0)"
+    assert common(Identity(), Epoch(EpochUnit.HOURS)) == "days(col0)"
+    assert common(Epoch(EpochUnit.MONTHS), Identity()) == "months(col0)"
+    assert common(Bucket(4), Bucket(4)) == "None"
+    as_midnight = ((10, 30),)
+    join = JoinNode(0, 1, JoinType.INNER, as_midnight, dates=frozenset(as_midnight))
+    assert derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join]).served == frozenset()

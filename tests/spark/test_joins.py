@@ -169,6 +169,7 @@ def test_j24_a_version_without_fields_shuffles_until_it_is_pruned(sides: Sides) 
     tables = {"l": left, "r": sides.table("r", "dep")}
     sql = "SELECT l.v, r.v FROM l JOIN r ON l.dep = r.dep"
     check_sql(sides, tables, sql, range(1, 3))
+    check_sql(sides, tables, f"{sql} WHERE l.dep = 'b'", 0)  # one value, in that version too
 
 
 def test_j27_a_partition_of_many_fragments(sides: Sides) -> None:

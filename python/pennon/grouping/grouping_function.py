@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.calendar import Day, Month, Year
+from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.reduction import common_reduction, reduce_values
@@ -46,15 +48,24 @@ class GroupingFunction:
     def common_reduction(self, other: GroupingFunction) -> GroupingFunction | None:
         """Find the finest function to which both reduce; None when there is none.
 
+        Of a DATE and a timestamp, which are compared as midnights in UTC, days and coarser units
+        are the same, and no hash is.
+
         Example:
             >>> six = GroupingFunction(Bucket(6), (pa.int64(),))
             >>> four = GroupingFunction(Bucket(4), (pa.int64(),))
             >>> print(six.common_reduction(four))
             bucket(2, col0)
         """
-        if not _have_same_values(self.source_types, other.source_types):
+        mine, theirs = self._one_column(), other._one_column()
+        if _are_date_and_timestamp(self.source_types, other.source_types):
+            found = (_of_midnights(mine), _of_midnights(theirs))
+            if found[0] is None or found[1] is None:
+                return None
+            mine, theirs = found[0], found[1]
+        elif not _have_same_values(self.source_types, other.source_types):
             return None
-        common = common_reduction(self._one_column(), other._one_column(), self.source_types[0])
+        common = common_reduction(mine, theirs, self.source_types[0])
         return None if common is None else GroupingFunction(common, self.source_types)
 
     def reduces_to(self, other: GroupingFunction) -> bool:
@@ -107,7 +118,32 @@ class GroupingFunction:
 
 
 def _have_same_values(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:
-    return len(mine) == len(theirs) and all(
-        left == right or (pa.types.is_integer(left) and pa.types.is_integer(right))
-        for left, right in zip(mine, theirs, strict=True)
-    )
+    return len(mine) == len(theirs) and all(map(_hash_alike, mine, theirs))
+
+
+def _are_date_and_timestamp(mine: Sequence[pa.DataType], theirs: Sequence[pa.DataType]) -> bool:
+    if len(mine) != 1 or len(theirs) != 1:
+        return False
+    kinds = (mine[0], theirs[0])
+    return any(map(pa.types.is_date, kinds)) and any(map(pa.types.is_timestamp, kinds))
+
+
+def _of_midnights(transform: Transform) -> Transform | None:
+    """Coarsen a function until it is the same of a DATE and of its midnight."""
+    match transform:
+        case Identity() | Epoch(EpochUnit.HOURS):
+            return Epoch(EpochUnit.DAYS)
+        case Epoch() | Year() | Month() | Day():
+            return transform
+        case _:
+            return None
+
+
+def _hash_alike(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether equal values of both types are the same bytes to a hash."""
+    if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
+        return bool(left.unit == right.unit)  # the JVM equates zoned and unzoned ones in UTC only
+    if pa.types.is_decimal(left) and pa.types.is_decimal(right):
+        return bool(left.scale == right.scale)
+    are_integers = pa.types.is_integer(left) and pa.types.is_integer(right)
+    return bool(left == right or are_integers)

@@ -111,10 +111,11 @@ class _Resolver:
 
     def join_offer(self, position: int, join: JoinNode) -> Offer | None:
         left, right = offered = self.take(join.left), self.take(join.right)
+        alike = [pair for pair in join.equated if pair not in join.dates]
         if left is None and right is not None:
-            left = _computed(position, right, [(mine, its) for its, mine in join.equated])
+            left = _computed(position, right, [(mine, its) for its, mine in alike])
         elif right is None and left is not None:
-            right = _computed(position, left, join.equated)
+            right = _computed(position, left, alike)
         common = (
             ()
             if left is None or right is None
@@ -148,7 +149,8 @@ class _Resolver:
         is_left_larger = len(left.members) >= len(right.members)
         for stays_left in (is_left_larger, not is_left_larger):
             stays, moves = (left, right) if stays_left else (right, left)
-            pairs = join.equated if stays_left else [(mine, its) for its, mine in join.equated]
+            alike = [pair for pair in join.equated if pair not in join.dates]
+            pairs = alike if stays_left else [(mine, its) for its, mine in alike]
             computed = _computed(position, stays, pairs)
             if computed is None:
                 continue
@@ -261,6 +263,9 @@ class _Resolver:
     def spark_serves(self, offer: Offer, scan: int) -> bool:
         """Whether Spark's own matching serves a group of one scan."""
         node = self.nodes[scan]
+        joins = (self.nodes[position] for position in offer.joins)
+        if any(isinstance(join, JoinNode) and join.has_casts for join in joins):
+            return False
         return isinstance(node, ScanNode) and any(
             self.bound(function, scan) in node.reported for function in offer.functions
         )

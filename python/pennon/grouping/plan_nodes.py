@@ -69,6 +69,10 @@ class JoinNode:
     equated: tuple[tuple[int, int], ...]
     is_null_safe: bool = False
     """Whether some are equated by ``<=>``, which Spark's own matching does not see through."""
+    has_casts: bool = False
+    """Whether one of them is compared under a cast, behind which Spark sees no partitioning."""
+    dates: frozenset[tuple[int, int]] = frozenset()
+    """The pairs of a DATE and a timestamp, which compares midnights: only days and coarser fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,8 +133,9 @@ def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:
     schema = plan.snapshot.schema
     layout = layout_of(plan.snapshot.specs, schema, plan.table, plan.fixed)
     attributes: dict[int, frozenset[int]] = {}
-    for attribute, name in columns:
-        column = schema.field_by_path((name,))
+    paths = [(attribute, (name,)) for attribute, name in columns]
+    for attribute, path in [*paths, *message.get("fields", ())]:
+        column = schema.field_by_path(path)
         if column is not None:
             attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
     projected = frozenset((name,) for _, name in columns)
@@ -158,6 +159,8 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
                 JoinType(message["type"]),
                 _pairs(message["equated"]),
                 bool(message.get("null_safe", False)),
+                bool(message.get("casts")),
+                frozenset(_pairs(message.get("dates", ()))),
             )
         case "group" if message.get("grouping") == []:
             return OpaqueNode()

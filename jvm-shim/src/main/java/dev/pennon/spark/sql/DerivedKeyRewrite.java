@@ -57,11 +57,14 @@ final class DerivedKeyRewrite {
   private record Keyed(LogicalPlan plan, AttributeReference key) {}
 
   private final DerivedKeyReply reply;
+  private final PlanOutline outline;
   private final FragmentRewrite fragments;
   private final List<ExprId> query;
 
-  DerivedKeyRewrite(DerivedKeyReply reply, FragmentRewrite fragments, LogicalPlan plan) {
+  DerivedKeyRewrite(
+      DerivedKeyReply reply, PlanOutline outline, FragmentRewrite fragments, LogicalPlan plan) {
     this.reply = reply;
+    this.outline = outline;
     this.fragments = fragments;
     this.query = OutdatedKeys.query(plan);
   }
@@ -171,23 +174,33 @@ final class DerivedKeyRewrite {
     boolean isComputed =
         functions != null
             && items(side.plan().output()).stream()
-                .anyMatch(a -> functions.get(0).attributes().contains(a.exprId().id()));
+                .anyMatch(a -> isOf(a.exprId().id(), functions.get(0).attributes().get(0)));
     return isComputed ? computed(rewrite(side), functions) : rewritten(side);
   }
 
+  /** Whether a column is this one, or has the field that is known by this number. */
+  private boolean isOf(long column, long number) {
+    return number < 0
+        ? outline.field(number).references().exists(a -> a.exprId().id() == column)
+        : column == number;
+  }
+
   /** The side without partitioning: Spark computes its key, and shuffles it by that key. */
-  private static Keyed computed(LogicalPlan plan, List<DerivedKeyReply.Computed> functions) {
-    Map<Long, Attribute> attributes = new HashMap<>();
+  private Keyed computed(LogicalPlan plan, List<DerivedKeyReply.Computed> functions) {
+    Map<Long, Expression> attributes = new HashMap<>();
     items(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
     List<Surrogate.Component> components = new ArrayList<>();
     List<Expression> arguments = new ArrayList<>();
     for (DerivedKeyReply.Computed function : functions) {
-      List<Attribute> sources = function.attributes().stream().map(attributes::get).toList();
+      List<Expression> sources =
+          function.attributes().stream()
+              .map(id -> id < 0 ? outline.field(id) : attributes.get(id))
+              .toList();
       components.add(
           new Surrogate.Component(
               function.function(),
               function.numBuckets(),
-              sources.stream().map(Attribute::dataType).toList()));
+              sources.stream().map(Expression::dataType).toList()));
       arguments.addAll(sources);
     }
     Alias key =

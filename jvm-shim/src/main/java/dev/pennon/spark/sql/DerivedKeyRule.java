@@ -101,7 +101,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     LogicalPlan rewritten = plan;
     if (reply.changesThePlan()) {
       FragmentRewrite fragments = new FragmentRewrite(reply, outline, plan);
-      rewritten = new DerivedKeyRewrite(reply, fragments, plan).rewrite(root);
+      rewritten = new DerivedKeyRewrite(reply, outline, fragments, plan).rewrite(root);
     }
     return outline.hasGroupings() || listener != null
         ? rewritten

@@ -4,10 +4,13 @@ import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import dev.pennon.spark.read.PredicateText;
+import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Abs;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
@@ -16,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
@@ -28,6 +32,7 @@ import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Option;
+import scala.collection.immutable.Seq;
 
 /**
  * Expressions of a plan as SQL text for the worker, over columns named {@code c<expression id>}.
@@ -53,6 +58,20 @@ final class FragmentText {
   /** The text of a value; null when there is none. */
   static String ofValue(Expression value) {
     return of(value, false);
+  }
+
+  /** The values of a list: the expression id of each, its text or null, and its type. */
+  static ArrayNode ofValues(Seq<NamedExpression> expressions) {
+    ArrayNode values = Messages.array();
+    for (NamedExpression named : items(expressions)) {
+      Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
+      values
+          .addArray()
+          .add(named.exprId().id())
+          .add(ofValue(value))
+          .add(Messages.parse(value.dataType().json()));
+    }
+    return values;
   }
 
   private static String of(Expression expression, boolean isPredicate) {

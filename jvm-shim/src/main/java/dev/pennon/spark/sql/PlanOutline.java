@@ -70,6 +70,7 @@ final class PlanOutline {
   record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
 
   private final ArrayNode nodes = Messages.array();
+  private final ColumnIds ids = new ColumnIds();
   private final JoinSelectionHelper broadcasts;
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
@@ -89,6 +90,11 @@ final class PlanOutline {
 
   ArrayNode message() {
     return nodes;
+  }
+
+  /** The field of a struct that the worker knows by a number of its own. */
+  Expression field(long number) {
+    return ids.field(number);
   }
 
   /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
@@ -139,8 +145,8 @@ final class PlanOutline {
     if (plan instanceof Project project) {
       Node child = outline(project.child());
       ObjectNode message = node("project").put("child", child.position());
-      message.set("columns", OutlinedColumns.renames(project.projectList()));
-      message.set("expressions", OutlinedColumns.values(project.projectList()));
+      message.set("columns", ids.renamed(project.projectList()));
+      message.set("expressions", FragmentText.ofValues(project.projectList()));
       return add(plan, Kind.PROJECT, message, List.of(child));
     }
     if (plan instanceof Join join) {
@@ -193,8 +199,11 @@ final class PlanOutline {
     }
     ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
-    items(relation.output())
-        .forEach(a -> columns.add(Messages.array().add(a.exprId().id()).add(a.name())));
+    ArrayNode fields = message.putArray("fields");
+    for (Attribute column : items(relation.output())) {
+      columns.add(Messages.array().add(column.exprId().id()).add(column.name()));
+      fields.addAll(ids.fieldsIn(column));
+    }
     scans++;
     packedScans += scan.isPacked() ? 1 : 0;
     String catalog = message.path("catalog").path("name").asText();
@@ -208,8 +217,8 @@ final class PlanOutline {
       return add(aggregate, Kind.OPAQUE, node("opaque"), List.of(child));
     }
     ObjectNode message = node("group").put("child", child.position());
-    message.set("keys", OutlinedColumns.attributes(aggregate.groupingExpressions()));
-    message.set("columns", OutlinedColumns.renames(aggregate.aggregateExpressions()));
+    message.set("keys", ids.all(aggregate.groupingExpressions()));
+    message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
     SplitAggregate split = SplitAggregate.of(aggregate);
     if (split == null) {
       message.putNull("functions");
@@ -240,18 +249,20 @@ final class PlanOutline {
     if (join.condition().exists(OutdatedKeys::comparesKeys)) {
       return add(join, Kind.OPAQUE, node("opaque"), children);
     }
-    ArrayNode equated = EquatedColumns.of(join);
-    if (equated.isEmpty()) {
+    EquatedColumns equated = EquatedColumns.of(join, ids);
+    if (equated.pairs().isEmpty()) {
       String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
       // Spark shuffles the side that compares an expression onto the other one.
-      groupings += EquatedColumns.comparesAny(join) ? 1 : 0;
+      groupings += EquatedColumns.comparesAny(join, ids) ? 1 : 0;
       ObjectNode opaque = node("opaque").put("condition", condition);
       opaque.put("left", children.get(0).position()).put("right", children.get(1).position());
       return add(join, Kind.OPAQUE, opaque, children);
     }
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
-    message.put("type", typeName(join.joinType())).set("equated", equated);
+    message.put("type", typeName(join.joinType())).put("casts", equated.hasCasts());
+    message.set("equated", equated.pairs());
+    message.set("dates", equated.dates());
     message.put("null_safe", join.condition().get().exists(e -> e instanceof EqualNullSafe));
     boolean isKnown = !(join.joinType() instanceof LeftSingle$);
     message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
@@ -346,7 +357,7 @@ final class PlanOutline {
       return add(plan, Kind.OPAQUE, node("opaque"), List.of(child));
     }
     ObjectNode message = node("window").put("child", child.position());
-    message.set("keys", OutlinedColumns.attributes(partitionSpec));
+    message.set("keys", ids.all(partitionSpec));
     groupings++;
     return add(plan, Kind.WINDOW, message, List.of(child));
   }
