@@ -239,6 +239,13 @@ SHAPES = {
     " JOIN (SELECT id, sum(v) n FROM r GROUP BY id) y ON x.id = y.id",
     "using": "SELECT id, l.v, r.v FROM l JOIN r USING (id)",
     "alias": "SELECT x.k, y.v FROM (SELECT id AS k, v FROM l) x JOIN r y ON x.k = y.id",
+    "all of full aggregates": "SELECT * FROM (SELECT id, count(*) n FROM l GROUP BY id) x"
+    " FULL JOIN (SELECT id, sum(v) n FROM r GROUP BY id) y ON x.id = y.id",
+    "all of a full join": "SELECT * FROM l FULL JOIN r ON l.id = r.id",
+    "generated above a full join": "SELECT * FROM (SELECT * FROM (SELECT id, v FROM l)"
+    " FULL JOIN (SELECT id AS k, v AS w FROM r) ON id = k) LATERAL VIEW explode(array(v, w)) AS e",
+    "union of full joins": "SELECT * FROM (SELECT id, v FROM l) FULL JOIN (SELECT id AS k FROM r)"
+    " ON id = k UNION ALL SELECT id, v, id FROM l",
     "cte": "WITH c AS (SELECT id, v FROM l) SELECT c.v, r.v FROM c JOIN r ON c.id = r.id",
 }
 

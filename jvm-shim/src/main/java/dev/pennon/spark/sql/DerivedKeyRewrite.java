@@ -166,7 +166,8 @@ final class DerivedKeyRewrite {
     Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
     Join keyed =
         join.copy(left.plan(), right.plan(), join.joinType(), Option.apply(condition), join.hint());
-    return new Keyed(keyed, surviving(join.joinType(), left.key(), right.key()));
+    AttributeReference key = surviving(join.joinType(), left.key(), right.key());
+    return new Keyed(key == null ? projected(node, keyed) : keyed, key);
   }
 
   /** A side of a join, its key derived or, where the functions are of its columns, computed. */
@@ -335,8 +336,13 @@ final class DerivedKeyRewrite {
     if (keyed.key() == null) {
       return keyed.plan();
     }
+    return projected(node, keyed.plan());
+  }
+
+  /** Only the columns that the node had: what is above may count them. */
+  private static LogicalPlan projected(Node node, LogicalPlan keyed) {
     List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
-    return new Project(sequence(columns), keyed.plan());
+    return new Project(sequence(columns), keyed);
   }
 
   /** The key first: rows that are sorted within each partition stay sorted by the whole list. */
