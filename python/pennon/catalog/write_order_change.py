@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.errors import PennonError, UnsupportedTableChange
+from pennon.errors import UnsupportedTableChange
 from pennon.spec.write_order import WRITE_ORDER, WriteOrder
 
 if TYPE_CHECKING:
@@ -45,10 +45,7 @@ def followed_order(
     Raises:
         UnsupportedTableChange: A column of the order is dropped.
     """
-    try:
-        order = WriteOrder.of(stored, before)
-    except PennonError:  # set by another writer, and of no effect
-        return {}
+    order = WriteOrder.known(stored, before)
     if order is None:
         return {}
     renamed = order.renamed(after)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import lance
 import pyarrow as pa
 
+from pennon.leaf import open_leaf
 from pennon.spec.write_order import OrderColumn
 
 
@@ -47,6 +49,10 @@ class Relation:
     namespace_schema: pa.Schema
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     order: tuple[OrderColumn, ...] = ()
+
+    def opened(self, leaf: LeafRead) -> lance.LanceDataset:
+        """Open one of the leaves at its version."""
+        return open_leaf(self.namespace, leaf.location, leaf.version, self.storage_options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.execution.small_leaves import take_small_leaves
-from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf import LeafViews, scan_view
 from pennon.leaf.filters import arrow_cast, lacking
 from pennon.leaf.promotion import stream_schema, stream_type
 from pennon.predicate.dialect import DataFusion
@@ -80,7 +80,7 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
 def _register_leaf(
     context: SessionContext, name: str, relation: Relation, leaf: LeafRead, views: LeafViews
 ) -> exp.Expr | None:
-    dataset = open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
+    dataset = relation.opened(leaf)
     view = views.of(dataset, leaf.residual)
     if view.is_empty:
         return None

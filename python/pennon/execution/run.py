@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from pennon.execution.at_once import at_once
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Relation
 from pennon.execution.ordered_merge import merged
-from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf import LeafViews, scan_view
 
 if TYPE_CHECKING:
     import lance
@@ -48,7 +47,7 @@ def run(fragment: Fragment) -> BatchStream:
 
 def _scan(relation: Relation) -> BatchStream:
     views = LeafViews(relation.schema, relation.namespace_schema)
-    opened = at_once(partial(_opened, relation), relation.leaves)
+    opened = at_once(relation.opened, relation.leaves)
     if relation.order:
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
@@ -85,7 +84,3 @@ def _fragments_of(
 def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
     for scan in scans:
         yield from scan
-
-
-def _opened(relation: Relation, leaf: LeafRead) -> lance.LanceDataset:
-    return open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)

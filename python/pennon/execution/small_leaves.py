@@ -18,7 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from pennon.execution.at_once import at_once
-from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf import LeafViews, scan_view
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Reader:
             if leaf.residual is None:
                 others.append(leaf)
                 continue
-            rows = self._read(self._open(leaf), leaf, None, self._left)
+            rows = self._read(self._relation.opened(leaf), leaf, None, self._left)
             if rows is None or not self._hold(rows):
                 return [*others, *leaves[at:]]
         return others
@@ -130,7 +130,7 @@ class _Reader:
         """Read a leaf that is small; None for any other, and where there is no room left."""
         if self._left <= 0:
             return None
-        dataset = self._open(leaf)
+        dataset = self._relation.opened(leaf)
         num_rows = dataset.count_rows()
         way = self._ways.get(leaf.residual)
         if way is not None and way.condition is not None:
@@ -168,10 +168,6 @@ class _Reader:
             self.held[rows.residual] = held
         held.batches.extend(rows.batches)
         return True
-
-    def _open(self, leaf: LeafRead) -> lance.LanceDataset:
-        relation = self._relation
-        return open_leaf(relation.namespace, leaf.location, leaf.version, relation.storage_options)
 
 
 def _unfiltered(residual: str, relation: Relation) -> _Way | None:

@@ -11,7 +11,6 @@ from lance.file import LanceFileSession
 from pennon.maintenance.check_leaves import LeafCheck
 from pennon.maintenance.check_manifest import check_columns, check_rows, leaf_rows
 from pennon.maintenance.check_metadata import check_metadata
-from pennon.maintenance.check_order import stated_order
 from pennon.maintenance.findings import (
     CheckReport,
     Finding,
@@ -24,6 +23,7 @@ from pennon.maintenance.manifest_rows import RawRows
 from pennon.manifest.draft import is_draft
 from pennon.manifest.properties import user_properties
 from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
+from pennon.spec.write_order import WriteOrder
 
 __all__ = ["check"]
 
@@ -79,7 +79,7 @@ def check(
     leaves = leaf_rows(raw, metadata.specs)
     num_rows = 0
     if metadata.schema is not None:
-        order = stated_order(user_properties(manifest.metadata), metadata.schema)
+        order = WriteOrder.known(user_properties(manifest.metadata), metadata.schema)
         checking = LeafCheck(location, metadata.schema, raw, options, order)
         checking.check(leaves, metadata.specs, progress)
         findings += checking.findings

@@ -7,28 +7,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.errors import PennonError
 from pennon.leaf import scan_leaf
 from pennon.leaf.row_order import SortedCheck
-from pennon.manifest.statistics import RECORDED_ORDER
-from pennon.spec.write_order import WriteOrder
+from pennon.manifest.statistics import RECORDED_ORDER, recorded_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import lance
 
     from pennon.spec import NamespaceSchema
+    from pennon.spec.write_order import WriteOrder
 
-__all__ = ["stated_order", "unsorted_fragments"]
-
-
-def stated_order(properties: Mapping[str, str], schema: NamespaceSchema) -> WriteOrder | None:
-    """Give the write order of a table; None where there is none, or none that can be read."""
-    try:
-        return WriteOrder.of(properties, schema)
-    except PennonError:
-        return None
+__all__ = ["unsorted_fragments"]
 
 
 def unsorted_fragments(
@@ -53,7 +42,7 @@ def unsorted_fragments(
     except json.JSONDecodeError:
         return []
     recorded = kept.get(RECORDED_ORDER) if isinstance(kept, dict) else None
-    if recorded != f"{dataset.version} {order.identity}":
+    if recorded != recorded_order(dataset.version, order.identity):
         return []
     wanted = pa.schema([field.field for field in order.fields])
     found = []

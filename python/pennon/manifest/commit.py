@@ -28,7 +28,7 @@ from pennon.manifest.outcome import (
 )
 from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.statistics import RECORDED_ORDER, with_statistics
+from pennon.manifest.statistics import RECORDED_ORDER, recorded_order, with_statistics
 from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_versions import last_sequence_numbers
 from pennon.predicate.dialect import DataFusion
@@ -67,12 +67,14 @@ class LeafChange:
     @property
     def statistics(self) -> dict[str, int | str | None]:
         """What the row's metadata tells of the version."""
+        order, version = self.order, self.read_version
         return {
             "num_rows": self.num_rows,
             "num_bytes": self.num_bytes,
             "num_fragments": self.num_fragments,
-            # With its version: another writer may move the row on and keep what it does not know.
-            RECORDED_ORDER: None if self.order is None else f"{self.read_version} {self.order}",
+            RECORDED_ORDER: None
+            if order is None or version is None
+            else recorded_order(version, order),
         }
 
 

@@ -19,7 +19,14 @@ import pyarrow.json
 
 from pennon.spec.json_text import text_of
 
-__all__ = ["RECORDED_ORDER", "STATISTICS", "order_column", "statistics_columns", "with_statistics"]
+__all__ = [
+    "RECORDED_ORDER",
+    "STATISTICS",
+    "order_column",
+    "recorded_order",
+    "statistics_columns",
+    "with_statistics",
+]
 
 STATISTICS: Final = ("num_rows", "num_bytes", "num_fragments")
 RECORDED_ORDER: Final = "write_order"
@@ -69,6 +76,22 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
         return parsed.cast(_READ) if len(parsed) == len(metadata) else None
     except pa.ArrowInvalid:
         return None
+
+
+def recorded_order(version: int, order: str) -> str:
+    """Write what is recorded of an order: only rows of that version are known to be in it.
+
+    Another writer may move a row on and keep what it does not know.
+
+    Args:
+        version: The leaf's Lance version.
+        order: The identity of the order.
+
+    Example:
+        >>> recorded_order(7, "0 int64 ASC")
+        '7 0 int64 ASC'
+    """
+    return f"{version} {order}"
 
 
 def order_column(metadata: pa.ChunkedArray) -> pa.ChunkedArray:

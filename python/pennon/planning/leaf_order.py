@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import PennonError
+from pennon.manifest.statistics import RECORDED_ORDER
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ __all__ = ["known_order", "mergeable_scans"]
 
 # Files that one task merges at most: each is open with a batch of its rows.
 _MOST_MERGED: Final = 64
-_RECORDED: Final = "write_order"
 
 
 def known_order(plan: ScanPlan, names: Sequence[str]) -> tuple[OrderColumn, ...]:
@@ -40,17 +39,12 @@ def known_order(plan: ScanPlan, names: Sequence[str]) -> tuple[OrderColumn, ...]
         partition is not known to be in it.
     """
     leaves = plan.table
-    if _RECORDED not in leaves.column_names:
-        return ()
-    try:
-        order = WriteOrder.of(plan.snapshot.properties, plan.snapshot.schema)
-    except PennonError:  # set by another writer
-        return ()
-    if order is None:
+    order = WriteOrder.known(plan.snapshot.properties, plan.snapshot.schema)
+    if order is None or RECORDED_ORDER not in leaves.column_names:
         return ()
     versions = leaves["read_version"].cast(pa.utf8())
     wanted = pc.binary_join_element_wise(versions, order.identity, " ")
-    is_known = pc.fill_null(pc.equal(leaves[_RECORDED], wanted), fill_value=False)
+    is_known = pc.fill_null(pc.equal(leaves[RECORDED_ORDER], wanted), fill_value=False)
     is_known = pc.and_(is_known, pc.less_equal(_num_files(leaves), _MOST_MERGED))
     return order.prefix(names) if pc.all(is_known, min_count=0).as_py() else ()
 
@@ -60,10 +54,10 @@ def mergeable_scans(assigned: pa.Table, leaves: Mapping[int, pa.Table]) -> list[
 
     Args:
         assigned: What is read under each key: scan, key, leaf, first_fragment and end_fragment.
-        leaves: For each scan, its chosen partitions.
+        leaves: For each scan whose table has a write order, its chosen partitions.
     """
     found: list[int] = []
-    for scan in pc.unique(assigned["scan"]).to_pylist():
+    for scan in leaves.keys() & set(pc.unique(assigned["scan"]).to_pylist()):
         rows = assigned.filter(pc.equal(assigned["scan"], scan))
         of_part = pc.subtract(rows["end_fragment"], rows["first_fragment"]).cast(pa.int64())
         files = pc.coalesce(of_part, pc.take(_num_files(leaves[scan]), rows["leaf"]))
@@ -71,7 +65,7 @@ def mergeable_scans(assigned: pa.Table, leaves: Mapping[int, pa.Table]) -> list[
         most = pc.max(by_key.aggregate([("files", "sum")])["files_sum"])
         if most.as_py() <= _MOST_MERGED:
             found.append(scan)
-    return found
+    return sorted(found)
 
 
 def _num_files(leaves: pa.Table) -> pa.ChunkedArray:

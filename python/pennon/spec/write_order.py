@@ -18,7 +18,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from pennon.errors import WriteOrderColumnNotFound, WriteOrderSyntax, WriteOrderTypeNotSupported
+from pennon.errors import (
+    PennonError,
+    WriteOrderColumnNotFound,
+    WriteOrderSyntax,
+    WriteOrderTypeNotSupported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,6 +142,14 @@ class WriteOrder:
         """
         text = properties.get(WRITE_ORDER)
         return None if text is None else cls.parse(text, schema)
+
+    @classmethod
+    def known(cls, properties: Mapping[str, str], schema: NamespaceSchema) -> WriteOrder | None:
+        """Read the order where it can be read; one that another writer made up counts for none."""
+        try:
+            return cls.of(properties, schema)
+        except PennonError:
+            return None
 
     def renamed(self, schema: NamespaceSchema) -> WriteOrder | None:
         """Give the same order with the columns' names in a changed schema; None if one is gone."""

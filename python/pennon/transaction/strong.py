@@ -18,6 +18,7 @@ from pennon.leaf.creation import create_leaf
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.filling import has_initial_defaults
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
+from pennon.manifest.statistics import recorded_order
 from pennon.transaction.conflicts import check_layouts, rebase
 from pennon.transaction.leaf_state import check_writable, leaf_states
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
@@ -162,7 +163,7 @@ def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) 
     if order is None or is_alone:
         return order
     recorded = None if state is None else state.write_order
-    return order if recorded == f"{before.version} {order}" else None
+    return order if recorded == recorded_order(before.version, order) else None
 
 
 def _leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> lance.LanceDataset:

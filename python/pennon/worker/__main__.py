@@ -16,8 +16,12 @@ import sys
 import threading
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pennon.errors import PackageVersion, PennonError
+
+if TYPE_CHECKING:
+    from pennon.worker.server import Server
 
 # Oldest version that works, first that does not, and why there is a bound: pyproject.toml.
 _NEEDED = {"pylance": ((14, 0), (14, 1)), "datafusion": ((54, 1), (55, 0))}
@@ -92,7 +96,7 @@ def metadata_version() -> str:
     return __version__
 
 
-def _server(path: Path, log_level: str) -> Server:  # type: ignore[name-defined] # noqa: F821
+def _server(path: Path, log_level: str) -> Server:
     # Imported after the check, so that a wrong version is named and not met as a traceback.
     from pennon.worker.failures import BlottingFormatter  # noqa: PLC0415
     from pennon.worker.server import Server  # noqa: PLC0415
@@ -114,7 +118,7 @@ def _say(ready: object, message: dict[str, object]) -> None:
     print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload]
 
 
-def _end_when_abandoned(server: Server) -> None:  # type: ignore[name-defined] # noqa: F821
+def _end_when_abandoned(server: Server) -> None:
     server.wait_until_abandoned()
     _LOG.warning("the worker ends: it computes only what nobody waits for any more")
     server.close()

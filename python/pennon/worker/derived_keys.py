@@ -30,6 +30,7 @@ from pennon.grouping.plan_nodes import (
 from pennon.grouping.task_target import TaskTarget
 from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
+from pennon.spec.write_order import WRITE_ORDER
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.data_plane import send_batches
 from pennon.worker.fragments import choose_fragments, without_fragments
@@ -78,7 +79,7 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
                 str(position): key_text(functions, plans[position], assignment.notes[position])
                 for position, functions in answer.scans.items()
             },
-            "ordered": mergeable_scans(assignment.rows, leaves),
+            "ordered": mergeable_scans(assignment.rows, _ordered(plans)),
             "declined": sorted(assignment.declined),
             "verdicts": [asdict(verdicts[each]) for each in sorted(verdicts)],
             "computed": {
@@ -90,6 +91,14 @@ def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
     )
     batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _ordered(plans: Mapping[int, ScanPlan]) -> dict[int, pa.Table]:
+    return {
+        position: plan.table
+        for position, plan in plans.items()
+        if WRITE_ORDER in plan.snapshot.properties
+    }
 
 
 def _verdicts_inside(

@@ -75,19 +75,16 @@ public final class PennonCatalog
 
   @Override
   public Table loadTable(Identifier identifier) {
-    JoinSettings.apply();
     return operations.loadTable(identifier, null, null);
   }
 
   @Override
   public Table loadTable(Identifier identifier, String version) {
-    JoinSettings.apply();
     return operations.loadTable(identifier, version, null);
   }
 
   @Override
   public Table loadTable(Identifier identifier, long timestampMicros) {
-    JoinSettings.apply();
     return operations.loadTable(identifier, null, timestampMicros);
   }
 

@@ -44,6 +44,7 @@ public final class CatalogOperations {
   }
 
   public PennonTable loadTable(Identifier identifier, String version, Long timestampMicros) {
+    JoinSettings.apply();
     ObjectNode request = worker.request("load_table", identifier);
     return table(request.put("version", version).put("timestamp_micros", timestampMicros));
   }
