@@ -28,6 +28,26 @@ KEYS = {
     "DATE as TIMESTAMP, hashed": ("bucket(4, d)", "bucket(4, ts)", "l.d = r.ts", 1),
     "DATE as TIMESTAMP, one side": ("days(d)", "", "l.d = r.ts", 2),
     "TIMESTAMP_NTZ as TIMESTAMP": ("bucket(4, tsn)", "bucket(8, ts)", "l.tsn = r.ts", 0),
+    "columns that cross over": (
+        "multi_bucket(8, i32, id)",
+        "multi_bucket(4, id, i32)",
+        "l.i32 = r.id AND l.id = r.i32",
+        0,
+    ),
+    "columns that do not": (
+        "multi_bucket(8, i32, id)",
+        "multi_bucket(8, id, i32)",
+        "l.i32 = r.i32 AND l.id = r.id",
+        1,
+    ),
+    "one column with two": ("bucket(8, id)", "bucket(4, i32)", "l.id = r.id AND l.id = r.i32", 0),
+    "two hashes of one column": (
+        "bucket(8, id), truncate(10, id)",
+        "truncate(20, id), bucket(4, id)",
+        "l.id = r.id",
+        0,
+    ),
+    "a column and its hash": ("s, bucket(4, s)", "bucket(8, s), truncate(1, s)", "l.s = r.s", 0),
     "spelling": ("expression('lower(col0)', s)", "expression('LOWER( col0 )', s)", "l.s = r.s", 0),
 }
 
@@ -61,3 +81,20 @@ def test_midnight_is_not_that_of_partitions_in_another_zone(
         sql = "SELECT l.v, r.v FROM l FULL JOIN r ON l.d = r."
         check(keyed, f"{sql}ts", "days(d)", "days(ts)", 1)
         check(keyed, f"{sql}tsn", "days(d)", "days(tsn)", 0)
+
+
+ZONED = {
+    "hours(ts)": "ts",
+    "hour(ts)": "ts",
+    "days(ts)": "ts",
+    "day(tsn)": "tsn",
+    "months(d)": "d",
+}
+
+
+@pytest.mark.parametrize("by", ZONED)
+def test_j21_partition_values_know_no_zone(keyed: Sides, spark: SparkSession, by: str) -> None:
+    """Spark computes the values of the other side, in a session half an hour off the hours."""
+    on = f"l.{ZONED[by]} = r.{ZONED[by]}"
+    with conf(spark, {"spark.sql.session.timeZone": "Asia/Kathmandu"}):
+        check(keyed, f"SELECT l.v, r.v FROM l FULL JOIN r ON {on}", by, "", 1)
