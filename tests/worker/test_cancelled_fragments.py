@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from worker.worker_client import Connection, Driver, Worker, field, transform
+from worker.worker_client import Connection, Driver, Worker, compared, field, transform
 
 # Every row meets every other: 2.5 thousand million pairs, minutes of work.
 ROWS = 50_000
@@ -40,7 +40,7 @@ def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dic
             columns = [[10 * at + 1, "id"], [10 * at + 2, "n"]]
             catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": name}
             nodes.append({"node": "scan", "columns": columns, **catalog})
-        join = {"left": 0, "right": 1, "type": "inner", "equated": [[1, 11]]}
+        join = {"left": 0, "right": 1, "type": "inner", "compared": [compared(1, 11)]}
         nodes.append({"node": "join", **join, "condition": "(`c1` = `c11`)"})
         if functions is not None:
             grouped = {"keys": [], "columns": [], "grouping": [], "functions": functions}

@@ -11,7 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from worker.worker_client import Driver, WorkerFailed, field, transform
+from worker.worker_client import Driver, WorkerFailed, compared, field, transform
 
 ORDERS = [field("id", "long"), field("region", "string"), field("day", "date")]
 ITEMS = [field("id", "long"), field("price", "decimal(12,2)"), field("n", "integer")]
@@ -89,7 +89,7 @@ def join(left: int, right: int, condition: str | None = "(`c1` = `c11`)") -> dic
         "left": left,
         "right": right,
         "type": "inner",
-        "equated": [[1, 11]],
+        "compared": [compared(1, 11)],
         "condition": condition,
     }
 

@@ -193,3 +193,9 @@ def transform(function: str, *arguments: object) -> dict:
             for each in arguments
         ],
     }
+
+
+def compared(left: int, right: int) -> dict:
+    """Compare a BIGINT column of each side of a join, as the rule of the JVM tells it."""
+    sides = {"left": left, "right": right}
+    return {side: {"column": c, "types": ["long"], "utc": True} for side, c in sides.items()}

@@ -12,6 +12,7 @@ from pennon.catalog.catalog import Catalog
 from pennon.errors import MalformedMessage
 from pennon.execution import BatchStream
 from pennon.grouping.assignment import assign
+from pennon.grouping.compared_columns import ComparedColumn, Comparison
 from pennon.grouping.join_tree import derive_keys
 from pennon.grouping.key_grouping import reported_functions
 from pennon.grouping.layout import layout_of
@@ -162,15 +163,7 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
         case "project":
             return ProjectNode(message["child"], _pairs(message["columns"]))
         case "join":
-            return JoinNode(
-                message["left"],
-                message["right"],
-                JoinType(message["type"]),
-                _pairs(message["equated"]),
-                bool(message.get("null_safe", False)),
-                bool(message.get("casts")),
-                frozenset(_pairs(message.get("dates", ()))),
-            )
+            return _join_node(message)
         case "group" if message.get("grouping") == []:
             return OpaqueNode()
         case "group":
@@ -188,9 +181,33 @@ def _node(message: Mapping[str, Any]) -> PlanNode:
             return PassNode(message["child"])
         case "opaque" | "top":
             sides = tuple(message[side] for side in ("left", "right") if side in message)
-            return OpaqueNode(str(message.get("condition", "")), sides)
+            return OpaqueNode(str(message.get("text", "")), sides)
         case other:
             raise MalformedMessage(why=f"a plan node has the unknown kind {other}")
+
+
+def _join_node(message: Mapping[str, Any]) -> JoinNode | OpaqueNode:
+    left, right = message["left"], message["right"]
+    compared = [
+        Comparison(_compared_column(each["left"]), _compared_column(each["right"]))
+        for each in message["compared"]
+    ]
+    equated = [comparison for comparison in compared if comparison.equates]
+    if not equated:
+        return OpaqueNode(message["text"], (left, right))
+    return JoinNode(
+        left,
+        right,
+        JoinType(message["type"]),
+        tuple(each.attributes for each in equated),
+        bool(message.get("null_safe", False)),
+        any(each.has_casts for each in equated),
+        frozenset(each.attributes for each in equated if each.is_of_midnights),
+    )
+
+
+def _compared_column(message: Mapping[str, Any]) -> ComparedColumn:
+    return ComparedColumn(message["column"], tuple(message["types"]), message["utc"])
 
 
 def _pairs(pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:

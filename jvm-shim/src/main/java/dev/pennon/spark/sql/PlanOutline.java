@@ -249,20 +249,19 @@ final class PlanOutline {
     if (join.condition().exists(OutdatedKeys::comparesKeys)) {
       return add(join, Kind.OPAQUE, node("opaque"), children);
     }
-    EquatedColumns equated = EquatedColumns.of(join, ids);
-    if (equated.pairs().isEmpty()) {
-      String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
+    ComparedColumns compared = new ComparedColumns(join, ids);
+    String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
+    if (compared.pairs().isEmpty()) {
       // Spark shuffles the side that compares an expression onto the other one.
-      groupings += EquatedColumns.comparesAny(join, ids) ? 1 : 0;
-      ObjectNode opaque = node("opaque").put("condition", condition);
+      groupings += compared.comparesAny() ? 1 : 0;
+      ObjectNode opaque = node("opaque").put("text", condition);
       opaque.put("left", children.get(0).position()).put("right", children.get(1).position());
       return add(join, Kind.OPAQUE, opaque, children);
     }
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
-    message.put("type", typeName(join.joinType())).put("casts", equated.hasCasts());
-    message.set("equated", equated.pairs());
-    message.set("dates", equated.dates());
+    message.put("type", typeName(join.joinType())).put("text", condition);
+    message.set("compared", compared.pairs());
     message.put("null_safe", join.condition().get().exists(e -> e instanceof EqualNullSafe));
     boolean isKnown = !(join.joinType() instanceof LeftSingle$);
     message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
