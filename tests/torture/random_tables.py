@@ -31,6 +31,8 @@ class Table:
         appends: In how many statements the rows of each version are written.
         is_skewed: Whether most rows have the same key.
         is_parquet: Whether it is no table of Pennon at all.
+        order: Its write order; empty for none. The first insert into a table that has one and
+            several appends is made before it is set.
     """
 
     number: int
@@ -39,6 +41,7 @@ class Table:
     appends: int = 1
     is_skewed: bool = False
     is_parquet: bool = False
+    order: str = ""
 
     @property
     def common(self) -> tuple[Field, ...]:
@@ -60,6 +63,8 @@ class Table:
                 yield from _changes(name, self.specs[version - 1], spec)
             for append in range(self.appends if self.rows else 0):
                 at = version * self.appends + append
+                if self.order and at == min(1, self.appends - 1):
+                    yield f"ALTER TABLE {name} WRITE ORDERED BY {self.order}"
                 yield f"INSERT INTO {name} SELECT * FROM {source} WHERE v % {parts} = {at}"
 
 
@@ -129,9 +134,20 @@ def random_tables(seed: int, count: int) -> list[Table]:
             specs.append(_evolved(rng, specs[-1], family))
         rows = 0 if number == 0 else rng.choice([35, 55, 75])
         appends = rng.choice([1, 1, 1, 3]) if rows else 1
-        tables.append(Table(number, tuple(specs), rows, appends, rng.random() < 0.2))
+        order = _order(rng, family) if rng.random() < 0.4 else ""
+        is_skewed = rng.random() < 0.2
+        tables.append(Table(number, tuple(specs), rows, appends, is_skewed, order=order))
     tables.append(Table(count, ((),), 45))
     return [*tables, Table(count + 1, ((),), 60, is_parquet=True)]
+
+
+def _order(rng: random.Random, family: tuple[str, ...]) -> str:
+    """Choose a write order, mostly by the columns that queries join and group by."""
+    columns = [*family, *rng.sample(["v", "region", "d"], rng.choice([0, 1, 1]))]
+    if rng.random() < 0.2:
+        rng.shuffle(columns)
+    ways = ["", "", "", " DESC", " NULLS LAST"]
+    return ", ".join(column + rng.choice(ways) for column in dict.fromkeys(columns))
 
 
 def _spec(rng: random.Random, family: tuple[str, ...]) -> tuple[Field, ...]:
