@@ -15,6 +15,7 @@ from pennon.grouping.group_tree import (
     splittable_scans,
 )
 from pennon.grouping.join_tree import derive_keys
+from pennon.grouping.key_group import DerivedKeys
 from pennon.grouping.plan_nodes import (
     ExpandNode,
     GroupNode,
@@ -87,7 +88,7 @@ def test_partners_are_those_of_all_inputs_of_a_union_and_no_input_is_divided() -
 
 
 def test_an_expansion_brings_the_key_of_columns_that_it_leaves_alone() -> None:
-    def served(columns: tuple[tuple[int, int], ...]) -> frozenset[int]:
+    def derived(columns: tuple[tuple[int, int], ...]) -> DerivedKeys:
         return derive_keys(
             [
                 scan(10, (Bucket(8), (0,))),
@@ -95,10 +96,12 @@ def test_an_expansion_brings_the_key_of_columns_that_it_leaves_alone() -> None:
                 GroupNode(1, frozenset({50, 51}), ((50, 50),)),
                 GroupNode(2, frozenset({50}), ((50, 50),)),
             ]
-        ).served
+        )
 
-    assert served(((50, 10),)) == {1, 2, 3}
-    assert served(((51, 11),)) == frozenset()
+    assert derived(((50, 10),)).served == {1, 2, 3}
+    left_out = derived(((51, 11),))
+    assert left_out.served == frozenset()
+    assert "not in all of its grouping sets" in left_out.verdicts[2].reason
 
 
 def test_a_join_below_one_that_keeps_its_other_side_is_narrowed_by_its_own_keys() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pennon.grouping.plan_nodes import ScanNode
+from pennon.grouping.plan_nodes import ExpandNode, ScanNode
 from pennon.transforms.bucket import Bucket, MultiBucket
 
 if TYPE_CHECKING:
@@ -88,6 +88,9 @@ def grouping_verdict(
             operator, spelled, "", "", "its input is not partitioned, or was shuffled before"
         )
     columns = " or ".join(_columns(nodes, each) for each in functions)
+    if offer is not None and any(isinstance(nodes[each], ExpandNode) for each in offer.carriers):
+        reason = f"it does not group by {columns}, or not in all of its grouping sets"
+        return Verdict(operator, spelled, "", "", reason, f"group by {columns} in all sets")
     reason = f"it does not group by {columns}"
     return Verdict(operator, spelled, "", "", reason, f"group by {columns} as well")
 
