@@ -10,8 +10,9 @@ JAR := python/pennon/jars/pennon-spark.jar
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
 PYTHON_FILES := python tests benchmarks
 OLDER_SPARKS := 4.1.4 4.2.1
-JOIN_TESTS := $(addprefix tests/spark/test_, joins.py joins_across.py joins_pruned.py join_settings.py \
-    fragments.py balanced_joins.py write_order.py explain_join.py reported_keys.py functions_agree.py)
+JOIN_TESTS := $(addprefix tests/spark/test_, joins.py joins_across.py joins_pruned.py joins_carried.py \
+    joins_nested.py joins_evolved.py join_keys.py join_settings.py fragments.py fragment_limits.py \
+    balanced_joins.py write_order.py explain_join.py reported_keys.py functions_agree.py)
 # What else an older Spark has to do: read, write, make tables, and serve.
 OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/test_, queries.py writes.py overwrite.py ctas.py \
     catalog_ddl.py column_ddl.py jar_links.py connect.py thrift.py local_cluster.py)
