@@ -52,6 +52,10 @@ class Sides:
     def plain(self, side: str) -> str:
         return f"{side}_plain"
 
+    def location_of(self, table: str) -> str:
+        described = self.spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+        return str(next(row.data_type for row in described if row.col_name == "Location"))
+
 
 _numbers = itertools.count(1)
 EXHAUSTIVE = "PENNON_EXHAUSTIVE" in os.environ

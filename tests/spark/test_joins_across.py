@@ -32,14 +32,9 @@ def test_j10_levels_that_pylance_alone_wrote(
     assert_join(sides.spark, count, {"l": tables["l"]}, {"l": "l_plain"}, 0)
 
 
-def location_of(sides: Sides, table: str) -> str:
-    described = sides.spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    return str(next(row.data_type for row in described if row.col_name == "Location"))
-
-
 def test_j34_a_path_identifier_on_one_side(sides: Sides) -> None:
     left, right = sides.table("l", "bucket(8, id)"), sides.table("r", "bucket(4, id)")
-    path = f"lance.`{location_of(sides, right)}`"
+    path = f"lance.`{sides.location_of(right)}`"
     kinds = tuple(JOINS) if EXHAUSTIVE else ("inner", "full", "anti")
     check(sides, {"l": left, "r": path}, "l.id = r.id", 0, kinds)
 
@@ -54,7 +49,7 @@ def test_j34_two_catalogs_with_two_roots(sides: Sides, tmp_path: Path) -> None:
     near = sides.table("l", "bucket(8, id)")
     kinds = tuple(JOINS) if EXHAUSTIVE else ("inner", "full", "semi")
     check(sides, {"l": near, "r": far}, "l.id = r.id", 0, kinds)
-    check(sides, {"l": near, "r": f"other.`{location_of(sides, far)}`"}, "l.id = r.id", 0, kinds)
+    check(sides, {"l": near, "r": f"other.`{sides.location_of(far)}`"}, "l.id = r.id", 0, kinds)
     third = sides.table("r", "bucket(2, id)")
     tables = {"l": near, "r": far, "r2": third}
     plain = {"l": "l_plain", "r": "r_plain", "r2": "r_plain"}

@@ -173,9 +173,7 @@ def versions(sides: Sides) -> Iterator[dict[str, str]]:
 
 
 def version_of(sides: Sides, table: str) -> int:
-    described = sides.spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    [location] = [row.data_type for row in described if row.col_name == "Location"]
-    return pennon.open(location).snapshot.version
+    return pennon.open(sides.location_of(table)).snapshot.version
 
 
 def test_an_older_version_is_joined_by_its_own_partitioning(

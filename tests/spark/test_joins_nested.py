@@ -81,7 +81,7 @@ def test_j21_null_safe_comparison_with_a_side_without_partitioning(sides: Sides)
     check(sides, tables, "l.id <=> r.id", 1, ("inner", "left", "full", "anti"))
 
 
-TREES = {
+TREES: dict[str, tuple[str, int | range]] = {
     "right-deep": (
         "SELECT l.v, r.v, r2.v FROM l FULL JOIN (r JOIN r2 ON r.id = r2.id) ON l.id = r2.id",
         0,
