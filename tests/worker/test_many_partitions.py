@@ -45,6 +45,9 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
         assert reply["served"] == [2]
         assert reply["scans"]["0"] == f"k as one key ({COUNT} groups in {tasks} tasks)"
         assert assigned.num_rows == 2 * COUNT
+        for at in (0, 1):
+            keys = assigned.filter(pc.equal(assigned["scan"], at))["key"].to_pylist()
+            assert keys == sorted(keys)
     else:
         assert [each["root"] for each in reply["fragments"]] == [2]
         assert assigned.num_rows == tasks

@@ -55,7 +55,6 @@ def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
     assert driver.select(table).sort_by("id").equals(rows)
     day = "`ts` >= TIMESTAMP '2013-01-03 00:00:00.000000+00:00'"
     plan, splits = driver.scan(table, [day])
-    assert plan["arrow"] is True
     assert plan["keys"] == BY_DAY_AND_BUCKET
     assert (len(splits), plan["partitions_total"]) == (4, 12)
     assert set(splits["key_0"].to_pylist()) == {(dt.date(2013, 1, 3) - dt.date(1970, 1, 1)).days}

@@ -171,6 +171,7 @@ class Driver:
             predicates=list(predicates),
             schema=schema or table["schema"],
         )
+        self.ask("list_splits", plan=plan["plan"], schema=schema or table["schema"])
         return plan, self.connection.arrow()
 
     def select(

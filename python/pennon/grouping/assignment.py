@@ -47,9 +47,10 @@ class Assignment:
 
     Args:
         keys: What is derived; it may be less than the plan would allow.
-        rows: One row per scan, key and leaf (``ASSIGNED``), the rows of a scan together: scan and
-            leaf are positions, in the plan's nodes and in the scan's chosen partitions; fragments
-            are the first and the one after the last, by position, NULL for the whole leaf.
+        rows: One row per scan, key and leaf (``ASSIGNED``), the rows of a scan together, and among
+            them those of a key: scan and leaf are positions, in the plan's nodes and in the scan's
+            chosen partitions; fragments are the first and the one after the last, by position,
+            NULL for the whole leaf.
         notes: For each scan, what EXPLAIN says about its groups.
         declined: Scans that get no key because a shuffle is faster; what they would report by
             themselves is as coarse.
@@ -112,9 +113,9 @@ def _rows(
     divided: Mapping[int, DividedKey],
 ) -> pa.Table:
     if not parts:
-        return _table(scan, task_of_key[members.keys], members.leaves)
+        return _by_task(scan, task_of_key[members.keys], members.leaves)
     is_whole = ~np.isin(members.keys, list(parts))
-    tables = [_table(scan, task_of_key[members.keys[is_whole]], members.leaves[is_whole])]
+    tables = [_by_task(scan, task_of_key[members.keys[is_whole]], members.leaves[is_whole])]
     for key, names in parts.items():
         for name, pieces in zip(names, divided[key].tasks, strict=True):
             if divided[key].scan == scan:
@@ -125,6 +126,12 @@ def _rows(
                 fragments = [None] * len(leaves)
             tables.append(_table(scan, np.full(len(leaves), name), leaves, fragments))
     return pa.concat_tables(tables)
+
+
+def _by_task(scan: int, tasks: Numbers, leaves: Numbers) -> pa.Table:
+    """Put the rows of a task together, and tasks in the order into which Spark sorts them."""
+    order = np.argsort(tasks, kind="stable")
+    return _table(scan, tasks[order], leaves[order])
 
 
 def _table(

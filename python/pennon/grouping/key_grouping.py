@@ -31,11 +31,25 @@ class KeyGrouping:
 
     Args:
         keys: One transform per key, in the form of the worker's messages.
-        values: One row per partition of the plan, one column ``key_<n>`` per key.
+        functions: The function of each key.
+        layout: How the chosen partitions are grouped.
+        leaves: The chosen partitions.
     """
 
     keys: tuple[SparkTransform, ...]
-    values: pa.Table
+    functions: tuple[LayoutFunction, ...]
+    layout: Layout
+    leaves: pa.Table
+
+    @property
+    def values(self) -> pa.Table:
+        """The keys of each partition of the plan, one column ``key_<n>`` per key."""
+        return pa.table(
+            {
+                f"key_{number}": self.layout.values(function, self.leaves)
+                for number, function in enumerate(self.functions)
+            }
+        )
 
 
 def report(
@@ -51,12 +65,9 @@ def report(
     Spec: "Storage Partitioned Join".
     """
     layout = layout_of(snapshot.specs, snapshot.schema, plan.table, plan.fixed)
-    keys: list[SparkTransform] = []
-    columns: dict[str, pa.Array] = {}
-    for function in reported_functions(layout, snapshot.schema, projected):
-        columns[f"key_{len(keys)}"] = layout.values(function, plan.table)
-        keys.append(_spark_transform(function, snapshot.schema))
-    return KeyGrouping(tuple(keys), pa.table(columns)) if keys else None
+    functions = reported_functions(layout, snapshot.schema, projected)
+    keys = tuple(_spark_transform(function, snapshot.schema) for function in functions)
+    return KeyGrouping(keys, functions, layout, plan.table) if keys else None
 
 
 def reported_functions(

@@ -149,45 +149,51 @@ def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
     )
 
 
-def plan_scan(request: m.PlanScan) -> tuple[m.PlanScanReply, pa.Table]:
-    """Answer ``plan_scan``; the table has one row per split."""
+def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
+    """Answer ``plan_scan``."""
     token, plan = plan_of(request.catalog, request.table, request.predicates)
     snapshot = plan.snapshot
     full = snapshot.schema.arrow
     wanted = with_field_ids(arrow_schema(request.schema), full)
     grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
-    leaves = plan.table
-    columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
-    keys: tuple[m.JsonObject, ...] = ()
-    if grouping is not None:
-        keys = grouping.keys
-        columns.update({name: grouping.values[name] for name in grouping.values.column_names})
     order = known_order(plan, wanted.names)
     scan = ScanToken(
         snapshot.location, wanted, full, plan.residuals, request.catalog.storage, order
     )
-    reply = m.PlanScanReply(
+    return m.PlanScanReply(
         scan=scan.to_json(),
         plan=token,
-        splits=leaves.num_rows,
-        keys=keys,
+        splits=plan.table.num_rows,
+        keys=() if grouping is None else grouping.keys,
         partitions_total=plan.partitions_total,
         rows=plan.num_rows,
         bytes=plan.num_bytes,
         description=explain(plan),
         ordering=tuple(map(sort_key, order)),
     )
-    return reply, pa.table(columns)
 
 
-def pack_splits(request: m.PackSplits) -> tuple[m.PackSplitsReply, pa.Table]:
+def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
+    """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
+    plan = find_plan(request.catalog, request.plan)
+    snapshot, leaves = plan.snapshot, plan.table
+    wanted = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
+    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
+    if grouping is not None:
+        values = grouping.values
+        columns.update(zip(values.column_names, values.columns, strict=True))
+    return m.SplitsReply(), pa.table(columns)
+
+
+def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
     plan = find_plan(request.catalog, request.plan)
     packed = pack(plan, request.num_tasks, request.max_bytes)
     object_ids = plan.table["object_id"].to_pylist()
     names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
     splits = packed_column(plan.table, packed)
-    return m.PackSplitsReply(), pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
+    return m.SplitsReply(), pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:

@@ -251,6 +251,16 @@ class PlanScan:
 
 
 @dataclass(frozen=True, slots=True)
+class ListSplits:
+    """The splits of a planned scan, asked for when Spark wants to see them; many never are."""
+
+    op: ClassVar[str] = "list_splits"
+    catalog: Catalog
+    plan: str
+    schema: object
+
+
+@dataclass(frozen=True, slots=True)
 class PackSplits:
     """Other splits of a planned scan, for a query that groups nothing by partitions."""
 
@@ -262,15 +272,15 @@ class PackSplits:
 
 
 @dataclass(frozen=True, slots=True)
-class PackSplitsReply:
-    """An Arrow stream with one row per split follows, as after ``plan_scan``."""
+class SplitsReply:
+    """An Arrow stream with one row per split follows."""
 
     arrow: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class PlanScanReply:
-    """What holds for the whole scan; an Arrow stream with one row per split follows."""
+    """What holds for the whole scan."""
 
     scan: str
     plan: str
@@ -281,7 +291,6 @@ class PlanScanReply:
     bytes: int | None
     description: str
     ordering: tuple[JsonObject, ...] = ()
-    arrow: bool = True
 
 
 @dataclass(frozen=True, slots=True)

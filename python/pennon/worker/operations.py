@@ -40,6 +40,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.AlterPartitioning, driver.alter_partitioning),
     (m.PushPredicates, driver.push_predicates),
     (m.PlanScan, driver.plan_scan),
+    (m.ListSplits, driver.list_splits),
     (m.PackSplits, driver.pack_splits),
     (m.PruneSplits, driver.prune_splits),
     (w.PlanWrite, writes.plan_write),

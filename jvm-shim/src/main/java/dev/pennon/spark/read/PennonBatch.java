@@ -8,19 +8,21 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 /** The splits of a scan as they were when Spark asked. */
 final class PennonBatch implements Batch {
   private final ScanPlan plan;
-  private final List<PennonSplit> splits;
+  /** What runtime filters have left; null for all that was planned. */
+  private final List<PennonSplit> filtered;
   private final boolean isDerived;
   private final boolean isOrdered;
 
-  PennonBatch(ScanPlan plan, List<PennonSplit> splits, boolean isDerived, boolean isOrdered) {
+  PennonBatch(ScanPlan plan, List<PennonSplit> filtered, boolean isDerived, boolean isOrdered) {
     this.plan = plan;
-    this.splits = splits;
+    this.filtered = filtered;
     this.isDerived = isDerived;
     this.isOrdered = isOrdered;
   }
 
   @Override
   public InputPartition[] planInputPartitions() {
+    List<PennonSplit> splits = filtered == null ? plan.splits().list() : filtered;
     return splits.toArray(InputPartition[]::new);
   }
 

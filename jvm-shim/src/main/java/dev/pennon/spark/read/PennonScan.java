@@ -135,7 +135,7 @@ public final class PennonScan
 
   @Override
   public Batch toBatch() {
-    return new PennonBatch(plan, splits(), isDerived(), isOrdered);
+    return new PennonBatch(plan, filtered, isDerived(), isOrdered);
   }
 
   @Override

@@ -30,6 +30,9 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
 
   /** Splits of one partition each that one task reads one after the other, under one key. */
   static PennonSplit together(List<PennonSplit> splits, InternalRow key) {
+    if (splits.size() == 1) {
+      return new PennonSplit(splits.get(0).objectIds, splits.get(0).tokens, key);
+    }
     List<String> objectIds = new ArrayList<>(splits.size());
     List<String> tokens = new ArrayList<>(splits.size());
     for (PennonSplit split : splits) {

@@ -8,15 +8,11 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
-import java.nio.channels.ReadableByteChannel;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -63,24 +59,22 @@ record ScanPlan(
     ObjectNode request = table.request("plan_scan");
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
-    return ask(
-        request,
-        (reply, channel) -> {
-          byte[] splits = SplitTable.bytes(channel);
-          return of(table, predicates, schema, reply, splits);
-        });
+    try {
+      return of(table, predicates, schema, WorkerConnection.exchange(request));
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
   }
 
   /** Sends a request whose reply is followed by a table of splits. */
-  private static <T> T ask(
-      ObjectNode request, BiFunction<JsonNode, ReadableByteChannel, T> answered) {
+  private static List<PennonSplit> askForSplits(ObjectNode request) {
     WorkerConnection connection = WorkerConnection.open();
     boolean complete = false;
     try {
-      JsonNode reply = connection.call(request);
-      T answer = answered.apply(reply, connection.arrowChannel());
+      connection.call(request);
+      List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
       complete = true;
-      return answer;
+      return splits;
     } catch (WorkerFailure failure) {
       throw failure.raise();
     } finally {
@@ -96,11 +90,17 @@ record ScanPlan(
       TableHandle table,
       List<String> predicates,
       StructType schema,
-      JsonNode reply,
-      byte[] splitTable) {
+      JsonNode reply) {
     List<Transform> keys = List.of(SparkTransforms.fromJson(reply.path("keys")));
-    Splits splits = Splits.in(splitTable, reply.path("splits").asInt());
-    if (splits.size() == 0 && !keys.isEmpty()) {
+    int size = reply.path("splits").asInt();
+    Splits splits;
+    if (size > 0) {
+      ObjectNode request = table.request("list_splits").put("plan", reply.path("plan").asText());
+      request.set("schema", Messages.parse(schema.json()));
+      splits = Splits.later(size, () -> askForSplits(request));
+    } else if (keys.isEmpty()) {
+      splits = Splits.of(List.of());
+    } else {
       splits = Splits.of(List.of(PennonSplit.empty(new GenericInternalRow(keys.size()))));
     }
     return new ScanPlan(
@@ -120,21 +120,27 @@ record ScanPlan(
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
   ScanPlan withDerivedKeys(KeyedLeaves keyedLeaves) {
-    List<PennonSplit> leaves = splits.list();
-    Map<Long, List<PennonSplit>> byKey = new LinkedHashMap<>();
+    return with(Splits.later(() -> keyed(splits.list(), keyedLeaves)), keyedLeaves);
+  }
+
+  private static List<PennonSplit> keyed(List<PennonSplit> leaves, KeyedLeaves keyedLeaves) {
+    List<PennonSplit> keyed = new ArrayList<>();
+    List<PennonSplit> ofKey = new ArrayList<>();
     for (int row = 0; row < keyedLeaves.size(); row++) {
       PennonSplit leaf = leaves.get(keyedLeaves.leaf(row));
       String part = keyedLeaves.split(row);
-      byKey
-          .computeIfAbsent(keyedLeaves.key(row), key -> new ArrayList<>())
-          .add(part == null ? leaf : leaf.part(part));
+      ofKey.add(part == null ? leaf : leaf.part(part));
+      // The rows of a key stand together.
+      long key = keyedLeaves.key(row);
+      if (row + 1 == keyedLeaves.size() || keyedLeaves.key(row + 1) != key) {
+        keyed.add(PennonSplit.together(ofKey, keyRow(key)));
+        ofKey.clear();
+      }
     }
-    List<PennonSplit> keyed = new ArrayList<>();
-    byKey.forEach((key, of) -> keyed.add(PennonSplit.together(of, keyRow(key))));
     if (keyed.isEmpty()) {
       keyed.add(PennonSplit.empty(keyRow(NO_SPLITS_KEY)));
     }
-    return with(keyed, keyedLeaves);
+    return keyed;
   }
 
   private static InternalRow keyRow(long key) {
@@ -145,10 +151,10 @@ record ScanPlan(
   ScanPlan packed(int numTasks, long maxBytes) {
     ObjectNode request = table.request("pack_splits").put("plan", token);
     request.put("num_tasks", numTasks).put("max_bytes", maxBytes);
-    return with(ask(request, (reply, channel) -> SplitTable.read(channel)), null);
+    return with(Splits.later(() -> askForSplits(request)), null);
   }
 
-  private ScanPlan with(List<PennonSplit> otherSplits, KeyedLeaves otherKeys) {
+  private ScanPlan with(Splits otherSplits, KeyedLeaves otherKeys) {
     return new ScanPlan(
         table,
         predicates,
@@ -156,7 +162,7 @@ record ScanPlan(
         scan,
         token,
         keys,
-        Splits.of(otherSplits),
+        otherSplits,
         rows,
         bytes,
         description,

@@ -1,7 +1,6 @@
 package dev.pennon.spark.read;
 
 import dev.pennon.spark.worker.WorkerFailure;
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ReadableByteChannel;
@@ -17,26 +16,9 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** The Arrow table of splits that follows a plan: object_id, split, key_0, … */
+/** The Arrow table of splits that follows a reply: object_id, split, key_0, … */
 final class SplitTable {
-  private static final int CHUNK_BYTES = 1 << 20;
-
   private SplitTable() {}
-
-  /** The bytes of a table, to be read later. */
-  static byte[] bytes(ReadableByteChannel channel) {
-    ByteArrayOutputStream table = new ByteArrayOutputStream();
-    ByteBuffer chunk = ByteBuffer.allocate(CHUNK_BYTES);
-    try {
-      while (channel.read(chunk) >= 0) {
-        table.write(chunk.array(), 0, chunk.position());
-        chunk.clear();
-      }
-    } catch (IOException e) {
-      throw broken(e);
-    }
-    return table.toByteArray();
-  }
 
   static List<PennonSplit> read(ReadableByteChannel channel) {
     List<PennonSplit> splits = new ArrayList<>();
@@ -66,10 +48,14 @@ final class SplitTable {
     for (int row = 0; row < root.getRowCount(); row++) {
       splits.add(
           new PennonSplit(
-              List.of(objectIds.getUTF8String(row).toString().split(",")),
+              objectIds(objectIds.getUTF8String(row).toString()),
               tokens.getUTF8String(row).toString(),
               keyRows.getRow(row).copy()));
     }
+  }
+
+  private static List<String> objectIds(String text) {
+    return text.indexOf(',') < 0 ? List.of(text) : List.of(text.split(","));
   }
 
   private static ColumnVector column(FieldVector vector) {

@@ -1,8 +1,7 @@
 package dev.pennon.spark.read;
 
-import java.io.ByteArrayInputStream;
-import java.nio.channels.Channels;
 import java.util.List;
+import java.util.function.Supplier;
 
 /**
  * The splits of a plan: their number is known, they are made when they are asked for.
@@ -11,13 +10,15 @@ import java.util.List;
  * asks for its number only.
  */
 final class Splits {
-  private final int size;
-  private byte[] table;
+  private static final int UNKNOWN = -1;
+
+  private int size;
+  private Supplier<List<PennonSplit>> source;
   private List<PennonSplit> made;
 
-  private Splits(int size, byte[] table, List<PennonSplit> made) {
+  private Splits(int size, Supplier<List<PennonSplit>> source, List<PennonSplit> made) {
     this.size = size;
-    this.table = table;
+    this.source = source;
     this.made = made;
   }
 
@@ -25,19 +26,25 @@ final class Splits {
     return new Splits(splits.size(), null, List.copyOf(splits));
   }
 
-  /** Splits that stand in the worker's table, as it came. */
-  static Splits in(byte[] table, int size) {
-    return new Splits(size, table, null);
+  /** Splits of a known number that are asked of the worker when they are needed. */
+  static Splits later(int size, Supplier<List<PennonSplit>> source) {
+    return new Splits(size, source, null);
   }
 
-  int size() {
-    return size;
+  /** Splits whose number only is known once they are made. */
+  static Splits later(Supplier<List<PennonSplit>> source) {
+    return new Splits(UNKNOWN, source, null);
+  }
+
+  synchronized int size() {
+    return size == UNKNOWN ? list().size() : size;
   }
 
   synchronized List<PennonSplit> list() {
     if (made == null) {
-      made = SplitTable.read(Channels.newChannel(new ByteArrayInputStream(table)));
-      table = null;
+      made = List.copyOf(source.get());
+      size = made.size();
+      source = null;
     }
     return made;
   }
