@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +39,9 @@ class BalancedGroup:
         divided: The keys that several tasks read.
         is_hashed: Whether Spark computes the key of a side from its rows: keys stay as they are.
         target: What tasks should look like.
+        key_bytes: Bytes of each key, over all scans.
+        key_leaves: Leaves of each key, over all scans.
+        whole_keys: The keys that have a leaf and one task only.
     """
 
     values: Numbers
@@ -48,22 +51,18 @@ class BalancedGroup:
     is_hashed: bool
     target: TaskTarget
 
-    @property
-    def key_bytes(self) -> Numbers:
-        """Bytes of each key, over all scans."""
-        return _sum([each.key_bytes for each in self.members.values()])
+    key_bytes: Numbers = field(init=False)
+    key_leaves: Numbers = field(init=False)
+    whole_keys: Numbers = field(init=False)
 
-    @property
-    def key_leaves(self) -> Numbers:
-        """Leaves of each key, over all scans."""
-        return _sum([each.key_leaves for each in self.members.values()])
-
-    @property
-    def whole_keys(self) -> Numbers:
-        """The keys that have a leaf and one task only."""
-        counts = self.key_leaves.copy()
+    def __post_init__(self) -> None:
+        members = self.members.values()
+        leaves = _sum([each.key_leaves for each in members])
+        counts = leaves.copy()
         counts[list(self.divided)] = 0
-        return np.flatnonzero(counts)
+        object.__setattr__(self, "key_bytes", _sum([each.key_bytes for each in members]))
+        object.__setattr__(self, "key_leaves", leaves)
+        object.__setattr__(self, "whole_keys", np.flatnonzero(counts))
 
     @property
     def num_keys(self) -> int:

@@ -86,10 +86,12 @@ def layout_of(
 
     Spec: "Storage Partitioned Join".
     """
-    names = pc.split_pattern(leaves.column("object_id"), "$", max_splits=1)
-    chosen = {int(name[1:]) for name in pc.unique(pc.list_element(names, 0)).to_pylist()} or {
-        max(specs)
-    }
+    names = leaves.column("object_id")
+    chosen = {
+        version
+        for version in specs
+        if pc.any(pc.starts_with(names, f"v{version}$"), min_count=0).as_py()
+    } or {max(specs)}
     versions = {version: spec_functions(specs[version], schema) for version in sorted(chosen)}
     if fixed and len(versions) > 1:
         wanted = {source for own in versions.values() for each in own for source in each.source_ids}

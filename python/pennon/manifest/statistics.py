@@ -8,7 +8,6 @@ describe a table otherwise. Both forms are read. A row without them has NULL sta
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Final
@@ -60,12 +59,14 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
 
     Five times as fast as a regular expression per statistic.
     """
-    texts = "\n".join(text or "{}" for text in metadata.to_pylist())
-    if not texts:
+    if len(metadata) == 0:
         return None
+    stated = pc.fill_null(metadata, "")
+    texts = pa.concat_arrays(pc.if_else(pc.equal(stated, ""), "{}", stated).chunks)
+    lines = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "\n")
     try:
         parsed = pyarrow.json.read_json(
-            io.BytesIO(texts.encode()),
+            pa.BufferReader(lines.buffers()[2]),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=_WRITTEN, unexpected_field_behavior="ignore"
             ),

@@ -101,12 +101,14 @@ def task_texts(
 
 def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
     rows, numbers = tasks.numbers(scan)
-    parts = assigned_column(rows, {scan: leaves})
-    texts = pc.coalesce(parts, split_column(leaves).take(rows["leaf"].combine_chunks()))
     counts = np.bincount(numbers, minlength=len(tasks.keys))
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    ordered = texts.take(pa.array(np.argsort(numbers, kind="stable")))
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, ordered), ",")
+    # Narrow numbers are sorted in one pass over them.
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    texts = split_column(leaves).take(pa.array(rows["leaf"].to_numpy()[order]))
+    if rows["first_fragment"].null_count < rows.num_rows:
+        texts = pc.coalesce(assigned_column(rows, {scan: leaves}).take(pa.array(order)), texts)
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
     return pc.binary_join_element_wise("[", joined, "]", "")
 
 
