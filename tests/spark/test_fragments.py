@@ -37,7 +37,7 @@ QUERIES = [
     "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y WHERE y.i > 1)",
     "SELECT count(*), sum(x.v) FROM x WHERE EXISTS (SELECT * FROM y WHERE y.id = x.id)",
     "SELECT x.* FROM x WHERE NOT EXISTS (SELECT * FROM y WHERE y.id = x.id AND y.i = x.i)",
-    "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
+    "SELECT x.id, x.v FROM x WHERE x.i > 0 AND x.id IN (SELECT id FROM y WHERE v > 1)",
     # shapes
     "SELECT x.id, y.v, z.s FROM x JOIN y ON x.id = y.id JOIN z ON y.id = z.id",
     (
@@ -110,6 +110,7 @@ DECLINED = [
     "SELECT x.s FROM x JOIN y ON x.id = y.id AND (x.s LIKE 'a\\\\%%' OR y.i = 2)",
     "SELECT x.id, y.v FROM x JOIN y ON x.i = y.i",
     "SELECT x.id FROM x WHERE x.id NOT IN (SELECT id FROM y)",
+    "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
     "SELECT x.id, y.v FROM x JOIN y ON x.id = y.id AND upper(y.s) = 'AB0'",
     "SELECT id, v FROM x WHERE v > 1",
     "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",

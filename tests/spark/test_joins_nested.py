@@ -31,6 +31,38 @@ SUBQUERIES = {
 }
 
 
+CORRELATED = {
+    "lateral": "SELECT l.v, x.rv FROM l, LATERAL (SELECT r.v rv FROM r WHERE {on}) x",
+    "lateral aggregate": "SELECT l.v, x.n FROM l, LATERAL (SELECT count(*) n FROM r WHERE {on}) x",
+    "lateral, padded": (
+        "SELECT l.v, x.m FROM l LEFT JOIN LATERAL (SELECT max(v) m FROM r WHERE {on}) x ON true"
+    ),
+    "lateral, nested": (
+        "SELECT l.v, x.m FROM l, LATERAL (SELECT max(v) m FROM r WHERE {on}"
+        " AND EXISTS (SELECT 1 FROM r q WHERE {inner} AND q.v > 9)) x"
+    ),
+    "scalar": "SELECT l.v, (SELECT max(r.v) FROM r WHERE {on}) FROM l",
+    "count": "SELECT l.v, (SELECT count(*) FROM r WHERE {on}) FROM l",
+    "compared": "SELECT l.v FROM l WHERE l.v > (SELECT avg(r.v) FROM r WHERE {on})",
+    "two of them": (
+        "SELECT l.v, (SELECT max(r.v) FROM r WHERE {on}), (SELECT min(r.v) FROM r WHERE {on})"
+        " FROM l WHERE EXISTS (SELECT 1 FROM r WHERE {on})"
+    ),
+}
+BY_KEYS = {
+    "r.id = l.id": ("bucket(8, id)", "bucket(4, id)"),
+    "r.a = l.a AND r.b = l.b": ("multi_bucket(8, a, b)", "multi_bucket(4, a, b)"),
+}
+
+
+@pytest.mark.parametrize("on", BY_KEYS)
+@pytest.mark.parametrize("case", CORRELATED)
+def test_a_correlated_subquery_meets_the_rows_around_it(sides: Sides, case: str, on: str) -> None:
+    left, right = BY_KEYS[on]
+    tables = {"l": sides.table("l", left), "r": sides.table("r", right)}
+    check_sql(sides, tables, CORRELATED[case].format(on=on, inner=on.replace("l.", "q.")), 0)
+
+
 @pytest.mark.parametrize("case", SUBQUERIES)
 def test_a_grouping_inside_a_subquery_has_the_key_of_the_join_around_it(
     sides: Sides, case: str

@@ -3,7 +3,6 @@ package dev.pennon.spark.read;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -20,43 +19,19 @@ import org.apache.spark.sql.types.StructType;
  * partitions of one key group per task (design §5).
  */
 public final class FragmentScan implements SupportsReportStatistics {
-  /**
-   * The part of a query that a fragment stands for.
-   *
-   * @param node the node of the query
-   * @param origin the plan whose output the fragment has: the node, or the worker's half of it
-   * @param rows the plan whose rows the fragment has: the origin, or the first ones of it
-   * @param query the columns of the query that it is a part of
-   */
-  public record Source(LogicalPlan node, LogicalPlan origin, LogicalPlan rows, List<ExprId> query) {
-    /** Whether Spark makes the node of what the fragment gives, as it does of an aggregate. */
-    public boolean isSplit() {
-      return node != origin;
-    }
-
-    /** Whether two fragments give the same rows: their columns' ids differ, their plans do not. */
-    private boolean isSame(Source other) {
-      return rows == other.rows || rows.canonicalized().equals(other.rows.canonicalized());
-    }
-  }
-
   private final FragmentReply fragment;
   private final StructType schema;
-  private final Source source;
+  private final LogicalPlan rows;
 
   /**
    * @param fragment what the worker answered
    * @param schema the columns that it sends
-   * @param source what it stands for
+   * @param rows the plan whose rows it has
    */
-  public FragmentScan(FragmentReply fragment, StructType schema, Source source) {
+  public FragmentScan(FragmentReply fragment, StructType schema, LogicalPlan rows) {
     this.fragment = fragment;
     this.schema = schema;
-    this.source = source;
-  }
-
-  public Source source() {
-    return source;
+    this.rows = rows;
   }
 
   @Override
@@ -66,7 +41,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public Batch toBatch() {
-    return new FragmentBatch(fragment, schema, source);
+    return new FragmentBatch(fragment, schema, rows);
   }
 
   @Override
@@ -92,15 +67,20 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof FragmentScan that && source.isSame(that.source);
+    return other instanceof FragmentScan that && isSame(rows, that.rows);
   }
 
   @Override
   public int hashCode() {
-    return source.rows().semanticHash();
+    return rows.semanticHash();
   }
 
-  private record FragmentBatch(FragmentReply fragment, StructType schema, Source source)
+  /** Whether two plans give the same rows: their columns' ids differ, their plans do not. */
+  private static boolean isSame(LogicalPlan one, LogicalPlan other) {
+    return one == other || one.canonicalized().equals(other.canonicalized());
+  }
+
+  private record FragmentBatch(FragmentReply fragment, StructType schema, LogicalPlan rows)
       implements Batch {
     @Override
     public InputPartition[] planInputPartitions() {
@@ -122,12 +102,12 @@ public final class FragmentScan implements SupportsReportStatistics {
     /** Spark finds exchanges to reuse by this. */
     @Override
     public boolean equals(Object other) {
-      return other instanceof FragmentBatch that && source.isSame(that.source);
+      return other instanceof FragmentBatch that && isSame(rows, that.rows);
     }
 
     @Override
     public int hashCode() {
-      return source.rows().semanticHash();
+      return rows.semanticHash();
     }
   }
 }

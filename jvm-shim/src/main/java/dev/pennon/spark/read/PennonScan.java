@@ -10,7 +10,6 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -46,30 +45,20 @@ public final class PennonScan
 
   private final ScanPlan plan;
   private final String derivation;
-  private final PennonScan unpacked;
+  private final boolean isPacked;
   private final boolean isOrdered;
-  private final PennonScan underived;
-  private final List<ExprId> derivedIn;
 
   /** What runtime filters have left; null before there was one. */
   private volatile List<PennonSplit> filtered;
 
   PennonScan(ScanPlan plan) {
-    this(plan, null, null, !plan.ordering().isEmpty(), null, null);
+    this(plan, null, false, !plan.ordering().isEmpty());
   }
 
-  private PennonScan(
-      ScanPlan plan,
-      String derivation,
-      PennonScan unpacked,
-      boolean isOrdered,
-      PennonScan underived,
-      List<ExprId> derivedIn) {
-    this.unpacked = unpacked;
-    this.underived = underived;
-    this.derivedIn = derivedIn;
+  private PennonScan(ScanPlan plan, String derivation, boolean isPacked, boolean isOrdered) {
     this.plan = plan;
     this.derivation = derivation;
+    this.isPacked = isPacked;
     this.isOrdered = isOrdered;
   }
 
@@ -79,36 +68,18 @@ public final class PennonScan
    * @param keys what is read under each key
    * @param derivation what the key stands for and how many groups it makes, as EXPLAIN shows it
    * @param keepsOrder whether each split's rows stay in the order of this scan, if it has one
-   * @param query the columns of the query in which it is derived
    */
-  public PennonScan withDerivedKeys(
-      KeyedLeaves keys, String derivation, boolean keepsOrder, List<ExprId> query) {
-    return new PennonScan(
-        plan.withDerivedKeys(keys), derivation, null, isOrdered && keepsOrder, this, query);
-  }
-
-  /** The scan that was given a key. */
-  public PennonScan underived() {
-    return underived;
-  }
-
-  /** The columns of the query in which the key was derived. */
-  public List<ExprId> derivedIn() {
-    return derivedIn;
+  public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation, boolean keepsOrder) {
+    return new PennonScan(plan.withDerivedKeys(keys), derivation, false, isOrdered && keepsOrder);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed(int numTasks, long maxBytes) {
-    return new PennonScan(plan.packed(numTasks, maxBytes), null, this, false, null, null);
+    return new PennonScan(plan.packed(numTasks, maxBytes), null, true, false);
   }
 
   public boolean isPacked() {
-    return unpacked != null;
-  }
-
-  /** The scan that was packed, with one split per leaf and its keys. */
-  public PennonScan unpacked() {
-    return unpacked;
+    return isPacked;
   }
 
   public boolean isDerived() {
@@ -149,7 +120,7 @@ public final class PennonScan
       Expression[] key = {Expressions.identity(DERIVED_KEY)};
       return new KeyGroupedPartitioning(key, plan.splits().size());
     }
-    if (isPacked() || plan.keys().isEmpty()) {
+    if (isPacked || plan.keys().isEmpty()) {
       return new UnknownPartitioning(plan.splits().size());
     }
     return new KeyGroupedPartitioning(
@@ -238,7 +209,7 @@ public final class PennonScan
     if (isDerived()) {
       return derivation;
     }
-    return isPacked() || plan.keys().isEmpty()
+    return isPacked || plan.keys().isEmpty()
         ? "none"
         : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
             + inGroups();
@@ -257,7 +228,7 @@ public final class PennonScan
   @Override
   public boolean equals(Object other) {
     return other instanceof PennonScan that
-        && isPacked() == that.isPacked()
+        && isPacked == that.isPacked
         && isOrdered == that.isOrdered
         && Objects.equals(derivation, that.derivation)
         && plan.identity().equals(that.plan.identity());

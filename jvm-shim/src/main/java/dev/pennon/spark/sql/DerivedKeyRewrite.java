@@ -24,7 +24,6 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.CreateArray;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Inline;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -59,14 +58,11 @@ final class DerivedKeyRewrite {
   private final DerivedKeyReply reply;
   private final PlanOutline outline;
   private final FragmentRewrite fragments;
-  private final List<ExprId> query;
 
-  DerivedKeyRewrite(
-      DerivedKeyReply reply, PlanOutline outline, FragmentRewrite fragments, LogicalPlan plan) {
+  DerivedKeyRewrite(DerivedKeyReply reply, PlanOutline outline, FragmentRewrite fragments) {
     this.reply = reply;
     this.outline = outline;
     this.fragments = fragments;
-    this.query = OutdatedKeys.query(plan);
   }
 
   LogicalPlan rewrite(Node node) {
@@ -112,7 +108,7 @@ final class DerivedKeyRewrite {
         relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
     PennonScan scan =
         ((PennonScan) relation.scan())
-            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder, query);
+            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder);
     List<SortOrder> ordering = new ArrayList<>();
     if (scan.isOrdered()) {
       ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));

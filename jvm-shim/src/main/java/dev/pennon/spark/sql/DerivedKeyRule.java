@@ -7,18 +7,25 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.runtime.AbstractPartialFunction;
 
 /**
  * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
@@ -27,11 +34,18 @@ import org.apache.spark.sql.internal.SQLConf;
  * <p>This side recognises the plan's shape and tracks attributes; which functions have a common
  * reduction, and the key's values, are the worker's. The real conjuncts stay in every join, so a
  * rewritten plan has the same rows. It runs once the scans are built, filters are pushed and
- * subqueries are joins: as one of the session's extra optimizations.
+ * subqueries are joins: as one of the session's extra optimizations. Spark optimizes the plan of each
+ * subquery beforehand; that is left alone, for what stays a subquery is met again in the query.
  */
 public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelectionHelper {
   /** Who wants to hear what is found in the plans that this thread makes. */
   private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
+
+  private final boolean seesBuiltScans;
+
+  private DerivedKeyRule(boolean seesBuiltScans) {
+    this.seesBuiltScans = seesBuiltScans;
+  }
 
   /** Runs something that plans queries, and hears what is found at their operators. */
   static <T> T listening(Consumer<JsonNode> listener, Supplier<T> planning) {
@@ -46,11 +60,11 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   /**
    * Adds the rule to a session's extra optimizations, once, beside whatever rules its user has.
    *
-   * @return the rule; where Spark calls it as an ordinary rule, scans are not built yet and it
-   *     changes nothing
+   * @return a rule that changes nothing: where Spark calls an ordinary rule, scans are not built
+   *     yet, but for those of subqueries that are joins by now
    */
   public static Rule<LogicalPlan> installedIn(SparkSession session) {
-    DerivedKeyRule rule = new DerivedKeyRule();
+    DerivedKeyRule rule = new DerivedKeyRule(true);
     ExperimentalMethods methods =
         ((org.apache.spark.sql.classic.SparkSession) session).experimental();
     List<Rule<LogicalPlan>> rules =
@@ -59,33 +73,54 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       rules.add(rule);
       methods.extraOptimizations_$eq(sequence(rules));
     }
-    return rule;
+    return new DerivedKeyRule(false);
   }
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     SQLConf conf = SQLConf.get();
     Consumer<JsonNode> listener = VERDICTS.get();
-    if (!conf.v2BucketingEnabled() && listener == null) {
+    boolean isWanted = conf.v2BucketingEnabled() || listener != null;
+    // A subquery that is optimized by itself may become a join of the query around it.
+    if (!seesBuiltScans || !isWanted || plan instanceof Subquery) {
       return plan;
     }
-    if (FragmentRewrite.isOutdatedIn(plan)) {
-      return apply(FragmentRewrite.restoredIn(plan));
+    LogicalPlan query = plan.transformAllExpressions(new InSubqueries());
+    return isSettled(query) ? query : settled(query, conf, listener);
+  }
+
+  /** The plans of the subqueries that stayed ones. */
+  private final class InSubqueries extends AbstractPartialFunction<Expression, Expression> {
+    @Override
+    public boolean isDefinedAt(Expression expression) {
+      // The filters of a join by its other side repeat that side's plan.
+      return expression instanceof SubqueryExpression
+          && !(expression instanceof DynamicPruning);
     }
-    if (OutdatedKeys.areIn(plan)) {
-      return apply(OutdatedKeys.removedFrom(plan));
+
+    @Override
+    public Expression apply(Expression expression) {
+      SubqueryExpression subquery = (SubqueryExpression) expression;
+      LogicalPlan settled = DerivedKeyRule.this.apply(subquery.plan());
+      return settled == subquery.plan() ? subquery : subquery.withNewPlan(settled);
     }
-    boolean isForWorker =
-        conf.v2BucketingEnabled() && !(plan instanceof Subquery subquery && subquery.correlated());
-    PlanOutline outline = new PlanOutline(this, conf, isForWorker);
+  }
+
+  /** Whether this rule has seen a plan before, for the optimizer repeats it. */
+  private static boolean isSettled(LogicalPlan plan) {
+    return items(plan.collectLeaves()).stream()
+        .anyMatch(
+            leaf ->
+                leaf instanceof DataSourceV2ScanRelation relation
+                    && (relation.scan() instanceof FragmentScan
+                        || (relation.scan() instanceof PennonScan scan
+                            && (scan.isDerived() || scan.isPacked()))));
+  }
+
+  private LogicalPlan settled(LogicalPlan plan, SQLConf conf, Consumer<JsonNode> listener) {
+    PlanOutline outline = new PlanOutline(this, conf, conf.v2BucketingEnabled());
     PlanOutline.Node root = outline.outline(plan);
     if (!outline.hasScans()) {
-      return plan;
-    }
-    if (outline.hasPackedScans() && outline.hasGroupings()) {
-      return apply(PackedScans.unpackedIn(plan));
-    }
-    if (outline.hasOnlyPackedScans()) {
       return plan;
     }
     if (!outline.hasGroupings() && !outline.hasAggregatesForWorker() && listener == null) {
@@ -100,8 +135,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     }
     LogicalPlan rewritten = plan;
     if (reply.changesThePlan()) {
-      FragmentRewrite fragments = new FragmentRewrite(reply, outline, plan);
-      rewritten = new DerivedKeyRewrite(reply, outline, fragments, plan).rewrite(root);
+      FragmentRewrite fragments = new FragmentRewrite(reply, outline);
+      rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
     }
     return outline.hasGroupings() || listener != null
         ? rewritten

@@ -78,7 +78,6 @@ final class PlanOutline {
   private final ImpliedPrunings prunings = new ImpliedPrunings();
   private boolean isForWorker;
   private int scans;
-  private int packedScans;
   private int groupings;
   private int aggregates;
 
@@ -100,16 +99,6 @@ final class PlanOutline {
   /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
   boolean hasScans() {
     return scans > 0;
-  }
-
-  /** Whether a scan was packed, as that of a subquery that is a join by now. */
-  boolean hasPackedScans() {
-    return packedScans > 0;
-  }
-
-  /** Whether it was settled before what becomes of every scan. */
-  boolean hasOnlyPackedScans() {
-    return packedScans == scans;
   }
 
   /** Whether there is an operator that could profit from a key. */
@@ -194,7 +183,7 @@ final class PlanOutline {
   }
 
   private Node scan(DataSourceV2ScanRelation relation) {
-    if (!(relation.scan() instanceof PennonScan scan) || scan.isDerived()) {
+    if (!(relation.scan() instanceof PennonScan scan)) {
       return add(relation, Kind.OPAQUE, node("opaque"), List.of());
     }
     ObjectNode message = scan.outline().put("node", "scan");
@@ -205,7 +194,6 @@ final class PlanOutline {
       fields.addAll(ids.fieldsIn(column));
     }
     scans++;
-    packedScans += scan.isPacked() ? 1 : 0;
     String catalog = message.path("catalog").path("name").asText();
     isForWorker &= Execution.of(catalog, conf) == Execution.WORKER;
     return add(relation, Kind.SCAN, message, List.of());
@@ -245,9 +233,6 @@ final class PlanOutline {
     if (built.isDefined()) {
       // A broadcast leaves the other side where it is: its grouping passes through.
       return through(join, children, built.get() == BuildLeft$.MODULE$ ? 1 : 0);
-    }
-    if (join.condition().exists(OutdatedKeys::comparesKeys)) {
-      return add(join, Kind.OPAQUE, node("opaque"), children);
     }
     ComparedColumns compared = new ComparedColumns(join, ids);
     String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
