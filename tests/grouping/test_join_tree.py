@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -89,6 +91,51 @@ def test_only_preserved_sides_are_grouped_above_a_join(
         ]
     )
     assert answer.served == ({2, 3} if is_served else {2})
+
+
+@pytest.mark.parametrize("above", JoinType)
+def test_a_padded_column_meets_by_equality_and_by_nothing_else(above: JoinType) -> None:
+    def meets(below: JoinType, compared: int, *, is_null_safe: bool = False) -> bool:
+        join = JoinNode(2, 3, above, ((compared, 30),), is_null_safe=is_null_safe)
+        sides = [scan(10, (Bucket(8), (0,))), scan(20, (Bucket(4), (0,)))]
+        equated = JoinNode(0, 1, below, ((10, 20),))
+        answer = derive_keys([*sides, equated, scan(30, (Bucket(8), (0,))), join])
+        return 4 in answer.served - answer.computed.keys()
+
+    assert meets(JoinType.LEFT, 20)
+    assert not meets(JoinType.LEFT, 20, is_null_safe=True)
+    assert meets(JoinType.LEFT, 10, is_null_safe=True)
+    assert meets(JoinType.RIGHT, 10)
+    assert not meets(JoinType.ANTI, 20)
+    assert not meets(JoinType.FULL, 10)
+    assert not meets(JoinType.FULL, 20)
+
+
+def test_a_padded_column_stays_padded_above_a_join_that_keeps_it() -> None:
+    nodes: list[PlanNode] = [
+        scan(10, (Bucket(8), (0,))),
+        scan(20, (Bucket(4), (0,))),
+        JoinNode(0, 1, JoinType.LEFT, ((10, 20),)),
+        ProjectNode(2, ((25, 20),)),
+        scan(30, (Bucket(8), (0,))),
+        JoinNode(3, 4, JoinType.LEFT, ((25, 30),)),
+    ]
+    third = [scan(40, (Bucket(8), (0,))), JoinNode(5, 6, JoinType.LEFT, ((30, 40),))]
+    assert derive_keys([*nodes, *third]).served == {2, 5, 7}
+    grouped = GroupNode(5, frozenset({25, 30}), ())
+    assert derive_keys([*nodes, grouped]).served == {2, 5}
+
+
+def test_spark_does_not_see_that_a_padded_column_meets() -> None:
+    plain: list[PlanNode] = [
+        scan(10, (Bucket(8), (0,))),
+        OpaqueNode(),
+        JoinNode(0, 1, JoinType.LEFT, ((10, 60),)),
+    ]
+    assert derive_keys(plain).served == frozenset()
+    joined = [*plain, OpaqueNode(), JoinNode(2, 3, JoinType.LEFT, ((60, 70),))]
+    answer = derive_keys(joined)
+    assert answer.served == answer.computed.keys() == {2, 4}
 
 
 def test_spark_is_not_asked_to_compute_an_expression_that_a_column_reduces_to() -> None:
@@ -208,6 +255,35 @@ def test_one_of_two_sides_with_nothing_in_common_stays() -> None:
     assert [each.source_ids for each in answer.computed[2]] == [(20, 21)]
     assert answer.verdicts[2].reason.endswith("one side is shuffled onto the other")
     assert answer.verdicts[4].reason == ""
+
+
+@pytest.mark.parametrize(("left_bytes", "stays"), [(100, 3), (900, 0)])
+def test_the_side_stays_that_has_more_bytes(left_bytes: int, stays: int) -> None:
+    compared = ((10, 30), (11, 31))
+    nodes: list[PlanNode] = [
+        replace(scan(10, (MultiBucket(8), (0, 1))), num_bytes=left_bytes),
+        replace(scan(20, (MultiBucket(8), (0, 1))), num_bytes=100),
+        JoinNode(0, 1, JoinType.INNER, ((10, 20), (11, 21))),
+        replace(scan(30, (MultiBucket(8), (1, 0))), num_bytes=500),
+        JoinNode(2, 3, JoinType.INNER, compared),
+    ]
+    answer = derive_keys(nodes)
+    assert answer.computed[4][0].source_ids == ((11, 10) if stays else (30, 31))
+    assert (keys_of(answer, 3) != []) is bool(stays)
+
+
+def test_the_smaller_side_stays_where_that_spares_a_shuffle_above() -> None:
+    first: list[PlanNode] = [
+        replace(scan(10, (MultiBucket(8), (0, 1))), num_bytes=75),
+        replace(scan(20, (Truncate(10), (0,))), num_bytes=70),
+        JoinNode(0, 1, JoinType.INNER, ((10, 20), (11, 21))),
+    ]
+    assert derive_keys(first).computed.keys() == {2}
+    assert keys_of(derive_keys(first), 0) == ["multi_bucket(8, col0, col1)"]
+    third = replace(scan(30, (Truncate(6), (0,))), num_bytes=70)
+    answer = derive_keys([*first, third, JoinNode(2, 3, JoinType.LEFT, ((20, 30),))])
+    assert answer.served == {2, 4}
+    assert keys_of(answer, 1) == keys_of(answer, 3) == ["truncate(30, col0)"]
 
 
 def test_spark_does_not_see_through_a_null_safe_comparison() -> None:

@@ -1,4 +1,4 @@
-"""Keys that a union, an expansion or a generator brings to a join, a grouping or a window."""
+"""Keys that a union, an expansion, a generator or an outer join brings to what is above it."""
 
 from __future__ import annotations
 
@@ -93,3 +93,45 @@ def test_python_functions_read_the_rows_that_they_are_given(sides: Sides) -> Non
         return sorted((row.v, row.id) for row in kept.where("id IS NOT NULL").collect())
 
     assert rows(sides.table("l", "bucket(16, id)")) == rows(sides.plain("l"))
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "FULL", "LEFT ANTI"])
+@pytest.mark.parametrize(
+    ("operator", "shuffles"),
+    [("=", 0), ("<=>", 1)],  # By <=> a row without partner meets NULL, in another partition.
+)
+def test_a_column_that_an_outer_join_pads_meets_its_equals(
+    sides: Sides, kind: str, operator: str, shuffles: int
+) -> None:
+    tables = {
+        "l": sides.table("l", "bucket(8, id)"),
+        "r": sides.table("r", "bucket(4, id)"),
+        "l2": sides.table("l", "bucket(16, id)"),
+    }
+    columns = "l.v, r.v" if kind == "LEFT ANTI" else "l.v, r.v, l2.v"
+    sql = (
+        f"SELECT {columns} FROM l LEFT JOIN r ON l.id = r.id AND l.v > 40"
+        f" {kind} JOIN l2 ON r.id {operator} l2.id AND l2.v > 30"
+    )
+    check_sql(sides, tables, sql, shuffles)
+
+
+def test_a_padded_column_is_no_key_of_a_grouping(sides: Sides) -> None:
+    tables = {"l": sides.table("l", "bucket(8, id)"), "r": sides.table("r", "bucket(4, id)")}
+    padded = "SELECT r.id, l.v FROM l LEFT JOIN r ON l.id = r.id AND l.v > 40"
+    check_sql(sides, tables, f"SELECT id, count(*), sum(v) FROM ({padded}) GROUP BY id", 1)
+
+
+def test_padded_columns_of_several_sources(sides: Sides) -> None:
+    tables = {
+        "l": sides.table("l", "a", "b"),
+        "r": sides.table("r", "multi_bucket(4, a, b)"),
+        "l2": sides.table("l", "multi_bucket(8, a, b)"),
+        "r2": sides.plain("r"),
+    }
+    sql = (
+        "SELECT l.v, r.v, l2.v FROM r RIGHT JOIN l ON l.a = r.a AND l.b = r.b AND r.v < 90"
+        " LEFT JOIN l2 ON r.a = l2.a AND l.b = l2.b AND l2.v > 30"
+    )
+    check_sql(sides, tables, sql, 0)
+    check_sql(sides, tables, f"{sql} LEFT JOIN r2 ON r.a = r2.a AND l2.b = r2.b", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.spark.assert_join import EXECUTION, conf, views
 from tests.spark.join_sides import Sides, check, check_sql
 
 BEST = "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY v) k FROM r) AS q"
@@ -93,6 +94,20 @@ def test_one_side_stays_where_both_are_partitioned_by_other_columns(sides: Sides
         "r": sides.table("r", "truncate(2, s)"),
     }
     check(sides, tables, "l.a = r.a AND l.b = r.b", 1)
+
+
+def test_the_side_that_reads_more_bytes_stays(sides: Sides) -> None:
+    few = sides.table("r", "multi_bucket(2, b, a)", where="v < 20")
+    tables = {"l": sides.table("l", "multi_bucket(8, a, b)"), "r": few, "r2": few}
+    sql = (
+        "SELECT r.v, r2.s, l.* FROM r JOIN r2 ON r.a = r2.a AND r.b = r2.b"
+        " JOIN l ON l.a = r.a AND l.b = r.b"
+    )
+    with conf(sides.spark, {EXECUTION: "spark"}), views(sides.spark, tables):
+        found = sides.spark.sql(f"CALL lance.system.explain_join('{sql}')").collect()
+    common = [row.common for row in found if row.operator == "join"]
+    assert [text.partition("(")[0] for text in common] == ["multi_bucket"] * 2, found
+    assert tables["l"] in common[1], found
 
 
 def test_the_side_that_stays_has_a_key_for_the_next_join(sides: Sides) -> None:

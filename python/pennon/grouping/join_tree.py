@@ -11,7 +11,7 @@ are served alike; the real conjuncts stay in the join.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import assert_never
@@ -32,6 +32,7 @@ from pennon.grouping.plan_nodes import (
     ScanNode,
     UnionNode,
     WindowNode,
+    read_by,
 )
 from pennon.grouping.verdict import Verdict, grouping_verdict, join_verdict, not_comparable
 
@@ -44,11 +45,12 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
 
     Spec: "Storage Partitioned Join".
     """
-    resolver = _Resolver(nodes)
-    for position in range(len(nodes)):
-        resolver.offers.append(resolver.offer_of(position))
-    for offer in resolver.unfinished():
-        resolver.finish(offer)
+    resolver = _resolved(nodes, {})
+    for position, stays_left in list(resolver.stays_left.items()):
+        # The side with fewer bytes may be the one that the joins above can use.
+        other = _resolved(nodes, {**resolver.stays_left, position: not stays_left})
+        if other.num_shuffled_bytes < resolver.num_shuffled_bytes:
+            resolver = other
     return DerivedKeys(
         resolver.scans,
         frozenset(resolver.served),
@@ -59,16 +61,29 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
     )
 
 
+def _resolved(nodes: Sequence[PlanNode], stays_left: Mapping[int, bool]) -> _Resolver:
+    resolver = _Resolver(nodes, stays_left)
+    for position in range(len(nodes)):
+        resolver.offers.append(resolver.offer_of(position))
+    for offer in resolver.unfinished():
+        resolver.finish(offer)
+    return resolver
+
+
 class _Resolver:
     """Walks the plan bottom-up; an offer that is taken or lost is not offered again."""
 
-    def __init__(self, nodes: Sequence[PlanNode]) -> None:
+    def __init__(self, nodes: Sequence[PlanNode], stays_left: Mapping[int, bool]) -> None:
         self.nodes = nodes
+        self.wanted = stays_left
+        self.stays_left: dict[int, bool] = {}  # joins of which one side stays: whether the left one
+        self.num_shuffled_bytes = 0
         self.offers: list[Offer | None] = []
         self.scans: dict[int, tuple[LayoutFunction, ...]] = {}
         self.served: set[int] = set()
         self.computed: dict[int, tuple[LayoutFunction, ...]] = {}
         self.verdicts: dict[int, Verdict] = {}
+        self.unseen: set[int] = set()  # joins that Spark's own matching does not see through
         self.groups: list[KeyGroup] = []
         self.spare: list[SpareGroup] = []
 
@@ -111,11 +126,10 @@ class _Resolver:
 
     def join_offer(self, position: int, join: JoinNode) -> Offer | None:
         left, right = offered = self.take(join.left), self.take(join.right)
-        alike = [pair for pair in join.equated if pair not in join.dates]
         if left is None and right is not None:
-            left = _computed(position, right, [(mine, its) for its, mine in alike])
+            left = _computed(position, join, right, is_left=False)
         elif right is None and left is not None:
-            right = _computed(position, left, alike)
+            right = _computed(position, join, left, is_left=True)
         common = (
             ()
             if left is None or right is None
@@ -124,10 +138,16 @@ class _Resolver:
         is_one_sided = None not in offered and not common
         if left is not None and right is not None and is_one_sided:
             left, right, common = self.one_sided(position, join, left, right)
+        for child, side in ((join.left, left), (join.right, right)):
+            if side is None or position in side.members or not common:
+                self.num_shuffled_bytes += read_by(self.nodes, child)[0]
         self.verdicts[position] = join_verdict(
             self.nodes, *offered, common, join.equated, is_one_sided=is_one_sided and bool(common)
         )
         if left is not None and right is not None and common:
+            strict = replace(join, is_null_safe=True)
+            if join.is_null_safe or not meeting_functions(left, right, strict):
+                self.unseen.add(position)
             return Offer(
                 common,
                 (*left.joins, *right.joins, position),
@@ -142,22 +162,22 @@ class _Resolver:
     def one_sided(
         self, position: int, join: JoinNode, left: Offer, right: Offer
     ) -> tuple[Offer, Offer, tuple[OfferedFunction, ...]]:
-        """Let one side of two that have nothing in common stay where it is.
+        """Let one side of two that have nothing in common stay: the one that reads more bytes.
 
         The other one is shuffled onto it, as one without partitioning is.
         """
-        is_left_larger = len(left.members) >= len(right.members)
-        for stays_left in (is_left_larger, not is_left_larger):
+        is_larger = read_by(self.nodes, join.left) >= read_by(self.nodes, join.right)
+        first = self.wanted.get(position, is_larger)
+        for stays_left in (first, not first):
             stays, moves = (left, right) if stays_left else (right, left)
-            alike = [pair for pair in join.equated if pair not in join.dates]
-            pairs = alike if stays_left else [(mine, its) for its, mine in alike]
-            computed = _computed(position, stays, pairs)
+            computed = _computed(position, join, stays, is_left=stays_left)
             if computed is None:
                 continue
             sides = (left, computed) if stays_left else (computed, right)
             common = self.computable(meeting_functions(*sides, join))
             if common:
                 self.finish(moves)
+                self.stays_left[position] = stays_left
                 return (*sides, common)
         return left, right, ()
 
@@ -172,6 +192,7 @@ class _Resolver:
         offer = self.take(child)
         if offer is None:
             self.verdicts[position] = grouping_verdict(self.nodes, operator, None, ())
+            self.num_shuffled_bytes += read_by(self.nodes, child)[0]
             return None
         covered = tuple(
             function
@@ -180,6 +201,7 @@ class _Resolver:
         )
         self.verdicts[position] = grouping_verdict(self.nodes, operator, offer, covered)
         if not covered:
+            self.num_shuffled_bytes += read_by(self.nodes, child)[0]
             self.finish(offer)
             return None
         groupings = (*offer.groupings, position)
@@ -231,7 +253,7 @@ class _Resolver:
         group = KeyGroup(
             tuple(scans), offer.joins, offer.groupings, tuple(computed), offer.carriers
         )
-        is_seen = not offer.carriers and not any(self.is_null_safe(each) for each in offer.joins)
+        is_seen = not offer.carriers and self.unseen.isdisjoint(offer.joins)
         if len(scans) == 1 and is_seen and self.spark_serves(offer, scans[0]):
             own = tuple(self.bound(function, scans[0]) for function in offer.functions)
             self.spare.append(SpareGroup(group, own))
@@ -254,11 +276,6 @@ class _Resolver:
             }
             types = tuple(own[source] for source in source_ids)
         return LayoutFunction(GroupingFunction(function.grouping.transform, types), source_ids)
-
-    def is_null_safe(self, position: int) -> bool:
-        """Whether a join compares some columns by ``<=>``."""
-        node = self.nodes[position]
-        return isinstance(node, JoinNode) and node.is_null_safe
 
     def spark_serves(self, offer: Offer, scan: int) -> bool:
         """Whether Spark's own matching serves a group of one scan."""
@@ -284,18 +301,22 @@ def _scan_offer(position: int, scan: ScanNode) -> Offer | None:
     return Offer(functions) if functions else None
 
 
-def _computed(position: int, other: Offer, equated: Sequence[tuple[int, int]]) -> Offer | None:
+def _computed(position: int, join: JoinNode, other: Offer, *, is_left: bool) -> Offer | None:
     """Offer the functions that Spark can compute for a side without partitioning.
 
     Args:
         position: The join, which stands for that side among the members.
+        join: The same.
         other: The partitioned side.
-        equated: Pairs of attributes, the partitioned side's first.
+        is_left: Whether that is the left one.
     """
+    alike = [pair for pair in join.equated if pair not in join.dates]
+    pairs = alike if is_left else [(mine, its) for its, mine in alike]
     functions: list[OfferedFunction] = []
     for function in other.functions:
         partners = [
-            next((mine for its, mine in equated if its in slot), None) for slot in function.slots
+            next((mine for its, mine in pairs if its in slot), None)
+            for slot in function.compared(is_null_safe=join.is_null_safe)
         ]
         attributes = tuple(each for each in partners if each is not None)
         if len(attributes) == len(partners) and function.grouping.is_known_to_jvm:

@@ -19,11 +19,24 @@ class OfferedFunction:
         slots: For each source, the visible attributes that carry it.
         sources: For each member scan, the field ids of the function's sources there; for the
             join with a side that has no partitioning, that side's attributes.
+        padded: For each source, the visible attributes that carry it or are NULL, as those of the
+            side of an outer join that need not have a row.
     """
 
     grouping: GroupingFunction
     slots: tuple[frozenset[int], ...]
     sources: Mapping[int, tuple[int, ...]]
+    padded: tuple[frozenset[int], ...] = ()
+
+    def compared(self, *, is_null_safe: bool) -> tuple[frozenset[int], ...]:
+        """List for each source the attributes by which a join finds what has the same key.
+
+        Where ``=`` compares an attribute that may be NULL instead, a row without it has no partner
+        under any key; ``<=>`` would find one under another.
+        """
+        if is_null_safe or not self.padded:
+            return self.slots
+        return tuple(map(frozenset.union, self.slots, self.padded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,11 @@ def renamed(offer: Offer | None, columns: Sequence[tuple[int, int]]) -> Offer | 
     return replace(
         offer,
         functions=tuple(
-            replace(function, slots=tuple(seen(slot) for slot in function.slots))
+            replace(
+                function,
+                slots=tuple(seen(slot) for slot in function.slots),
+                padded=tuple(seen(slot) for slot in function.padded),
+            )
             for function in offer.functions
         ),
     )

@@ -5,7 +5,7 @@ Nodes stand in post-order and name each other by position. Attributes are Spark'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -49,6 +49,8 @@ class ScanNode:
     """The table's name, for people."""
     names: Mapping[int, str] = field(default_factory=dict)
     """Field id of a column → its name, for people."""
+    num_bytes: int = 0
+    """Bytes of the chosen partitions, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +146,18 @@ PlanNode = (
     | PassNode
     | OpaqueNode
 )
+
+
+def read_by(nodes: Sequence[PlanNode], position: int) -> tuple[int, int]:
+    """Sum up what the scans below a node read: bytes as far as they are known, and scans."""
+    match nodes[position]:
+        case ScanNode() as scan:
+            return scan.num_bytes, 1
+        case JoinNode(left=left, right=right):
+            inputs: tuple[int, ...] = (left, right)
+        case UnionNode(children=children) | OpaqueNode(children=children):
+            inputs = children
+        case ProjectNode() | GroupNode() | WindowNode() | ExpandNode() | PassNode() as node:
+            inputs = (node.child,)
+    below = [read_by(nodes, each) for each in inputs]
+    return sum(each for each, _ in below), sum(scans for _, scans in below)

@@ -155,6 +155,7 @@ def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:
         reported_functions(layout, schema, projected),
         str(message.get("table", "")),
         {each.id: str(each) for each in schema.fields},
+        plan.num_bytes or 0,
     )
 
 
