@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from manifest.many_partitions import add_partitions
 from pennon.catalog import tables
 from pennon.catalog.catalog import Catalog
 from pennon.catalog.directory import Directory
+from pennon.errors import PlanNotRepeated
 from pennon.worker import plans
 from pennon.worker.tokens import TableToken
 from worker.worker_client import field, transform
@@ -42,3 +44,6 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
     again = plans.find_plan(catalog, token)
     assert again.table.num_rows == 100
     assert again.table == first.table
+    plans._plans.clear()
+    with pytest.raises(PlanNotRepeated, match="Run the query anew"):
+        plans.find_plan(catalog, json.dumps(json.loads(token) | {"leaves": 0}))

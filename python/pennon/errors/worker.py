@@ -68,6 +68,17 @@ class FileGone(PennonError):
     sql_state = "58030"
 
 
+class PlanNotRepeated(PennonError):
+    """A plan that the worker has forgotten cannot be made again as it was."""
+
+    condition = "PLAN_NOT_REPEATED"
+    template = (
+        "Cannot read {location} at version {version}: the query was planned long ago, and its plan"
+        " cannot be made again with its partitions in the same order. Run the query anew."
+    )
+    sql_state = "58000"
+
+
 class ArrowFailure(PennonError):
     """Values cannot be turned into what is wanted."""
 

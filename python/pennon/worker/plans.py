@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import threading
+import zlib
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from pennon.catalog.table import reopen
-from pennon.errors import MalformedMessage
+from pennon.errors import MalformedMessage, PlanNotRepeated
 from pennon.planning import plan_scan
 from pennon.worker.tokens import TableToken
 
@@ -40,31 +41,61 @@ def plan_of(catalog: Catalog, table: str, predicates: Sequence[str]) -> tuple[st
     Returns:
         The token of the plan, and the plan.
     """
-    token = json.dumps({"table": table, "predicates": list(predicates)})
-    return token, find_plan(catalog, token)
+    asked = json.dumps({"table": table, "predicates": list(predicates)})
+    plan = _known(catalog, asked) or _made(catalog, asked)
+    return json.dumps({"asked": asked, "leaves": _fingerprint(plan)}), plan
 
 
 def find_plan(catalog: Catalog, token: str) -> ScanPlan:
-    """Find a plan by its token, or make it again."""
-    key = f"{catalog.root}\n{token}"
+    """Find a plan by its token, or make it again.
+
+    Raises:
+        PlanNotRepeated: The same question has another answer now: derived keys and splits name
+            partitions by their places in the plan.
+    """
+    try:
+        stored = json.loads(token)
+        asked, fingerprint = str(stored["asked"]), int(stored["leaves"])
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise MalformedMessage(why="the text plan is not one of the worker's") from error
+    known = _known(catalog, asked)
+    if known is not None:
+        return known
+    plan = _made(catalog, asked)
+    if _fingerprint(plan) != fingerprint:
+        raise PlanNotRepeated(location=plan.snapshot.location, version=plan.snapshot.version)
+    return plan
+
+
+def _known(catalog: Catalog, asked: str) -> ScanPlan | None:
+    key = f"{catalog.root}\n{asked}"
     with _lock:
         known = _plans.get(key)
         if known is not None:
             _plans.move_to_end(key)
-            return known
+        return known
+
+
+def _made(catalog: Catalog, asked: str) -> ScanPlan:
     try:
-        stored = json.loads(token)
+        stored = json.loads(asked)
         table, predicates = TableToken.from_json(stored["table"]), list(stored["predicates"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedMessage(why="the text plan is not one of the worker's") from error
     plan = plan_scan(_reopened(catalog, table), predicates)
     with _lock:
-        _plans[key] = plan
+        _plans[f"{catalog.root}\n{asked}"] = plan
         num_bytes = sum(each.table.nbytes for each in _plans.values())
         while len(_plans) > _KEPT or (num_bytes > _KEPT_BYTES and len(_plans) > 1):
             _, oldest = _plans.popitem(last=False)
             num_bytes -= oldest.table.nbytes
     return plan
+
+
+def _fingerprint(plan: ScanPlan) -> int:
+    """Sum up which partitions a plan chose, and in which order."""
+    names = plan.table.select(["object_id"]).combine_chunks()
+    return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
 
 
 def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
