@@ -59,7 +59,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-join bench-plan bench-hash ## every benchmark
+bench: bench-read bench-start bench-join bench-sort bench-plan bench-hash ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
 	@$(BIN)/python benchmarks/scan.py
@@ -69,6 +69,9 @@ bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new sess
 
 bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parquet and Iceberg, which it fetches
 	@$(BIN)/python benchmarks/join.py --scale $(or $(SF),1) $(ARGS)
+
+bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
+	@$(BIN)/python benchmarks/sorted_join.py $(ARGS)
 
 bench-plan: $(INSTALLED) $(JAR) ## planning a join of two tables of 100,000 partitions each
 	@PYTHONPATH=. $(BIN)/python benchmarks/plan_join.py $(ARGS)
@@ -106,4 +109,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-plan bench-hash test-spark-versions test-local-cluster torture torture-joins torture-functions clean
+.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash test-spark-versions test-local-cluster torture torture-joins torture-functions clean
