@@ -3,6 +3,7 @@ package dev.pennon.spark;
 import dev.pennon.spark.sql.DerivedKeyRule;
 import dev.pennon.spark.sql.MissingTableRule;
 import dev.pennon.spark.sql.PennonParser;
+import dev.pennon.spark.sql.ScanLinks;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;
@@ -14,6 +15,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectParser((session, delegate) -> new PennonParser(delegate));
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
+    extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     return BoxedUnit.UNIT;
   }
 }
