@@ -191,3 +191,17 @@ def test_a_column_that_the_predicate_fixes_groups_where_a_version_has_no_field_o
     assert layout.values(layout.functions[0], leaves).to_pylist() == ["a"] * 4
     of_other_type = {s.id: pa.scalar(b"a")}
     assert named(layout_of(specs, SCHEMA, leaves, of_other_type)) == []
+
+
+def test_a_column_that_the_predicate_fixes_counts_where_its_field_came_later() -> None:
+    """Whatever versions are left: pruning may keep just the one that has no field of it."""
+    specs = {1: spec(1, []), 2: spec(2, [("identity", "s")])}
+    rows = pa.table({"s": ["k5"]})
+    fixed = {SCHEMA.fields[1].id: pa.scalar("k5")}
+    for kept in ([1], [2], [1, 2]):
+        leaves = leaves_of([specs[version] for version in kept], rows)
+        layout = layout_of(specs, SCHEMA, leaves, fixed)
+        (function,) = layout.functions
+        assert function.grouping.is_identity
+        assert layout.values(function, leaves).to_pylist() == ["k5"] * len(kept)
+    assert layout_of({1: specs[1]}, SCHEMA, leaves_of([specs[1]], rows), fixed).functions == ()

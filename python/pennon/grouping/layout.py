@@ -93,8 +93,14 @@ def layout_of(
         if pc.any(pc.starts_with(names, f"v{version}$"), min_count=0).as_py()
     } or {max(specs)}
     versions = {version: spec_functions(specs[version], schema) for version in sorted(chosen)}
-    if fixed and len(versions) > 1:
-        wanted = {source for own in versions.values() for each in own for source in each.source_ids}
+    if fixed and len(specs) > 1:
+        # Of all versions: what is left after pruning may be the one without a field of the column.
+        wanted = {
+            source
+            for spec in specs.values()
+            for field in spec.fields
+            for source in field.source_ids
+        }
         for version, own in versions.items():
             missing = sorted(wanted.difference(each.source_ids[0] for each in own))
             versions[version] = (*own, *fixed_functions(missing, fixed, schema))
