@@ -1,9 +1,9 @@
 package dev.pennon.spark;
 
+import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.sql.DerivedKeyRule;
 import dev.pennon.spark.sql.MissingTableRule;
 import dev.pennon.spark.sql.PennonParser;
-import dev.pennon.spark.sql.ScanLinks;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;

@@ -1,4 +1,6 @@
-package dev.pennon.spark.sql;
+package dev.pennon.spark.compat;
+
+import static dev.pennon.spark.compat.Sequences.items;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -7,7 +9,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Tells adaptive execution again which relation a scan is of.
@@ -31,12 +32,12 @@ public final class ScanLinks extends Rule<SparkPlan> {
         scan.setLogicalLink(relations.get(0));
       }
     }
-    CollectionConverters.asJava(plan.children()).forEach(child -> link(child, known));
+    items(plan.children()).forEach(child -> link(child, known));
   }
 
   private static List<LogicalPlan> relationsOf(BatchScanExec scan, LogicalPlan around) {
     List<LogicalPlan> relations = new ArrayList<>();
-    for (LogicalPlan leaf : CollectionConverters.asJava(around.collectLeaves())) {
+    for (LogicalPlan leaf : items(around.collectLeaves())) {
       if (leaf instanceof DataSourceV2ScanRelation
           && leaf.outputSet().equals(scan.outputSet())) {
         relations.add(leaf);
