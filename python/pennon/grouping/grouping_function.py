@@ -142,7 +142,7 @@ def _of_midnights(transform: Transform) -> Transform | None:
 def _hash_alike(left: pa.DataType, right: pa.DataType) -> bool:
     """Whether equal values of both types are the same bytes to a hash."""
     if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
-        return bool(left.unit == right.unit)  # the JVM equates zoned and unzoned ones in UTC only
+        return bool(left.unit == right.unit)  # zoned and unzoned ones are equated in UTC only
     if pa.types.is_decimal(left) and pa.types.is_decimal(right):
         return bool(left.scale == right.scale)
     are_integers = pa.types.is_integer(left) and pa.types.is_integer(right)

@@ -18,7 +18,7 @@ from pennon.planning import explain, is_exact
 from pennon.planning.leaf_order import known_order
 from pennon.planning.splits import pack
 from pennon.worker import messages as m
-from pennon.worker.plans import find_plan, plan_of, snapshot_of
+from pennon.worker.plans import find_plan, plan_of, planned, snapshot_of
 from pennon.worker.tokens import ScanToken, TableToken, packed_column, split_column
 
 
@@ -198,7 +198,7 @@ def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
     """Answer ``prune_splits``."""
-    _, plan = plan_of(request.catalog, request.table, request.predicates)
+    plan = planned(request.catalog, request.table, request.predicates)
     return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
 
 

@@ -10,6 +10,8 @@ import json
 import threading
 import zlib
 from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pennon.catalog.table import reopen
@@ -26,7 +28,20 @@ if TYPE_CHECKING:
 
 _KEPT = 64
 _KEPT_BYTES = 256 << 20
-_plans: OrderedDict[str, ScanPlan] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    plan: ScanPlan
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """Which partitions the plan chose, and in which order."""
+        names = self.plan.table.select(["object_id"]).combine_chunks()
+        return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
+
+
+_plans: OrderedDict[str, _Kept] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -41,9 +56,14 @@ def plan_of(catalog: Catalog, table: str, predicates: Sequence[str]) -> tuple[st
     Returns:
         The token of the plan, and the plan.
     """
-    asked = json.dumps({"table": table, "predicates": list(predicates)})
-    plan = _known(catalog, asked) or _made(catalog, asked)
-    return json.dumps({"asked": asked, "leaves": _fingerprint(plan)}), plan
+    asked = _asked(table, predicates)
+    kept = _kept(catalog, asked)
+    return json.dumps({"asked": asked, "leaves": kept.fingerprint}), kept.plan
+
+
+def planned(catalog: Catalog, table: str, predicates: Sequence[str]) -> ScanPlan:
+    """Plan a scan that nobody asks about again: ``plan_of`` without the token."""
+    return _kept(catalog, _asked(table, predicates)).plan
 
 
 def find_plan(catalog: Catalog, token: str) -> ScanPlan:
@@ -58,44 +78,37 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
         asked, fingerprint = str(stored["asked"]), int(stored["leaves"])
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise MalformedMessage(why="the text plan is not one of the worker's") from error
-    known = _known(catalog, asked)
-    if known is not None:
-        return known
-    plan = _made(catalog, asked)
-    if _fingerprint(plan) != fingerprint:
-        raise PlanNotRepeated(location=plan.snapshot.location, version=plan.snapshot.version)
-    return plan
+    kept = _kept(catalog, asked)
+    if kept.fingerprint != fingerprint:
+        snapshot = kept.plan.snapshot
+        raise PlanNotRepeated(location=snapshot.location, version=snapshot.version)
+    return kept.plan
 
 
-def _known(catalog: Catalog, asked: str) -> ScanPlan | None:
+def _asked(table: str, predicates: Sequence[str]) -> str:
+    return json.dumps({"table": table, "predicates": list(predicates)})
+
+
+def _kept(catalog: Catalog, asked: str) -> _Kept:
     key = f"{catalog.root}\n{asked}"
     with _lock:
         known = _plans.get(key)
         if known is not None:
             _plans.move_to_end(key)
-        return known
-
-
-def _made(catalog: Catalog, asked: str) -> ScanPlan:
+            return known
     try:
         stored = json.loads(asked)
         table, predicates = TableToken.from_json(stored["table"]), list(stored["predicates"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedMessage(why="the text plan is not one of the worker's") from error
-    plan = plan_scan(_reopened(catalog, table), predicates)
+    made = _Kept(plan_scan(_reopened(catalog, table), predicates))
     with _lock:
-        _plans[f"{catalog.root}\n{asked}"] = plan
-        num_bytes = sum(each.table.nbytes for each in _plans.values())
+        _plans[key] = made
+        num_bytes = sum(each.plan.table.nbytes for each in _plans.values())
         while len(_plans) > _KEPT or (num_bytes > _KEPT_BYTES and len(_plans) > 1):
             _, oldest = _plans.popitem(last=False)
-            num_bytes -= oldest.table.nbytes
-    return plan
-
-
-def _fingerprint(plan: ScanPlan) -> int:
-    """Sum up which partitions a plan chose, and in which order."""
-    names = plan.table.select(["object_id"]).combine_chunks()
-    return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
+            num_bytes -= oldest.plan.table.nbytes
+    return made
 
 
 def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
