@@ -18,6 +18,7 @@ from pennon.grouping.plan_nodes import (
     GroupNode,
     JoinNode,
     JoinType,
+    OpaqueNode,
     PlanNode,
     ScanNode,
     WindowNode,
@@ -53,9 +54,9 @@ def leaves(*chosen: tuple[int, int, int]) -> pa.Table:
     )
 
 
-def read_by(assigned: Assignment, scan: int) -> dict[int, list[tuple[int, int | None]]]:
+def read_by(assigned: Assignment, scan: int) -> dict[int, list[tuple[int | None, int | None]]]:
     """List leaf and first fragment that each task reads of a scan."""
-    tasks: dict[int, list[tuple[int, int | None]]] = {}
+    tasks: dict[int, list[tuple[int | None, int | None]]] = {}
     for row in assigned.rows.to_pylist():
         if row["scan"] == scan:
             tasks.setdefault(row["key"], []).append((row["leaf"], row["first_fragment"]))
@@ -273,3 +274,19 @@ def test_the_tasks_of_a_tree_have_together_the_rows_of_the_tree(
     root = len(nodes) - 1
     together = [each for rows in tasks.values() for each in result(nodes, root, rows)]
     assert Counter(together) == Counter(result(nodes, root, everything))
+
+
+def test_scans_beside_a_shuffled_side_have_all_keys_of_their_group() -> None:
+    nodes: list[PlanNode] = [
+        scan(10),
+        OpaqueNode(),
+        JoinNode(0, 1, JoinType.RIGHT, ((10, 60),)),
+        scan(30),
+        JoinNode(2, 3, JoinType.LEFT, ((60, 30),)),
+    ]
+    chosen = {0: leaves((1, MIB, 1), (3, MIB, 1)), 3: leaves((2, MIB, 1), (3, MIB, 1))}
+    assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(2, 128 * MIB))
+    read = {each: read_by(assigned, each) for each in (0, 3)}
+    assert read[0].keys() == read[3].keys()
+    assert len(read[0]) == 3
+    assert sorted(map(str, read[0].values())) == ["[(0, None)]", "[(1, None)]", "[(None, None)]"]

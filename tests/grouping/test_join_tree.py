@@ -286,6 +286,29 @@ def test_the_smaller_side_stays_where_that_spares_a_shuffle_above() -> None:
     assert keys_of(answer, 1) == keys_of(answer, 3) == ["truncate(30, col0)"]
 
 
+def test_a_side_that_moves_reports_nothing_by_which_spark_would_move_the_other() -> None:
+    larger = replace(scan(10, (Bucket(9), (0,))), num_bytes=900)
+    sides: list[PlanNode] = [larger, scan(20, (Bucket(16), (0,)))]
+    compared = ((10, 20),)
+    assert derive_keys([*sides, JoinNode(0, 1, JoinType.INNER, compared)]).moved == {1}
+    grouped = GroupNode(1, frozenset({20}), ((20, 20),))
+    answer = derive_keys([*sides, grouped, JoinNode(0, 2, JoinType.INNER, compared)])
+    assert not answer.moved
+    assert keys_of(answer, 1) == ["bucket(16, col0)"]
+
+
+def test_a_side_is_shuffled_by_no_more_than_what_is_needed_above() -> None:
+    nodes: list[PlanNode] = [
+        scan(10, (Bucket(8), (0,)), (Bucket(4), (1,))),
+        OpaqueNode(),
+        JoinNode(0, 1, JoinType.INNER, ((10, 60), (11, 61))),
+    ]
+    assert not derive_keys(nodes).served  # Spark serves it by both functions that it reports.
+    answer = derive_keys([*nodes, WindowNode(2, frozenset({60}))])
+    assert answer.served == {2, 3}
+    assert keys_of(answer, 0) == ["bucket(8, col0)"]
+
+
 def test_spark_does_not_see_through_a_null_safe_comparison() -> None:
     join = JoinNode(0, 1, JoinType.INNER, ((10, 30),), is_null_safe=True)
     answer = derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join])

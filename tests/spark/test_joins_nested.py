@@ -196,3 +196,32 @@ def test_three_tables_of_which_only_two_have_something_in_common(sides: Sides) -
     check_sql(sides, tables, sql, range(1, 3), (True,))
     tables["l"], tables["r2"] = sides.table("l", "id"), sides.table("r", "truncate(10, id)")
     check_sql(sides, tables, sql, range(1, 3), (True,))
+
+
+FEW, OTHERS = ("(SELECT * FROM l WHERE id < 9) x", "(SELECT * FROM l WHERE id > 3) y")
+WITH_OTHER_PARTITIONS = {
+    "preserved": f"FROM r LEFT JOIN {FEW} ON r.id = x.id LEFT JOIN {OTHERS} ON r.id = y.id",
+    "inner above": f"FROM {FEW} RIGHT JOIN r ON x.id = r.id JOIN {OTHERS} ON r.id = y.id",
+    "full above": f"FROM {FEW} RIGHT JOIN r ON x.id = r.id FULL JOIN {OTHERS} ON r.id = y.id",
+    "anti above": f"FROM {FEW} RIGHT JOIN r ON x.id = r.id LEFT ANTI JOIN {OTHERS} ON r.id = y.id",
+    "padded": f"FROM {FEW} LEFT JOIN r ON x.id = r.id LEFT JOIN {OTHERS} ON r.id = y.id",
+    "not padded": f"FROM {FEW} LEFT JOIN r ON x.id = r.id FULL JOIN {OTHERS} ON x.id = y.id",
+}
+
+
+@pytest.mark.parametrize("case", WITH_OTHER_PARTITIONS)
+def test_a_shuffled_table_meets_two_with_different_partitions(sides: Sides, case: str) -> None:
+    tables = {"l": sides.table("l", "id"), "r": "r_plain"}
+    check_sql(sides, tables, f"SELECT r.id, r.v {WITH_OTHER_PARTITIONS[case]}", 1)
+
+
+def test_the_side_stays_on_which_more_stands_above(sides: Sides) -> None:
+    tables = {"l": sides.table("l", "bucket(9, id)"), "r": sides.table("r", "bucket(16, id)")}
+    sql = "SELECT DISTINCT l.id FROM l JOIN l AS l2 ON l.id = l2.id JOIN r ON l2.id = r.id"
+    check_sql(sides, tables, sql, 1)
+
+
+def test_a_shuffled_side_lies_by_what_the_window_above_needs(sides: Sides) -> None:
+    tables = {"l": sides.table("l", "bucket(8, id)", "bucket(4, a)"), "r": "r_plain"}
+    sql = "SELECT r.v, sum(r.v) OVER (PARTITION BY r.id) FROM r JOIN l ON r.id = l.id AND r.a = l.a"
+    check_sql(sides, tables, sql, 1)

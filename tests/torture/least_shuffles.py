@@ -28,6 +28,7 @@ from tests.torture.random_tables import Field, Table
 
 _KEEPS_LEFT = ("inner", "left", "semi", "anti")
 _KEEPS_RIGHT = ("inner", "right")
+_UNSEEN: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +109,34 @@ def _joined(join: Joined, tables: Sequence[Table]) -> Needed:
     ]
     if common:
         return _with([left, right], 0, tuple(common), "")
-    for stays, moves, pairs in (
-        (left, right, join.pairs),
-        (right, left, _flipped(join.pairs)),
-    ):
-        kept = _one_sided(stays, pairs, join.kind, is_left=stays is left)
+    for stays, moves in ((left, right), (right, left)):
+        kept = _one_sided(stays, join, is_left=stays is left)
         if kept:
             why = "unpartitioned" if not moves.by else "incompatible"
             return _with([left, right], 1, kept, f"join with {why} side")
     names = tuple(
         _merged(join.kind, (frozenset({mine}),), (frozenset({theirs}),))[0]
+        if (mine, theirs) not in join.null_safe
+        else _UNSEEN
         for mine, theirs in join.pairs
     )
     field = Field("hash", tuple("?" for _ in names), -1)
     return _with([left, right], 2, (Lying(field, names),), "join of two")
 
 
-def _one_sided(
-    stays: Needed, pairs: Sequence[tuple[str, str]], kind: str, *, is_left: bool
-) -> tuple[Lying, ...]:
+def _one_sided(stays: Needed, join: Joined, *, is_left: bool) -> tuple[Lying, ...]:
     """List the functions by which the other side can be shuffled onto one that stays."""
     found: list[Lying] = []
     for lying in stays.by:
+        is_hash = lying.field.function == "hash"
+        seen = [each for each in join.pairs if not is_hash or each not in join.null_safe]
+        pairs = seen if is_left else _flipped(seen)
         partners = [
             frozenset(theirs for mine, theirs in pairs if mine in names) for names in lying.names
         ]
         if all(partners) and lying.field.function != "expression":
             sides = (lying.names, tuple(partners))
-            merged = _merged(kind, *(sides if is_left else sides[::-1]))
+            merged = _merged(join.kind, *(sides if is_left else sides[::-1]))
             found.append(Lying(lying.field, merged))
     return tuple(found)
 
@@ -172,9 +173,8 @@ def _merged(
     kind: str, left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]
 ) -> tuple[frozenset[str], ...]:
     """Say under which names a column is seen above a join with its value of below."""
-    none: frozenset[str] = frozenset()
     return tuple(
-        (mine if kind in _KEEPS_LEFT else none) | (theirs if kind in _KEEPS_RIGHT else none)
+        (mine if kind in _KEEPS_LEFT else _UNSEEN) | (theirs if kind in _KEEPS_RIGHT else _UNSEEN)
         for mine, theirs in zip(left, right, strict=True)
     )
 

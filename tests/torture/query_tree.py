@@ -22,12 +22,17 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An equi-join: inner, left, right, full, semi or anti; pairs of names, left first."""
+    """An equi-join: inner, left, right, full, semi or anti; pairs of names, left first.
+
+    Spark hashes the pairs that are compared by ``<=>`` as expressions, which it knows of no shuffle
+    below.
+    """
 
     kind: str
     left: Tree
     right: Tree
     pairs: tuple[tuple[str, str], ...]
+    null_safe: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,9 +189,14 @@ class QueryMaker:
 
     def condition(
         self, left: Relation, right: Relation, keys: Sequence[str]
-    ) -> tuple[str, tuple[tuple[str, str], ...]] | None:
-        """Compare the keys of two relations; None when they have none in common."""
+    ) -> tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] | None:
+        """Compare the keys of two relations; None when they have none in common.
+
+        Returns:
+            The condition, the pairs that it compares, and those of them that it does by ``<=>``.
+        """
         pairs: list[tuple[str, str]] = []
+        null_safe: list[tuple[str, str]] = []
         texts: list[str] = []
         for key in keys:
             wider = _WIDER.get(key, key) if self.chance(0.1) else key
@@ -201,20 +206,24 @@ class QueryMaker:
             mine, theirs = self.rng.choice(sources), self.rng.choice(targets)
             pairs.append((mine, theirs))
             sides = [mine, theirs] if self.chance(0.5) else [theirs, mine]
-            texts.append(f" {'<=>' if self.chance(0.15) else '='} ".join(sides))
+            if self.chance(0.15):
+                null_safe.append((mine, theirs))
+                texts.append(" <=> ".join(sides))
+            else:
+                texts.append(" = ".join(sides))
         if not pairs:
             return None
         if self.chance(0.15) and left.of("v") and right.of("v"):
             operator = self.rng.choice(["<", ">=", "<>"])
             texts.append(f"{self.rng.choice(left.of('v'))} {operator} {right.of('v')[0]}")
         self.rng.shuffle(texts)
-        return " AND ".join(texts), tuple(pairs)
+        return " AND ".join(texts), tuple(pairs), tuple(null_safe)
 
     def joined(self, left: Relation, right: Relation, keys: Sequence[str]) -> Relation:
         found = self.condition(left, right, keys)
         if found is None:
             return left
-        condition, pairs = found
+        condition, pairs, null_safe = found
         kind = self.rng.choice(KINDS)
         rows = self.rows_joined(left, right, [_base(mine) for mine, _ in pairs])
         if rows > _MOST_ROWS and kind not in ("semi", "anti"):
@@ -222,7 +231,7 @@ class QueryMaker:
         is_half = kind in ("semi", "anti")
         columns = left.columns if is_half else left.columns + right.columns
         sql = f"{left.sql} {JOINS[kind]} {right.sql} ON {condition}"
-        tree = Joined(kind, left.tree, right.tree, pairs)
+        tree = Joined(kind, left.tree, right.tree, pairs, null_safe)
         share = left.share if is_half else max(left.share, right.share)
         return Relation(
             f"(SELECT {_listed(columns)} FROM {sql})",
@@ -246,13 +255,15 @@ class QueryMaker:
         found = self.condition(relation, other, keys)
         if found is None:
             return relation
-        condition, pairs = found
+        condition, pairs, null_safe = found
         mine, theirs = (_listed([pair[side] for pair in pairs]) for side in (0, 1))
         columns = _listed(relation.columns)
         start = f"SELECT {columns} FROM {relation.sql}"
         form = self.rng.choice(["in", "exists", "exists", "not exists", "not in", "max", "each"])
         kind = "semi" if form in ("in", "exists") else "anti"
-        tree: Tree = Joined(kind, relation.tree, other.tree, pairs)
+        # IN compares by =, whatever the condition does.
+        compared = () if form == "in" else null_safe
+        tree: Tree = Joined(kind, relation.tree, other.tree, pairs, compared)
         match form:
             case "in":
                 mine = f"({mine})" if len(pairs) > 1 else mine

@@ -32,6 +32,14 @@ def joined(left: Table, right: Table, *keys: str, kind: str = "inner") -> Joined
     return Joined(kind, leaf(left, "l"), leaf(right, "r"), pairs)
 
 
+def twice(operator: str) -> Joined:
+    """Join a third table on a column by which the first two are shuffled."""
+    pairs = (("l_a", "x_a"),)
+    third = Leaf(PLAIN.number, {"x_a": "a"})
+    compared = pairs if operator == "<=>" else ()
+    return Joined("inner", joined(PLAIN, PLAIN, "a"), third, pairs, compared)
+
+
 @pytest.mark.parametrize(
     ("tree", "wanted"),
     [
@@ -48,6 +56,8 @@ def joined(left: Table, right: Table, *keys: str, kind: str = "inner") -> Joined
         (Windowed(leaf(BY_PAIR, "l"), ("l_a", "l_b", "l_v")), 0),
         (Grouped(United((leaf(BY_16, "l"), leaf(BY_16, "l"))), (("x", "l_id"),)), 1),
         (Grouped(leaf(BY_16, "l"), ()), 1),
+        (twice("="), 3),
+        (twice("<=>"), 4),
     ],
 )
 def test_the_least_shuffles_of_plain_cases(tree: Tree, wanted: int) -> None:

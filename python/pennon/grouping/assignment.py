@@ -3,7 +3,8 @@
 Spark runs one task per key of a group: what stands under one key in all scans of the group is
 joined there. A leaf may stand under several keys: whole, where it is the partner of a divided
 leaf, or by ranges of its fragments, where it is the one that is divided. A leaf whose key has no
-partner that it would need stands under none.
+partner that it would need stands under none. A key may stand without a leaf: rows that Spark
+shuffles onto one scan of a group lie as those of its other scans do if all have the same keys.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pennon.grouping.key_group import DerivedKeys
     from pennon.grouping.member_leaves import MemberLeaves
     from pennon.grouping.plan_nodes import PlanNode
-    from pennon.grouping.skew import DividedKey
     from pennon.grouping.task_target import TaskTarget
 
     Numbers = npt.NDArray[np.int64]
@@ -49,11 +49,11 @@ class Assignment:
         keys: What is derived; it may be less than the plan would allow.
         rows: One row per scan, key and leaf (``ASSIGNED``), the rows of a scan together, and among
             them those of a key: scan and leaf are positions, in the plan's nodes and in the scan's
-            chosen partitions; fragments are the first and the one after the last, by position,
-            NULL for the whole leaf.
+            chosen partitions, the leaf NULL where there is nothing to read; fragments are the first
+            and the one after the last, by position, NULL for the whole leaf.
         notes: For each scan, what EXPLAIN says about its groups.
-        declined: Scans that get no key because a shuffle is faster; what they would report by
-            themselves is as coarse.
+        declined: Scans that are shuffled: because it is faster, and what they would report by
+            themselves is as coarse, or onto scans that stay.
     """
 
     keys: DerivedKeys
@@ -80,7 +80,7 @@ def assign(
     """
     rows: list[pa.Table] = []
     notes: dict[int, str] = {}
-    declined: frozenset[int] = frozenset()
+    declined = keys.moved
     spare = {each.group: each for each in keys.spare if not each.group.computed}
     for group in (*keys.groups, *spare):
         wider = keys.using(spare[group]) if group in spare else keys
@@ -99,7 +99,7 @@ def assign(
             keys = keys.divided(group, f"{count} large and divided among several tasks")
         task_of_key, parts = balanced.tasks()
         for scan, members in balanced.members.items():
-            rows.append(_rows(scan, members, task_of_key, parts, balanced.divided))
+            rows.append(_rows(scan, members, task_of_key, parts, balanced))
             notes[scan] = _note(scan, balanced, task_of_key, parts)
     table = pa.concat_tables(rows) if rows else ASSIGNED.empty_table()
     return Assignment(keys, table, notes, declined)
@@ -110,10 +110,15 @@ def _rows(
     members: MemberLeaves,
     task_of_key: Numbers,
     parts: Mapping[int, Sequence[int]],
-    divided: Mapping[int, DividedKey],
+    group: BalancedGroup,
 ) -> pa.Table:
+    if group.is_hashed:
+        missing = np.setdiff1d(group.whole_keys, members.keys)
+        of_keys = _by_task(scan, task_of_key[members.keys], members.leaves)
+        return _with_missing(scan, of_keys, task_of_key[missing])
     if not parts:
         return _by_task(scan, task_of_key[members.keys], members.leaves)
+    divided = group.divided
     is_whole = ~np.isin(members.keys, list(parts))
     tables = [_by_task(scan, task_of_key[members.keys[is_whole]], members.leaves[is_whole])]
     for key, names in parts.items():
@@ -126,6 +131,13 @@ def _rows(
                 fragments = [None] * len(leaves)
             tables.append(_table(scan, np.full(len(leaves), name), leaves, fragments))
     return pa.concat_tables(tables)
+
+
+def _with_missing(scan: int, rows: pa.Table, tasks: Numbers) -> pa.Table:
+    """Add tasks that read nothing of a scan."""
+    nothing = _table(scan, tasks, np.zeros(len(tasks), np.int64))
+    nothing = nothing.set_column(2, ASSIGNED.field("leaf"), pa.nulls(len(tasks), pa.int32()))
+    return pa.concat_tables([rows, nothing]).sort_by("key")
 
 
 def _by_task(scan: int, tasks: Numbers, leaves: Numbers) -> pa.Table:

@@ -58,6 +58,7 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
         resolver.verdicts,
         tuple(resolver.groups),
         tuple(resolver.spare),
+        frozenset(resolver.moved),
     )
 
 
@@ -86,6 +87,8 @@ class _Resolver:
         self.unseen: set[int] = set()  # joins that Spark's own matching does not see through
         self.groups: list[KeyGroup] = []
         self.spare: list[SpareGroup] = []
+        self.moved: set[int] = set()
+        self.num_computed: dict[int, int] = {}  # functions of which a join's side is computed
 
     def take(self, position: int) -> Offer | None:
         offer, self.offers[position] = self.offers[position], None
@@ -148,6 +151,7 @@ class _Resolver:
             strict = replace(join, is_null_safe=True)
             if join.is_null_safe or not meeting_functions(left, right, strict):
                 self.unseen.add(position)
+            self.num_computed[position] = len(common)
             return Offer(
                 common,
                 (*left.joins, *right.joins, position),
@@ -176,7 +180,7 @@ class _Resolver:
             sides = (left, computed) if stays_left else (computed, right)
             common = self.computable(meeting_functions(*sides, join))
             if common:
-                self.finish(moves)
+                self.finish(moves, is_moved=True)
                 self.stays_left[position] = stays_left
                 return (*sides, common)
         return left, right, ()
@@ -240,20 +244,30 @@ class _Resolver:
             or all(isinstance(self.nodes[member], ScanNode) for member in function.sources)
         )
 
-    def finish(self, offer: Offer) -> None:
-        """Settle a group that grows no further."""
+    def finish(self, offer: Offer, *, is_moved: bool = False) -> None:
+        """Settle a group that grows no further.
+
+        Args:
+            offer: The group.
+            is_moved: Whether it is shuffled onto another. It may report nothing that Spark knows
+                then: Spark would rather move the other one, if that has fewer partitions.
+        """
         for part in offer.parts:
-            self.finish(part)
+            self.finish(part, is_moved=is_moved)
         if offer.parts:
             return
         scans = sorted(each for each in offer.members if isinstance(self.nodes[each], ScanNode))
         if not offer.joins and not offer.groupings:
+            if is_moved:
+                self.moved.update(scans)
             return
         computed = sorted(offer.members.difference(scans))
         group = KeyGroup(
             tuple(scans), offer.joins, offer.groupings, tuple(computed), offer.carriers
         )
-        is_seen = not offer.carriers and self.unseen.isdisjoint(offer.joins)
+        is_narrowed = any(self.num_computed[join] > len(offer.functions) for join in computed)
+        hides = is_moved or is_narrowed or offer.carriers
+        is_seen = not hides and self.unseen.isdisjoint(offer.joins)
         if len(scans) == 1 and is_seen and self.spark_serves(offer, scans[0]):
             own = tuple(self.bound(function, scans[0]) for function in offer.functions)
             self.spare.append(SpareGroup(group, own))

@@ -56,6 +56,7 @@ class DerivedKeys:
         verdicts: What was found at each join, aggregate and window.
         groups: Which of the scans have their key in common.
         spare: Groups of one scan that Spark serves by what the scan reports.
+        moved: Scans that get no key because they are shuffled onto others.
     """
 
     scans: Mapping[int, tuple[LayoutFunction, ...]]
@@ -64,6 +65,7 @@ class DerivedKeys:
     verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
     groups: tuple[KeyGroup, ...] = ()
     spare: tuple[SpareGroup, ...] = field(default=(), compare=False)
+    moved: frozenset[int] = frozenset()
 
     def using(self, spare: SpareGroup) -> DerivedKeys:
         """Derive a key for a group that Spark serves, too."""

@@ -58,12 +58,13 @@ def mergeable_scans(assigned: pa.Table, leaves: Mapping[int, pa.Table]) -> list[
     """
     found: list[int] = []
     for scan in leaves.keys() & set(pc.unique(assigned["scan"]).to_pylist()):
-        rows = assigned.filter(pc.equal(assigned["scan"], scan))
+        is_read = pc.and_(pc.equal(assigned["scan"], scan), pc.is_valid(assigned["leaf"]))
+        rows = assigned.filter(is_read)
         of_part = pc.subtract(rows["end_fragment"], rows["first_fragment"]).cast(pa.int64())
         files = pc.coalesce(of_part, pc.take(_num_files(leaves[scan]), rows["leaf"]))
         by_key = pa.table({"key": rows["key"], "files": files}).group_by("key")
         most = pc.max(by_key.aggregate([("files", "sum")])["files_sum"])
-        if most.as_py() <= _MOST_MERGED:
+        if (most.as_py() or 0) <= _MOST_MERGED:
             found.append(scan)
     return sorted(found)
 

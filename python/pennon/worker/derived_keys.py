@@ -133,7 +133,9 @@ def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa
     """Write what is read under each key, with the texts of parts of leaves."""
     rows = assignment.rows
     splits = assigned_column(rows, leaves)
-    table = rows.select(["scan", "key", "leaf"]).append_column("split", splits)
+    leaf = rows["leaf"].fill_null(_NO_LEAF)
+    table = rows.select(["scan", "key"]).append_column("leaf", leaf)
+    table = table.append_column("split", splits)
     batches: list[pa.RecordBatch] = table.cast(_KEYS).to_batches()
     return batches
 

@@ -26,7 +26,7 @@ import org.apache.spark.sql.util.ArrowUtils;
  * @param computed what Spark computes the key from on a side without partitioning, by the position
  *     of the join
  * @param ordered positions of the scans whose splits can be read in the order of the scan
- * @param declined positions of the scans that the worker would rather see shuffled
+ * @param declined positions of the scans that are to be shuffled, and report nothing
  * @param fragments the parts of the query that the worker takes over, by the position of the node
  * @param verdicts what was found at each join, aggregate and window, for people
  */

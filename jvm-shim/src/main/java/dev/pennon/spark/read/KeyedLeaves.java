@@ -10,7 +10,8 @@ import org.apache.arrow.vector.VectorSchemaRoot;
  * What one scan reads under each derived key, as the worker assigned it.
  *
  * <p>Row by row: a key, the leaf's position among the scan's splits, and a text that replaces the
- * leaf's own split where only a part of it is read. A leaf may stand under several keys.
+ * leaf's own split where only a part of it is read. A leaf may stand under several keys, and a key
+ * without a leaf.
  */
 public final class KeyedLeaves {
   private long[] keys = new long[0];
@@ -25,6 +26,11 @@ public final class KeyedLeaves {
 
   public long key(int row) {
     return keys[row];
+  }
+
+  /** Whether there is anything to read under the key of a row; if not, it is the key's only one. */
+  boolean hasLeaf(int row) {
+    return leaves[row] >= 0;
   }
 
   int leaf(int row) {

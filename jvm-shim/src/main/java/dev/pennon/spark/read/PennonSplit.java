@@ -23,9 +23,9 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
     this(objectIds, List.of(token), partitionKey);
   }
 
-  /** Stands for a scan without partitions: Spark joins without a shuffle only if there is one. */
-  static PennonSplit empty(InternalRow nullKey) {
-    return new PennonSplit(List.of(), List.of(), nullKey);
+  /** Nothing to read under a key; a scan without any such key could not join without a shuffle. */
+  static PennonSplit empty(InternalRow key) {
+    return new PennonSplit(List.of(), List.of(), key);
   }
 
   /** Splits of one partition each that one task reads one after the other, under one key. */

@@ -127,11 +127,15 @@ record ScanPlan(
     List<PennonSplit> keyed = new ArrayList<>();
     List<PennonSplit> ofKey = new ArrayList<>();
     for (int row = 0; row < keyedLeaves.size(); row++) {
+      long key = keyedLeaves.key(row);
+      if (!keyedLeaves.hasLeaf(row)) {
+        keyed.add(PennonSplit.empty(keyRow(key)));
+        continue;
+      }
       PennonSplit leaf = leaves.get(keyedLeaves.leaf(row));
       String part = keyedLeaves.split(row);
       ofKey.add(part == null ? leaf : leaf.part(part));
       // The rows of a key stand together.
-      long key = keyedLeaves.key(row);
       if (row + 1 == keyedLeaves.size() || keyedLeaves.key(row + 1) != key) {
         keyed.add(PennonSplit.together(ofKey, keyRow(key)));
         ofKey.clear();
