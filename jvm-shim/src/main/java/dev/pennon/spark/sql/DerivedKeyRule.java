@@ -41,11 +41,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   /** Who wants to hear what is found in the plans that this thread makes. */
   private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
 
-  private final boolean seesBuiltScans;
-
-  private DerivedKeyRule(boolean seesBuiltScans) {
-    this.seesBuiltScans = seesBuiltScans;
-  }
+  private DerivedKeyRule() {}
 
   /** Runs something that plans queries, and hears what is found at their operators. */
   static <T> T listening(Consumer<JsonNode> listener, Supplier<T> planning) {
@@ -60,20 +56,25 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   /**
    * Adds the rule to a session's extra optimizations, once, beside whatever rules its user has.
    *
-   * @return a rule that changes nothing: where Spark calls an ordinary rule, scans are not built
-   *     yet, but for those of subqueries that are joins by now
+   * @return what Spark wants of an extension that it asks for an optimizer rule
    */
   public static Rule<LogicalPlan> installedIn(SparkSession session) {
-    DerivedKeyRule rule = new DerivedKeyRule(true);
     ExperimentalMethods methods =
         ((org.apache.spark.sql.classic.SparkSession) session).experimental();
-    List<Rule<LogicalPlan>> rules =
-        new ArrayList<>(items(methods.extraOptimizations()));
+    List<Rule<LogicalPlan>> rules = new ArrayList<>(items(methods.extraOptimizations()));
     if (rules.stream().noneMatch(DerivedKeyRule.class::isInstance)) {
-      rules.add(rule);
+      rules.add(new DerivedKeyRule());
       methods.extraOptimizations_$eq(sequence(rules));
     }
-    return new DerivedKeyRule(false);
+    return new Unchanged();
+  }
+
+  /** Where Spark calls an extension's rule, scans are not built yet, but for those of subqueries. */
+  private static final class Unchanged extends Rule<LogicalPlan> {
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+      return plan;
+    }
   }
 
   @Override
@@ -82,7 +83,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     Consumer<JsonNode> listener = VERDICTS.get();
     boolean isWanted = conf.v2BucketingEnabled() || listener != null;
     // A subquery that is optimized by itself may become a join of the query around it.
-    if (!seesBuiltScans || !isWanted || plan instanceof Subquery) {
+    if (!isWanted || plan instanceof Subquery) {
       return plan;
     }
     LogicalPlan query = plan.transformAllExpressions(new InSubqueries());
