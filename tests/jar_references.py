@@ -1,7 +1,8 @@
 """What the classes of a jar ask of other classes, read from the class files themselves.
 
 A jar that was compiled with one Spark links with another when each class, field and method that
-it names is there, and each abstract method of a supertype is implemented.
+it names is there, a class still a class and an interface an interface, and each abstract method of
+a supertype is implemented.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from pathlib import Path
 Member = tuple[str, str]
 """Name and descriptor of a field or method."""
 
-_STATIC, _ABSTRACT = 0x0008, 0x0400
-_UTF8, _CLASS, _REFERENCES = 1, 7, (9, 10, 11)
+_STATIC, _INTERFACE, _ABSTRACT = 0x0008, 0x0200, 0x0400
+_UTF8, _METHOD, _INTERFACE_METHOD = 1, 10, 11
+_REFERENCES = (9, _METHOD, _INTERFACE_METHOD)
 # Bytes after the tag of each other entry of the constant pool.
 _WIDTHS = dict.fromkeys((3, 4, 9, 10, 11, 12, 17, 18), 4) | {5: 8, 6: 8, 15: 3}
 _WIDTHS |= dict.fromkeys((7, 8, 16, 19, 20), 2)
@@ -31,15 +33,19 @@ class JavaClass:
         name: As class files spell it, with slashes.
         supertypes: Its superclass and its interfaces.
         is_abstract: Whether it is abstract, or an interface.
+        is_interface: Whether it is an interface.
         members: Fields and methods with their access flags.
         references: Owner and member of each field and method that its code names.
+        called: Owner of each method that its code names, and whether as one of an interface.
     """
 
     name: str
     supertypes: tuple[str, ...]
     is_abstract: bool
+    is_interface: bool
     members: dict[Member, int]
     references: frozenset[tuple[str, Member]]
+    called: frozenset[tuple[str, bool]]
 
 
 def read_class(raw: bytes) -> JavaClass:
@@ -65,13 +71,24 @@ def read_class(raw: bytes) -> JavaClass:
             at += 8
             for _ in range(attributes):
                 at += 6 + int(struct.unpack_from(">I", raw, at + 2)[0])
-    asked = set()
+    asked, called = set(), set()
     for tag, *places in pool.values():
         if tag in _REFERENCES:
             name, descriptor = pool[int(places[1])][1:]
-            asked.add((named(int(places[0])), (text(int(name)), text(int(descriptor)))))
+            owner = named(int(places[0]))
+            asked.add((owner, (text(int(name)), text(int(descriptor)))))
+            if tag in (_METHOD, _INTERFACE_METHOD):
+                called.add((owner, tag == _INTERFACE_METHOD))
     supertypes = tuple(named(index) for index in (parent, *interfaces) if index)
-    return JavaClass(named(this), supertypes, bool(flags & _ABSTRACT), members, frozenset(asked))
+    return JavaClass(
+        named(this),
+        supertypes,
+        bool(flags & _ABSTRACT),
+        bool(flags & _INTERFACE),
+        members,
+        frozenset(asked),
+        frozenset(called),
+    )
 
 
 def _constants(raw: bytes) -> tuple[dict[int, tuple[int | str, ...]], int]:
@@ -132,6 +149,12 @@ def unlinked(jar: Path, class_path: ClassPath) -> set[str]:
             for owner, member in each.references:
                 if not _is_there(class_path, owner, member):
                     found.add(f"{each.name}: {owner}.{''.join(member)}")
+            for owner, is_interface in each.called:
+                there = class_path.find(owner)
+                if there is not None and there.is_interface is not is_interface:
+                    found.add(
+                        f"{each.name}: {owner} {'is no' if is_interface else 'is an'} interface"
+                    )
             if not each.is_abstract:
                 found |= {f"{each.name}: no {what}" for what in _missing(class_path, each)}
     return found

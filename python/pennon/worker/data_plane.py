@@ -12,6 +12,7 @@ import pyarrow as pa
 from pennon.catalog.plain_dataset import stage_plain
 from pennon.execution import Fragment, run
 from pennon.leaf import WriteTarget, write_partitions
+from pennon.worker.absent_offsets import with_offsets
 from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.fragment_tokens import FragmentToken, relation
 from pennon.worker.framing import (
@@ -109,10 +110,11 @@ def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
     """Take the columns by their place: Spark has resolved the query's names already."""
     for batch in stream:
         if batch.num_rows:
+            columns = map(with_offsets, batch.columns)
             yield pa.RecordBatch.from_arrays(
                 [
                     column if column.type == field.type else column.cast(field.type)
-                    for column, field in zip(batch.columns, schema, strict=True)
+                    for column, field in zip(columns, schema, strict=True)
                 ],
                 schema=schema,
             )

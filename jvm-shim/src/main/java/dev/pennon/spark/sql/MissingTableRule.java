@@ -3,6 +3,7 @@ package dev.pennon.spark.sql;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.compat.SessionCatalogs;
 import java.util.Arrays;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
@@ -17,7 +18,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import scala.collection.immutable.Seq;
 
@@ -80,14 +80,13 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
   }
 
   private void loadAgain(Seq<String> name) {
-    CatalogManager catalogs =
-        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
+    SessionCatalogs catalogs = SessionCatalogs.of(session);
     String[] parts = items(name).toArray(new String[0]);
-    if (parts.length > 1 && catalogs.isCatalogRegistered(parts[0])) {
-      if (catalogs.catalog(parts[0]) instanceof PennonCatalog catalog) {
+    if (parts.length > 1 && catalogs.has(parts[0])) {
+      if (catalogs.get(parts[0]) instanceof PennonCatalog catalog) {
         catalog.loadTable(identifier(Arrays.copyOfRange(parts, 1, parts.length)));
       }
-    } else if (catalogs.currentCatalog() instanceof PennonCatalog catalog) {
+    } else if (catalogs.current() instanceof PennonCatalog catalog) {
       catalog.loadTable(
           parts.length == 1
               ? Identifier.of(catalogs.currentNamespace(), parts[0])
