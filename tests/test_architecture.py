@@ -33,9 +33,8 @@ LEVELS = (
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
     {"session", "worker"},
-    {"quiet_start"},
-    {"shell", "serve", "demo"},
     {"cli"},
+    {"demo"},
 )
 LEVEL_OF = {subject: level for level, subjects in enumerate(LEVELS) for subject in subjects}
 
@@ -105,6 +104,14 @@ def test_files_have_at_most_400_lines() -> None:
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
     ]
     assert long == []
+
+
+def test_no_file_name_occurs_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path in PYTHON:
+        if path.name not in ("__init__.py", "__main__.py"):
+            places.setdefault(path.name, []).append(named(path))
+    assert [paths for paths in places.values() if len(paths) > 1] == []
 
 
 def test_functions_have_at_most_60_lines() -> None:

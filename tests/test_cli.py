@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import pennon
-from pennon.catalog import tables
-from pennon.catalog.catalog import Catalog
+from pennon.catalog import table_ddl as tables
+from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 
 

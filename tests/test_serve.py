@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pennon import serve
+from pennon.cli import serve
 from pennon.errors import ServerDidNotStart
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pennon import quiet_start, shell
+from pennon.cli import quiet_start, shell
 from pennon.session import spark as session_builder
 from separate_process import ENVIRONMENT
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pennon import errors
-from pennon.catalog import namespace_alias
+from pennon.catalog.upstream import namespace_alias
 
 if TYPE_CHECKING:
     from pennon.namespace import open_namespace as open  # noqa: A004

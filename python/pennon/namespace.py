@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pennon.catalog.catalog import plain_path
+from pennon.catalog.configured_catalog import plain_path
 from pennon.draft import DraftSnapshot, open_snapshot
 from pennon.manifest import Snapshot
 from pennon.planning import ScanPlan, plan_scan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.catalog import alter
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.errors import (
     InvalidColumnName,
     PartitionSourceDropped,

@@ -10,7 +10,7 @@ import pytest
 
 from catalog.test_column_changes import changed, rows
 from pennon.catalog import alter
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.errors import UnsupportedTableChange
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan

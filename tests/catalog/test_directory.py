@@ -10,10 +10,11 @@ import lance_namespace as upstream
 import pyarrow as pa
 import pytest
 
-from pennon.catalog import alter, tables
-from pennon.catalog.catalog import Catalog
+from pennon.catalog import alter
+from pennon.catalog import table_ddl as tables
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
-from pennon.catalog.table import load
+from pennon.catalog.loaded_table import load
 from pennon.errors import (
     InvalidColumnName,
     NamespaceAlreadyExists,

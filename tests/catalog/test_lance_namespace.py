@@ -18,9 +18,9 @@ import pytest
 from lance_namespace import errors as upstream_errors
 
 from manifest.handmade import NOWHERE, SALES_EARLY, US, Handmade, appendix_c
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
-from pennon.catalog.namespace_alias import IMPLEMENTATION
+from pennon.catalog.upstream.namespace_alias import IMPLEMENTATION
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 MISSING = ["v1", "0000000000000000"]

@@ -9,11 +9,11 @@ import lance_namespace
 import pyarrow as pa
 from lance_namespace import DescribeTableRequest, ListTablesRequest
 
-from pennon.catalog import tables
-from pennon.catalog.catalog import Catalog
+from pennon.catalog import table_ddl as tables
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
+from pennon.catalog.loaded_table import load
 from pennon.catalog.plain_dataset import PlainSnapshot
-from pennon.catalog.table import load
 from pennon.planning import plan_scan
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

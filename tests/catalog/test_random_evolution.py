@@ -22,7 +22,7 @@ from catalog.evolving_table import (
     spark_path,
 )
 from pennon.catalog import alter
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.errors import PartitionFieldExists, UnsupportedTableChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot, create

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from pennon.catalog.projection import column_paths, with_field_ids
-from pennon.catalog.spark_types import arrow_schema, spark_schema
+from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
+from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
 from pennon.errors import UnknownColumn, UnsupportedColumnType
 from pennon.spec.schema import NamespaceSchema
 

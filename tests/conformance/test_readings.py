@@ -14,10 +14,10 @@ import pytest
 
 from manifest import handmade
 from pennon.errors import InvalidPartitionFieldName
+from pennon.grouping.functions.partition_layout import layout_of
 from pennon.grouping.key_grouping import report
-from pennon.grouping.layout import layout_of
 from pennon.manifest import LeafChange, Snapshot, commit_leaves, create, leaf_name
-from pennon.manifest.properties import text_of_value
+from pennon.manifest.format.properties import text_of_value
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
 from pennon.spec.evolution import add_field

@@ -19,10 +19,11 @@ from lance_namespace.errors import UnsupportedOperationError
 
 import pennon
 from draft.older_draft import CASES, ROWS, Row, make, murmur
-from pennon.catalog import alter, tables
-from pennon.catalog.catalog import Catalog
+from pennon.catalog import alter
+from pennon.catalog import table_ddl as tables
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
-from pennon.catalog.table import load
+from pennon.catalog.loaded_table import load
 from pennon.cli import main
 from pennon.draft.evidence import chosen_readings, examine
 from pennon.draft.readings import readings
@@ -36,7 +37,7 @@ from pennon.errors import (
     NotPartitionedNamespace,
     PennonError,
 )
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest.draft import DraftLeaf, read_draft
 from pennon.planning import plan_scan

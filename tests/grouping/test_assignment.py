@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pennon.grouping.assignment import Assignment, assign
-from pennon.grouping.grouping_function import GroupingFunction
-from pennon.grouping.join_tree import derive_keys
-from pennon.grouping.layout import Layout, LayoutFunction
-from pennon.grouping.plan_nodes import (
+from pennon.grouping.functions.grouping_function import GroupingFunction
+from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
+from pennon.grouping.functions.spec_functions import SpecFunction
+from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.grouping.resolve.plan_nodes import (
     GroupNode,
     JoinNode,
     JoinType,
@@ -23,8 +23,8 @@ from pennon.grouping.plan_nodes import (
     ScanNode,
     WindowNode,
 )
-from pennon.grouping.spec_functions import SpecFunction
-from pennon.grouping.task_target import TaskTarget
+from pennon.grouping.tasks.assignment import Assignment, assign
+from pennon.grouping.tasks.task_target import TaskTarget
 from pennon.transforms.identity import Identity
 
 MIB = 1 << 20

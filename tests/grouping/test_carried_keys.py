@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.grouping.test_join_tree import keys_of, scan
 
-from pennon.grouping.group_tree import (
+from pennon.grouping.resolve.group_tree import (
     MemberScan,
     Outside,
     ServedJoin,
@@ -14,9 +14,9 @@ from pennon.grouping.group_tree import (
     needed_keys,
     splittable_scans,
 )
-from pennon.grouping.join_tree import derive_keys
-from pennon.grouping.key_group import DerivedKeys
-from pennon.grouping.plan_nodes import (
+from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.resolve.plan_nodes import (
     ExpandNode,
     GroupNode,
     JoinNode,

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from pennon.grouping.derived_key import surrogate_of
-from pennon.grouping.grouping_function import GroupingFunction
-from pennon.grouping.join_tree import derive_keys
-from pennon.grouping.key_group import DerivedKeys
-from pennon.grouping.layout import Layout, LayoutFunction
-from pennon.grouping.plan_nodes import (
+from pennon.grouping.functions.grouping_function import GroupingFunction
+from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
+from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.resolve.plan_nodes import (
     GroupNode,
     JoinNode,
     JoinType,

@@ -14,7 +14,7 @@ import pytest
 import pennon
 from interop.freeze import FIRST, SECOND, THIRD, append, time
 from pennon.cli import main
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
 
 FROZEN = sorted((Path(__file__).parent / "frozen").glob("*.zip"))

@@ -15,7 +15,7 @@ import pytest
 
 from pennon.errors import LeafMissing, LeafTypeMismatch
 from pennon.leaf import open_leaf, scan_leaf
-from pennon.leaf.reconciliation import leaf_fields, match_fields
+from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
 
 if TYPE_CHECKING:
     from pathlib import Path

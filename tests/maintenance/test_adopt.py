@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from lance_namespace import DescribeTableRequest
 
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.cli import main
 from pennon.errors import AdoptionRefused, ProcedureArgument, TableNotFound
 from pennon.leaf import scan_leaf
-from pennon.maintenance.adopt import adopt
-from pennon.maintenance.check import check
-from pennon.maintenance.findings import Severity
-from pennon.maintenance.leaf_tuple import OneTuple
-from pennon.maintenance.partition_values import RowValues
+from pennon.maintenance.adoption.adopt import adopt
+from pennon.maintenance.adoption.leaf_tuple import OneTuple
+from pennon.maintenance.adoption.partition_values import RowValues
+from pennon.maintenance.adoption.recovery import recovered_tuple
+from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.procedures import call
-from pennon.maintenance.recovery import recovered_tuple
 from pennon.manifest import Snapshot, create
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, spec_of

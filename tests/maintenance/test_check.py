@@ -13,8 +13,8 @@ import pytest
 
 from manifest import handmade
 from pennon.cli import main
-from pennon.maintenance.check import check
-from pennon.maintenance.findings import Severity
+from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.findings import Severity
 from pennon.manifest import Snapshot
 from transaction import lake
 

@@ -11,10 +11,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
 from pennon.maintenance.procedures import call

@@ -13,11 +13,11 @@ import pytest
 
 from manifest import handmade
 from pennon.catalog import alter
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.leaf import WriteTarget, write_partitions
-from pennon.maintenance.adopt import adopt
+from pennon.maintenance.adoption.adopt import adopt
+from pennon.maintenance.adoption.split import split
 from pennon.maintenance.repair import repair
-from pennon.maintenance.split import split
 from pennon.manifest import Snapshot
 from pennon.transaction import Committed, Transaction
 

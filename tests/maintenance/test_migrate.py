@@ -13,7 +13,7 @@ from lance_namespace import DescribeTableRequest
 from draft.older_draft import CASES, Row, make
 from pennon.cli import main
 from pennon.errors import DraftLayout, MigrationRefused
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan

@@ -18,11 +18,11 @@ from pennon.errors import (
     ManifestNotRepairable,
     NamespaceSchemaMissing,
 )
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot, change_root
-from pennon.manifest.properties import GUARD_BIT, WRITER_FLAGS
-from pennon.manifest.repair import set_guard
+from pennon.manifest.column_repair import set_guard
+from pennon.manifest.format.properties import GUARD_BIT, WRITER_FLAGS
 from pennon.planning import plan_scan
 from pennon.spec import PartitionSpec
 from transaction import lake

@@ -8,12 +8,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import AdoptionRefused
-from pennon.maintenance.check import check
+from pennon.maintenance.adoption.split import split
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.procedures import call
-from pennon.maintenance.split import split
 from pennon.manifest import Snapshot
 from transaction import lake
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pennon.manifest.names import ObjectId, canonical_bytes, leaf_name
+from pennon.manifest.format.names import ObjectId, canonical_bytes, leaf_name
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SALT = bytes(range(16))

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from pennon.errors import UnknownColumn
-from pennon.planning.bind import bind
-from pennon.planning.pushdown import is_exact
+from pennon.planning.exact_conjuncts import is_exact
+from pennon.planning.projection.bind import bind
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.manifest import Snapshot, create
-from pennon.manifest.root import change_root
+from pennon.manifest.root_change import change_root
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.evolution import spec_of

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from pennon.planning.bind import bind
-from pennon.planning.projection import spec_projection
-from pennon.planning.source_columns import source_columns
+from pennon.planning.projection.bind import bind
+from pennon.planning.projection.inclusive_projection import spec_projection
+from pennon.planning.projection.source_columns import source_columns
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec

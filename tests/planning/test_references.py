@@ -11,7 +11,7 @@ import pytest
 from lance_namespace import errors as upstream_errors
 
 from pennon.errors import LeafMissing, LeafReadAtReference, ManifestColumnType
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.transaction import Committed, Transaction

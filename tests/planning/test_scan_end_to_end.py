@@ -11,8 +11,8 @@ import pytest
 
 from pennon import manifest
 from pennon.errors import PredicateNotEvaluable
-from pennon.manifest.commit import LeafChange, commit_leaves
-from pennon.manifest.names import leaf_name
+from pennon.manifest.format.names import leaf_name
+from pennon.manifest.manifest_commit import LeafChange, commit_leaves
 from pennon.manifest.snapshot import Snapshot
 from pennon.planning import explain, plan_scan
 from pennon.spec.partition_spec import PartitionField, PartitionSpec

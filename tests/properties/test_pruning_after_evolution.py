@@ -23,9 +23,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pennon.catalog import alter
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.manifest import Snapshot, create
-from pennon.manifest.root import change_root
+from pennon.manifest.root_change import change_root
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.evolution import spec_of

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from pennon.manifest.select import LeafQuery
-from pennon.planning.bind import bind
-from pennon.planning.bound_predicate import conjuncts
 from pennon.planning.manifest_query import manifest_query
+from pennon.planning.projection.bind import bind
+from pennon.planning.projection.bound_predicate import conjuncts
 from pennon.planning.residual import NO_RESIDUAL, Residuals, exact_and_whole
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pennon.errors import FragmentFailed
 from pennon.execution import engine
-from pennon.grouping.plan_nodes import JoinType
+from pennon.grouping.resolve.plan_nodes import JoinType
 from pennon.pushdown import AggregateCall, Filter, Group, Join, Output, Project, Scan
 from pushdown.computed import computed, relation, scan_of
 

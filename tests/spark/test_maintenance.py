@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from draft.older_draft import CASES, make
-from pennon.manifest.properties import WRITER_FLAGS
+from pennon.manifest.format.properties import WRITER_FLAGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

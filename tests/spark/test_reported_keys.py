@@ -18,8 +18,8 @@ from tests.spark.join_sides import Sides
 from tests.torture.functions import key
 
 from pennon.grouping.derived_key import surrogates
-from pennon.grouping.grouping_function import GroupingFunction
-from pennon.grouping.layout import Layout, LayoutFunction, layout_of
+from pennon.grouping.functions.grouping_function import GroupingFunction
+from pennon.grouping.functions.partition_layout import Layout, LayoutFunction, layout_of
 from pennon.manifest import Snapshot
 from pennon.spec.evolution import spec_of
 from pennon.transforms.bucket import Bucket, MultiBucket

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from pennon.maintenance.check import check
+from pennon.maintenance.checks.check import check
 from pennon.manifest import LeafChange, Snapshot, change_root, commit_leaves
 from pennon.planning import plan_scan
 from pennon.planning.leaf_order import known_order, mergeable_scans

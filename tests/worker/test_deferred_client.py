@@ -11,7 +11,7 @@ from pennon.worker.deferred_client import defer_rest_client
 
 defer_rest_client()
 import lance_namespace
-import pennon.worker.operations
+import pennon.worker.requests.operations
 
 client = sys.modules["lance_namespace_urllib3_client"]
 assert "lance_namespace_urllib3_client.api" not in sys.modules

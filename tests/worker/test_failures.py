@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace import errors as upstream_errors
 
-from pennon.catalog.catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.catalog.partitioning import evolved_spec
 from pennon.catalog.plain_dataset import append_plain, open_plain, stage_plain

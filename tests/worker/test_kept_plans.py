@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from manifest.many_partitions import add_partitions
-from pennon.catalog import tables
-from pennon.catalog.catalog import Catalog
+from pennon.catalog import table_ddl as tables
+from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.errors import PlanNotRepeated
-from pennon.worker import plans
-from pennon.worker.tokens import TableToken
+from pennon.worker.requests import kept_plans as plans
+from pennon.worker.wire.tokens import TableToken
 from worker.worker_client import field, transform
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pennon.catalog.catalog import Catalog
-from pennon.catalog.column_changes import changed_columns
+from pennon.catalog.columns.column_changes import changed_columns
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import evolved_spec
-from pennon.catalog.table import Table, load
 from pennon.catalog.write_order_change import checked_order, followed_order
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root

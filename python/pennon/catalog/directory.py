@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
-from pennon.catalog.catalog import Catalog, plain_path
+from pennon.catalog.configured_catalog import Catalog, plain_path
 from pennon.catalog.near_names import near_names
-from pennon.catalog.registration import (
+from pennon.catalog.table_registration import (
     LOCATION,
     MARKER,
     MARKER_VALUE,
@@ -39,7 +39,7 @@ from pennon.errors import (
     UnsupportedTableChange,
     WriteConflict,
 )
-from pennon.manifest.registration import move_registration
+from pennon.manifest.registered_location import move_registration
 
 __all__ = ["Directory", "Registration"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
-from pennon.grouping.spec_functions import SpecFunction, spec_functions
+from pennon.grouping.functions.spec_functions import SpecFunction, spec_functions
 from pennon.spec.evolution import add_field, drop_field, replace_field
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch

@@ -19,8 +19,8 @@ from lance.fragment import write_fragments
 from sqlglot import exp
 
 from pennon.errors import PathNotTable, TableVersionNotFound, WriteConflict
-from pennon.leaf.promotion import stream_schema
-from pennon.leaf.reconciliation import LeafField, leaf_fields
+from pennon.leaf.schema.promotion import stream_schema
+from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.manifest import LeafQuery, Snapshot
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec

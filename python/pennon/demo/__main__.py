@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pennon
-from pennon import quiet_start
+from pennon.cli import quiet_start
 from pennon.demo import flights_data, screen
 from pennon.demo.story import Story
 from pennon.errors import PennonError

@@ -75,7 +75,6 @@ from pennon.errors.manifest import (
 )
 from pennon.errors.planning import PredicateNotEvaluable, UnknownColumn
 from pennon.errors.predicates import PredicateSyntaxError
-from pennon.errors.root import InternalError, PennonError
 from pennon.errors.specification import (
     CorruptJson,
     InvalidArrowJson,
@@ -89,6 +88,7 @@ from pennon.errors.specification import (
     WriteOrderSyntax,
     WriteOrderTypeNotSupported,
 )
+from pennon.errors.storage_root import InternalError, PennonError
 from pennon.errors.transforms import (
     InvalidTransform,
     PartitionExpressionFailed,

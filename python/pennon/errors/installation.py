@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pennon.errors.root import PennonError
+from pennon.errors.storage_root import PennonError
 
 
 class JavaNotFound(PennonError):

@@ -18,7 +18,7 @@ from pennon.execution.batch_stream import BatchStream
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_table import register_empty, register_relation
 from pennon.execution.memory import pool_bytes
-from pennon.leaf.promotion import stream_type
+from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

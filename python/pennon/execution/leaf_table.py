@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews, scan_view
-from pennon.leaf.filters import arrow_cast, lacking
-from pennon.leaf.promotion import stream_schema, stream_type
+from pennon.leaf.read.leaf_filter import arrow_cast, lacking
+from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import initial_default
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datafusion import SessionContext
 
     from pennon.execution.fragment import LeafRead, Relation
-    from pennon.leaf.reconciliation import FieldMatch
+    from pennon.leaf.schema.reconciliation import FieldMatch
 
 # A relation without columns still counts rows.
 _NOTHING: Final = "c"

@@ -1,10 +1,10 @@
 """One Lance dataset of a partitioned namespace: open at a version, scan, write fragments."""
 
 from pennon.leaf.dataset import forget_leaves, leaf_uri, open_leaf
-from pennon.leaf.leaf_view import LeafViews
-from pennon.leaf.scan import DEFAULT_BATCH_SIZE, scan_leaf, scan_view
-from pennon.leaf.staged import StagedPartition, WriteTarget
-from pennon.leaf.write import write_partitions
+from pennon.leaf.read.leaf_view import LeafViews
+from pennon.leaf.read.scan import DEFAULT_BATCH_SIZE, scan_leaf, scan_view
+from pennon.leaf.write.partition_writer import write_partitions
+from pennon.leaf.write.staged_partition import StagedPartition, WriteTarget
 
 __all__ = [
     "DEFAULT_BATCH_SIZE",

@@ -26,11 +26,11 @@ from sqlglot import exp
 from pennon.errors import LeafMissing
 from pennon.leaf import open_leaf
 from pennon.leaf.dataset import forget_leaves, leaf_uri
+from pennon.maintenance.checks.manifest_rows import RawRows, newest_version
 from pennon.maintenance.leaf_versions import detached_versions
-from pennon.maintenance.manifest_rows import RawRows, newest_version
-from pennon.manifest.outcome import is_conflict
-from pennon.manifest.properties import read_specs
-from pennon.manifest.rows import TABLE
+from pennon.manifest.format.properties import read_specs
+from pennon.manifest.format.rows import TABLE
+from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.predicate.dialect import DataFusion
 

@@ -17,7 +17,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.leaf import leaf_uri, open_leaf
-from pennon.maintenance.manifest_rows import RawRow
+from pennon.maintenance.checks.manifest_rows import RawRow
 from pennon.manifest.storage import StorageOptions
 
 __all__ = ["VersionFound", "VersionUnknown", "detached_versions", "forgotten_version"]

@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 from pennon.draft.readings import Reading, is_null_text, readings
 from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExists
 from pennon.leaf import open_leaf
-from pennon.leaf.adoption import columns_by_name, state_ids
-from pennon.leaf.commit import LeafCommit
-from pennon.maintenance.findings import Progress, no_progress
-from pennon.maintenance.partition_values import RowValues, differs, tuple_text
+from pennon.leaf.schema.adopted_dataset import columns_by_name, state_ids
+from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.maintenance.adoption.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.checks.findings import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.draft import DraftLeaf, DraftNamespace, read_draft
 from pennon.manifest.draft_migration import draft_salt, remove_draft, write_rows
-from pennon.manifest.names import SEPARATOR
-from pennon.manifest.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
-from pennon.manifest.statistics import with_statistics
+from pennon.manifest.format.names import SEPARATOR
+from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
+from pennon.manifest.format.statistics import with_statistics
 from pennon.manifest.storage import StorageOptions
 from pennon.spec import PartitionSpec, spec_of
 from pennon.transforms.registry import TransformCall

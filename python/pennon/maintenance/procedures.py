@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Final
 
 import sqlglot
 
-from pennon.catalog.catalog import is_path
-from pennon.catalog.catalog import plain_path as _plain
+from pennon.catalog.configured_catalog import is_path
+from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
 from pennon.errors import ProcedureArgument, UnknownProcedure
-from pennon.maintenance.check import check
+from pennon.maintenance.adoption.given_values import path_values
+from pennon.maintenance.adoption.split import adopt_or_split
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
-from pennon.maintenance.given_values import path_values
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
-from pennon.maintenance.split import adopt_or_split
 from pennon.manifest import Snapshot
 
 if TYPE_CHECKING:
-    from pennon.catalog.catalog import Catalog
+    from pennon.catalog.configured_catalog import Catalog
 
 __all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
 
@@ -111,7 +111,7 @@ def located(catalog: Catalog, table: str) -> str:
     """Give the location of a table by its name below the catalog, or by its path.
 
     Example:
-        >>> from pennon.catalog.catalog import Catalog
+        >>> from pennon.catalog.configured_catalog import Catalog
         >>> located(Catalog("lance", "/lake"), "/data/orders/")
         '/data/orders'
     """

@@ -16,9 +16,9 @@ from typing import Final
 import lance
 
 from pennon.errors import DraftNotReadable, NamespaceHasNoManifest
-from pennon.manifest.names import SEPARATOR
-from pennon.manifest.properties import DRAFT_ENABLED
-from pennon.manifest.rows import NAMESPACE, TABLE
+from pennon.manifest.format.names import SEPARATOR
+from pennon.manifest.format.properties import DRAFT_ENABLED
+from pennon.manifest.format.rows import NAMESPACE, TABLE
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec import NamespaceSchema
 from pennon.spec.json_text import object_from_text

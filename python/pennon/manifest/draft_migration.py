@@ -9,18 +9,18 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import MigrationRefused
-from pennon.manifest.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.draft import DRAFT_PREFIX, DraftNamespace
-from pennon.manifest.names import SEPARATOR
-from pennon.manifest.outcome import is_conflict
-from pennon.manifest.properties import (
+from pennon.manifest.format.columns import PRIMARY_KEY, READ_VERSION, partition_columns
+from pennon.manifest.format.names import SEPARATOR
+from pennon.manifest.format.properties import (
     GUARD_BIT,
     SALT,
     SCHEMA,
     TRANSACTION,
     WRITER_FLAGS,
 )
-from pennon.manifest.rows import ManifestRow, table_of_rows
+from pennon.manifest.format.rows import ManifestRow, table_of_rows
+from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec import PartitionSpec
 

@@ -7,8 +7,8 @@ from bisect import bisect_left
 import lance
 
 from pennon.errors import SnapshotNotFound
-from pennon.manifest.properties import has_specs
-from pennon.manifest.rows import TABLE
+from pennon.manifest.format.properties import has_specs
+from pennon.manifest.format.rows import TABLE
 from pennon.manifest.storage import StorageOptions, open_manifest
 
 __all__ = ["when_made"]

@@ -14,9 +14,8 @@ from typing import Final
 import lance
 
 from pennon.errors import ManifestMetadataLost, ManifestNotRepairable, PennonError
-from pennon.manifest.columns import PARTITION_PREFIX
-from pennon.manifest.outcome import is_conflict
-from pennon.manifest.properties import (
+from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.manifest.format.properties import (
     DRAFT_ENABLED,
     GUARD_BIT,
     SALT,
@@ -25,6 +24,7 @@ from pennon.manifest.properties import (
     WRITER_FLAGS,
     has_specs,
 )
+from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec.partition_spec import spec_key
 

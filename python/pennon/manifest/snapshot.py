@@ -31,11 +31,10 @@ from pennon.errors import (
     ManifestMetadataLost,
     ManifestRowDoubled,
 )
-from pennon.manifest.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.first_version import when_made
-from pennon.manifest.lost_metadata import check_metadata_is_there
-from pennon.manifest.names import SEPARATOR, TABLE_NAME, ObjectId
-from pennon.manifest.properties import (
+from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
+from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
+from pennon.manifest.format.properties import (
     COMMENT,
     SALT,
     TRANSACTION,
@@ -44,10 +43,11 @@ from pennon.manifest.properties import (
     read_specs,
     user_properties,
 )
+from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
+from pennon.manifest.format.table_versions import newest_versions
+from pennon.manifest.lost_metadata import check_metadata_is_there
 from pennon.manifest.select import LeafQuery, select
-from pennon.manifest.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.storage import StorageOptions, open_manifest
-from pennon.manifest.table_versions import newest_versions
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.statistics import RECORDED_ORDER
+from pennon.manifest.format.statistics import RECORDED_ORDER
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from pennon.planning.bound_predicate import BoundPredicate, all_of
-from pennon.planning.conditions import and_all, is_false, is_true, or_all
-from pennon.planning.projection import SpecProjection, spec_projection
-from pennon.planning.source_columns import source_columns
+from pennon.planning.projection.bound_predicate import BoundPredicate, all_of
+from pennon.planning.projection.conditions import and_all, is_false, is_true, or_all
+from pennon.planning.projection.inclusive_projection import SpecProjection, spec_projection
+from pennon.planning.projection.source_columns import source_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -17,20 +17,20 @@ from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.promotion import stream_schema
-from pennon.leaf.scan import scan_leaf
-from pennon.planning.bind import bind_all
-from pennon.planning.bound_predicate import (
+from pennon.leaf.read.scan import scan_leaf
+from pennon.leaf.schema.promotion import stream_schema
+from pennon.planning.manifest_query import manifest_query
+from pennon.planning.pinned_versions import pinned
+from pennon.planning.projection.bind import bind_all
+from pennon.planning.projection.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
     conjuncts,
     fixed_values,
 )
-from pennon.planning.manifest_query import manifest_query
-from pennon.planning.pinned_versions import pinned
+from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
-from pennon.planning.source_columns import resolve_column
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 

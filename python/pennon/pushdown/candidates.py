@@ -21,7 +21,7 @@ from pennon.pushdown.semantics import Declined
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pennon.grouping.key_group import DerivedKeys, KeyGroup
+    from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
     from pennon.pushdown.plan import Node
     from pennon.pushdown.semantics import Semantics
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pennon.grouping.plan_nodes import JoinType
+    from pennon.grouping.resolve.plan_nodes import JoinType
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.grouping.plan_nodes import JoinType
+from pennon.grouping.resolve.plan_nodes import JoinType
 from pennon.predicate.dialect import DataFusion
 from pennon.pushdown.expressions import typed_condition, typed_expression
 from pennon.pushdown.guards import comparable, extreme_of, total

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.grouping.assignment import ASSIGNED, assign
-from pennon.grouping.key_group import DerivedKeys
+from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.tasks.assignment import ASSIGNED, assign
 from pennon.planning.splits import pack
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pennon.grouping.key_group import KeyGroup
-    from pennon.grouping.layout import LayoutFunction
-    from pennon.grouping.plan_nodes import PlanNode
-    from pennon.grouping.task_target import TaskTarget
+    from pennon.grouping.functions.partition_layout import LayoutFunction
+    from pennon.grouping.resolve.key_group import KeyGroup
+    from pennon.grouping.resolve.plan_nodes import PlanNode
+    from pennon.grouping.tasks.task_target import TaskTarget
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from pennon.leaf.layout import field_key, read_layout
+from pennon.leaf.schema.file_layout import field_key, read_layout
 from pennon.spec.schema import children_of
 from pennon.transaction.leaf_state import partition_text
 from pennon.transaction.outcome import Conflicted

@@ -13,12 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.errors import InternalError
-from pennon.leaf.commit import LeafCommit, append_fragments, remove_fragments, replace_fragments
-from pennon.leaf.creation import create_leaf
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.filling import has_initial_defaults
+from pennon.leaf.write.column_filling import has_initial_defaults
+from pennon.leaf.write.leaf_commit import (
+    LeafCommit,
+    append_fragments,
+    remove_fragments,
+    replace_fragments,
+)
+from pennon.leaf.write.new_leaf import create_leaf
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.statistics import recorded_order
+from pennon.manifest.format.statistics import recorded_order
 from pennon.transaction.conflicts import check_layouts, rebase
 from pennon.transaction.leaf_state import check_writable, leaf_states
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable

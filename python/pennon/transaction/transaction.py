@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError, LeafMissing
 from pennon.leaf.dataset import leaf_uri, open_leaf
-from pennon.leaf.write import delete_fragment_files
+from pennon.leaf.write.partition_writer import delete_fragment_files
 from pennon.manifest import Snapshot
 from pennon.transaction.leaf_state import leaf_states
 from pennon.transaction.outcome import Committed

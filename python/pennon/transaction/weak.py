@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pennon.leaf.commit import append_fragments, remove_fragments, replace_fragments
-from pennon.leaf.creation import create_leaf
 from pennon.leaf.dataset import open_leaf
+from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, replace_fragments
+from pennon.leaf.write.new_leaf import create_leaf
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.transaction.conflicts import check_layouts
 from pennon.transaction.leaf_state import check_writable, leaf_states

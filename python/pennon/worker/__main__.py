@@ -109,7 +109,7 @@ def _server(path: Path, log_level: str) -> Server:
 
 def _warm_up() -> None:
     """Import what the first query needs while the JVM is still busy with itself."""
-    from pennon.worker.dispatch import driver_handlers  # noqa: PLC0415
+    from pennon.worker.requests.dispatch import driver_handlers  # noqa: PLC0415
 
     driver_handlers()
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from pennon.worker.messages import RunFragment
+from pennon.worker.wire.messages import RunFragment
 
 if TYPE_CHECKING:
-    from pennon.worker.framing import FrameSocket
+    from pennon.worker.wire.framing import FrameSocket
 
 # A query that gives batches stops by itself in this time.
 _GRACE_SECONDS: Final = 3.0

@@ -13,10 +13,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from pennon.errors import MalformedMessage
-from pennon.worker.dispatch import handler_of
 from pennon.worker.failures import describe
-from pennon.worker.framing import ConnectionClosed, FrameKind, FrameSocket
+from pennon.worker.requests.dispatch import handler_of
 from pennon.worker.running_requests import RunningRequests
+from pennon.worker.wire.framing import ConnectionClosed, FrameKind, FrameSocket
 
 if TYPE_CHECKING:
     from pathlib import Path

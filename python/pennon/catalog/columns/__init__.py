@@ -1,0 +1,1 @@
+"""Columns as SQL names, types and changes them."""

@@ -1,0 +1,270 @@
+"""One change of a column by ALTER TABLE: what it makes of the schema, or why it is refused.
+
+Leaves are not touched. A column that a leaf lacks reads NULL, or the DEFAULT that it was added
+with; a renamed one is found by its field id; a narrower type is promoted.
+
+NOT NULL is never set, since rows that are stored may be NULL. It may come with an added column
+where the rows that are there have a value: the DEFAULT, or no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.columns.column_edits import edit_column, place_column
+from pennon.catalog.columns.column_paths import (
+    find_column,
+    inside_map_key,
+    is_container_part,
+    shown_path,
+)
+from pennon.catalog.columns.spark_types import arrow_type, check_column_name, length_limit
+from pennon.errors import MalformedMessage, UnknownColumn, UnsupportedTableChange
+from pennon.leaf.dataset import open_leaf
+from pennon.leaf.schema.carried_default import carried_default
+from pennon.leaf.schema.leaf_upgrade import PROMOTED_FROM
+from pennon.leaf.schema.promotion import is_promotable
+from pennon.spec.initial_default import value_from_json, with_initial_default
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.identity import Identity
+from pennon.transforms.truncate import Truncate
+
+if TYPE_CHECKING:
+    from pennon.catalog.loaded_table import Table
+    from pennon.spec.schema import NamespaceSchema, SchemaField
+
+__all__ = ["changed_columns"]
+
+_PROMOTED = (Identity, Truncate, Bucket, MultiBucket)
+_CURRENT_DEFAULT = "CURRENT_DEFAULT"
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+_RESHAPING = frozenset({"rename_column", "update_type", "delete_column"})
+_Change = Mapping[str, object]
+
+
+def changed_columns(table: Table, schema: NamespaceSchema, change: _Change) -> NamespaceSchema:
+    """Apply one change of a column.
+
+    Args:
+        table: The table; its rows and its partition specs decide what is safe.
+        schema: Its schema after the changes before this one.
+        change: As the protocol has it.
+
+    Raises:
+        UnsupportedTableChange: The change is not safe.
+        UnknownColumn: There is no such column.
+    """
+    column = change.get("column")
+    if not isinstance(column, list | tuple) or not column:
+        raise MalformedMessage(why=f"a change {change.get('change')} names no column")
+    path = tuple(str(part) for part in column)
+    arrow = _Columns(table, schema).changed(path, change)
+    return schema.evolved(carried_default(schema.arrow, arrow))
+
+
+class _Columns:
+    """The columns before a change."""
+
+    def __init__(self, table: Table, schema: NamespaceSchema) -> None:
+        self._table = table
+        self._schema = schema
+        self._arrow = schema.arrow
+
+    def changed(self, path: tuple[str, ...], change: _Change) -> pa.Schema:
+        kind = change.get("change")
+        if kind == "add_column":
+            return self._with_added(path, change)
+        there = find_column(self._schema, path)
+        if there is None:
+            if kind == "delete_column" and change.get("if_exists"):
+                return self._arrow
+            raise self._unknown(path)
+        if kind in _RESHAPING:
+            self._check_default_fits(there.path, str(kind).partition("_")[0])
+        match kind:
+            case "rename_column":
+                return self._renamed(there, str(change["new_name"]))
+            case "update_comment":
+                return self._noted(there, "comment", change.get("comment"))
+            case "update_default":
+                if len(there.path) > 1:
+                    raise self._nested_default(path)
+                return self._noted(there, _CURRENT_DEFAULT, change.get("default"))
+            case "update_nullability":
+                if not change.get("nullable"):
+                    why = "rows that are stored already may be NULL there"
+                    raise self._refused(path, "make NOT NULL", why, "Create the table again")
+                return edit_column(self._arrow, there.path, lambda each: each.with_nullable(True))
+            case "update_position":
+                return place_column(self._arrow, there.path, None, change.get("position"))
+            case "update_type":
+                return self._promoted(there, change["type"])
+            case "delete_column":
+                return self._without(there)
+            case _:
+                raise MalformedMessage(why=f"there is no change {kind!r}")
+
+    def _with_added(self, path: tuple[str, ...], change: _Change) -> pa.Schema:
+        if find_column(self._schema, path) is not None:
+            raise self._refused(path, "add", "there is such a column", "Choose another name")
+        above: tuple[str, ...] = ()
+        if len(path) == 1:
+            check_column_name(path[0])
+        else:
+            parent = find_column(self._schema, path[:-1])
+            if parent is None:
+                raise self._unknown(path[:-1])
+            if not pa.types.is_struct(parent.field.type):
+                why = f"{'.'.join(path[:-1])} is {parent.field.type}, not a struct"
+                raise self._refused(path, "add", why, "Add a column of its own")
+            above = parent.path
+            self._check_not_key(parent.path, path, "add")
+            self._check_default_fits((*parent.path, path[-1]), "add")
+        added = self._added(path, change)
+        return place_column(self._arrow, (*above, path[-1]), added, change.get("position"))
+
+    def _added(self, path: tuple[str, ...], change: _Change) -> pa.Field:
+        added = pa.field(path[-1], arrow_type(change["type"], ".".join(path)))
+        for key, value in (
+            ("comment", change.get("comment")),
+            (_LENGTH, self._limit(path, change)),
+        ):
+            added = _with(added, key, value)
+        if change.get("default") is not None:
+            if len(path) > 1:
+                raise self._nested_default(path)
+            added = _with(added, _CURRENT_DEFAULT, change["default"])
+            added = with_initial_default(added, value_from_json(change.get("initial"), added))
+        if change.get("nullable", True):
+            return added
+        if change.get("initial") is None and not self._is_empty():
+            why = "rows that are stored already have no value there"
+            raise self._refused(path, "add", why, "Add it with a DEFAULT, or without NOT NULL")
+        return added.with_nullable(False)
+
+    def _renamed(self, there: SchemaField, new_name: str) -> pa.Schema:
+        path = self._shown(there)
+        if is_container_part(self._arrow, there.path):
+            raise self._refused(path, "rename", "it has no name of its own", "Rename its column")
+        if len(path) == 1:
+            check_column_name(new_name)
+        taken = find_column(self._schema, (*path[:-1], new_name))
+        if taken is not None and taken.id != there.id:
+            why = f"there is a column {'.'.join(self._shown(taken))}"
+            raise self._refused(path, "rename", why, "Choose another name")
+        return edit_column(self._arrow, there.path, lambda each: each.with_name(new_name))
+
+    def _noted(self, there: SchemaField, key: str, value: object) -> pa.Schema:
+        return edit_column(self._arrow, there.path, lambda each: _with(each, key, value))
+
+    def _promoted(self, there: SchemaField, kind: object) -> pa.Schema:
+        path, found = self._shown(there), there.field.type
+        wanted = arrow_type(kind, ".".join(path))
+        if not is_promotable(found, wanted):
+            why = f"not every value of {found} is one of {wanted}"
+            raise self._refused(path, "change the type of", why, "Add a new column")
+        limit = length_limit(kind) if len(there.path) == 1 else None
+        if found.equals(wanted):
+            return self._noted(there, _LENGTH, limit)
+        self._check_partitioned(there, wanted)
+        known = (there.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
+        earlier = ";".join([*filter(None, known.split(";")), str(found)])
+        return edit_column(
+            self._arrow,
+            there.path,
+            lambda each: _with(each.with_type(wanted), PROMOTED_FROM.decode(), earlier),
+        )
+
+    def _without(self, there: SchemaField) -> pa.Schema:
+        path = self._shown(there)
+        if is_container_part(self._arrow, there.path):
+            raise self._refused(path, "drop", "its column is made of it", "Drop the column")
+        self._check_not_key(there.path, path, "drop")
+        above = self._schema.field_by_path(there.path[:-1])
+        if above is not None and above.field.type.num_fields == 1:
+            why = f"it is the only field of {'.'.join(path[:-1])}"
+            raise self._refused(path, "drop", why, f"Drop {'.'.join(path[:-1])}")
+        return edit_column(self._arrow, there.path, lambda _: None)
+
+    def _check_default_fits(self, there: Sequence[str], verb: str) -> None:
+        """Refuse to change the fields of a column whose DEFAULT would lose its type with them."""
+        top = self._arrow.field(there[0])
+        if len(there) > 1 and _CURRENT_DEFAULT.encode() in (top.metadata or {}):
+            why = f"the DEFAULT of {top.name} would no longer be one of its type"
+            advice = f"Run ALTER COLUMN {top.name} DROP DEFAULT first"
+            raise self._refused(there, verb, why, advice)
+
+    def _check_not_key(self, there: Sequence[str], path: Sequence[str], verb: str) -> None:
+        if inside_map_key(self._arrow, there):
+            why = "the keys of stored maps would no longer tell their values apart"
+            raise self._refused(path, verb, why, "Add a new column")
+
+    def _check_partitioned(self, column: SchemaField, wanted: pa.DataType) -> None:
+        """Refuse a promotion after which equal values may have different partition values."""
+        keeps = _is_numeric_widening(column.field.type, wanted)
+        for spec in self._table.snapshot.specs.values():
+            for each in spec.fields:
+                is_kept = keeps and isinstance(each.transform, _PROMOTED)
+                if column.id in each.source_ids and not is_kept:
+                    why = (
+                        f"the partition field {each.field_id} of spec version"
+                        f" {spec.spec_version} is made of it, and may give another value of"
+                        f" {wanted}"
+                    )
+                    path = self._shown(column)
+                    raise self._refused(path, "change the type of", why, "Add a new column")
+
+    def _is_empty(self) -> bool:
+        """Whether no leaf has a row; those without statistics are asked."""
+        snapshot = self._table.snapshot
+        leaves = snapshot.leaves().table.select(["location", "read_version", "num_rows"])
+        for leaf in leaves.to_pylist():
+            num_rows = leaf["num_rows"]
+            if num_rows is None:
+                place, version = leaf["location"], leaf["read_version"]
+                dataset = open_leaf(snapshot.location, place, version, snapshot.storage_options)
+                num_rows = dataset.count_rows()
+            if num_rows:
+                return False
+        return True
+
+    def _limit(self, path: Sequence[str], change: _Change) -> str | None:
+        return length_limit(change["type"]) if len(path) == 1 else None
+
+    def _shown(self, there: SchemaField) -> tuple[str, ...]:
+        return shown_path(self._arrow, there.path)
+
+    def _unknown(self, path: Sequence[str]) -> UnknownColumn:
+        names = ", ".join(".".join(self._shown(each)) for each in self._schema.fields)
+        return UnknownColumn(column=".".join(path), columns=names)
+
+    def _nested_default(self, path: Sequence[str]) -> UnsupportedTableChange:
+        why = "a default is for a whole column"
+        return self._refused(path, "set a default of", why, "Leave DEFAULT out")
+
+    def _refused(
+        self, path: Sequence[str], verb: str, why: str, advice: str
+    ) -> UnsupportedTableChange:
+        return UnsupportedTableChange(
+            change=f"{verb} column {'.'.join(path)}",
+            table=self._table.name,
+            why=why,
+            advice=advice,
+        )
+
+
+def _with(found: pa.Field, key: str, value: object) -> pa.Field:
+    metadata = {name: text for name, text in (found.metadata or {}).items() if name != key.encode()}
+    if value is not None:
+        metadata[key.encode()] = str(value).encode()
+    return found.with_metadata(metadata or None)
+
+
+def _is_numeric_widening(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
+        return bool(found.scale == wanted.scale)
+    kinds = (pa.types.is_integer, pa.types.is_floating)
+    return any(kind(found) and kind(wanted) for kind in kinds)

@@ -1,0 +1,311 @@
+"""CREATE, REPLACE, DROP and RENAME of tables.
+
+A creation is all or nothing: the namespace is made in a fresh folder and registered under its
+name as the last step. A drop forgets the name first and deletes the files afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
+from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.directory import Directory
+from pennon.catalog.loaded_table import Table, drop_dataset, load
+from pennon.catalog.partitioning import calls_of
+from pennon.catalog.plain_dataset import PlainSnapshot
+from pennon.catalog.write_order_change import checked_order
+from pennon.draft import open_snapshot
+from pennon.errors import (
+    PennonError,
+    TableAlreadyExists,
+    TableNotFound,
+    UnsupportedTableChange,
+)
+from pennon.leaf import forget_leaves, leaf_uri
+from pennon.manifest import Snapshot
+from pennon.manifest import create as create_manifest
+from pennon.manifest.storage import manifest_uri
+from pennon.spec.evolution import spec_of
+from pennon.spec.schema import NamespaceSchema
+
+if TYPE_CHECKING:
+    from pennon.catalog.directory import Name
+
+__all__ = ["create", "discard", "drop", "publish", "rename", "stage"]
+
+_LOG = logging.getLogger(__name__)
+RESERVED = frozenset(
+    {"provider", "location", "comment", "owner", "external", "is_managed_location"}
+)
+_NOT_IN_FOLDERS = re.compile(r"[^\w$.-]", re.ASCII)
+
+
+def create(
+    catalog: Catalog,
+    identifier: Name,
+    *,
+    schema: object,
+    transforms: Sequence[Mapping[str, object]],
+    properties: Mapping[str, str],
+    mode: str,
+) -> Table:
+    """Create a table as a partitioned namespace: stage it and publish it; as ``stage``."""
+    table = stage(
+        catalog,
+        identifier,
+        schema=schema,
+        transforms=transforms,
+        properties=properties,
+        mode=mode,
+    )
+    try:
+        publish(catalog, identifier, table.snapshot.location, mode)
+    except PennonError:
+        discard(catalog, table.snapshot)
+        raise
+    return table
+
+
+def stage(
+    catalog: Catalog,
+    identifier: Name,
+    *,
+    schema: object,
+    transforms: Sequence[Mapping[str, object]],
+    properties: Mapping[str, str],
+    mode: str,
+) -> Table:
+    """Make the files of a table that nobody knows yet: rows can be written to it.
+
+    Args:
+        catalog: The catalog.
+        identifier: Namespaces and name, or one path or URL.
+        schema: The columns, JSON of a Spark StructType.
+        transforms: The PARTITIONED BY clause; none makes one leaf.
+        properties: TBLPROPERTIES and Spark's reserved ones.
+        mode: ``create``, ``replace`` or ``create_or_replace``.
+
+    Raises:
+        TableAlreadyExists: ``create`` meets a table of that name.
+        TableNotFound: ``replace`` meets none.
+        UnsupportedColumnType: Lance does not store a column's type.
+        InvalidColumnName: Lance does not take a column's name.
+        WriteOrderSyntax: The property ``write.order`` is no order of these columns.
+
+    Spec: "Metadata Definition", "Physical Layout and Naming".
+    """
+    columns = NamespaceSchema.with_fresh_ids(arrow_schema(schema))
+    for name in columns.arrow.names:
+        check_column_name(name)
+    spec = spec_of(columns, calls_of(transforms))
+    is_strong = properties.get("transaction", "strong").lower() != "weak"
+    kept = {name: value for name, value in properties.items() if name not in RESERVED}
+    kept = checked_order(kept, columns)
+    location = _location(catalog, identifier, properties)
+    _check_name(catalog, identifier, mode)
+    snapshot = create_manifest(
+        location,
+        columns,
+        spec,
+        kept,
+        strong=is_strong,
+        comment=properties.get("comment"),
+        storage_options=catalog.storage,
+    )
+    if _is_path(identifier):
+        return Table(location, identifier, snapshot)
+    return Table(
+        catalog.full_name(identifier), identifier, snapshot, catalog.is_below_root(location)
+    )
+
+
+def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> None:
+    """Make a staged table known under its name, in the place of one that is replaced.
+
+    Args:
+        catalog: The catalog.
+        identifier: As given to ``stage``.
+        location: Where the staged table is.
+        mode: As given to ``stage``.
+
+    Raises:
+        TableAlreadyExists: ``create`` meets a table of that name.
+        TableNotFound: ``replace`` meets none.
+        WriteConflict: Another writer replaced or dropped the table meanwhile.
+    """
+    if _is_path(identifier):
+        return
+    directory = Directory(catalog)
+    existing = _checked_name(catalog, identifier, mode)
+    if existing is None or existing.is_plain:
+        if existing is not None:
+            _drop_plain(catalog, identifier, existing.snapshot.location)
+        directory.register(identifier, location)
+        return
+    directory.move(identifier, existing.snapshot.location, location)
+    _delete_files(catalog, existing.snapshot)
+
+
+def discard(catalog: Catalog, snapshot: Snapshot) -> None:
+    """Delete the files of a staged table that is not published."""
+    _delete_files(catalog, snapshot)
+
+
+def _check_name(catalog: Catalog, identifier: Name, mode: str) -> None:
+    if not _is_path(identifier):
+        _checked_name(catalog, identifier, mode)
+        return
+    if mode != "create":
+        raise UnsupportedTableChange(
+            change="replace the files",
+            table=identifier[0],
+            why="a table that is named by its path has no name to switch",
+            advice="Drop it and create it again",
+        )
+    if _loaded(catalog, identifier) is not None:
+        raise TableAlreadyExists(table=identifier[0], there="a table")
+
+
+def _checked_name(catalog: Catalog, identifier: Name, mode: str) -> Table | None:
+    """Check that a name fits the mode; gives the table that would be replaced."""
+    directory = Directory(catalog)
+    existing = None if mode == "create" else _loaded(catalog, identifier)
+    if mode == "replace" and existing is None:
+        directory.found(identifier)
+    if existing is None:
+        directory.check_absent(identifier)
+    else:
+        existing.snapshot.check_writable("replace")
+    return existing
+
+
+def drop(catalog: Catalog, identifier: Name) -> bool:
+    """Drop a table with its files; False when there is none."""
+    directory = Directory(catalog)
+    if _is_path(identifier):
+        table = _loaded(catalog, identifier)
+        if table is None:
+            return False
+        table.snapshot.check_writable("drop")
+        _delete_files(catalog, table.snapshot)
+        return True
+    registration = directory.find(identifier)
+    if registration is None:
+        return False
+    if not registration.is_partitioned:
+        _drop_plain(catalog, identifier, registration.location)
+        return True
+    snapshot = _readable(catalog, registration.location)
+    if snapshot is not None:
+        snapshot.check_writable("drop")
+    directory.deregister(identifier)
+    if snapshot is not None:
+        _delete_files(catalog, snapshot)
+    return True
+
+
+def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
+    """Give a table another name; its files stay where they are.
+
+    Raises:
+        TableNotFound: There is no such table.
+        TableAlreadyExists: The new name is taken.
+        UnsupportedTableChange: A plain table, or one named by its path.
+    """
+    name = catalog.full_name(identifier)
+    directory = Directory(catalog)
+    if _is_path(identifier) or _is_path(to):
+        raise UnsupportedTableChange(
+            change="change the name",
+            table=name,
+            why="it is named by its path",
+            advice="Move the folder",
+        )
+    registration = directory.found(identifier)
+    if not registration.is_partitioned:
+        raise UnsupportedTableChange(
+            change="change the name",
+            table=name,
+            why="it is a plain Lance dataset, whose name is that of its folder",
+            advice="Create a table of the new name from it",
+        )
+    directory.check_absent(to)
+    snapshot = _readable(catalog, registration.location)
+    if snapshot is not None:
+        snapshot.check_writable("rename")
+    directory.register(to, registration.location)
+    directory.deregister(identifier)
+
+
+def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:
+    """Drop a namespace, with all that is in it when ``cascade``."""
+    directory = Directory(catalog)
+    directory.properties(namespace)
+    if cascade:
+        for child in directory.namespaces(namespace):
+            drop_namespace(catalog, child, cascade=True)
+        for name in directory.tables(namespace):
+            drop(catalog, (*namespace, name))
+    directory.drop_namespace(namespace)
+    return True
+
+
+def _drop_plain(catalog: Catalog, identifier: Name, location: str) -> None:
+    if not Directory(catalog).drop_plain(identifier):
+        drop_dataset(location, catalog.storage)
+
+
+def _readable(catalog: Catalog, location: str) -> Snapshot | None:
+    """Open a table; one whose files are damaged or gone can be dropped and renamed all the same."""
+    with contextlib.suppress(PennonError):
+        return open_snapshot(location, None, None, catalog.storage)
+    return None
+
+
+def _is_path(identifier: Name) -> bool:
+    return len(identifier) == 1 and is_path(identifier[0])
+
+
+def _location(catalog: Catalog, identifier: Name, properties: Mapping[str, str]) -> str:
+    if _is_path(identifier):
+        return plain_path(identifier[0]).rstrip("/")
+    stated = properties.get("location")
+    if stated is not None:
+        return catalog.address(stated).rstrip("/")
+    folder = _NOT_IN_FOLDERS.sub("_", "$".join(identifier))
+    return catalog.address(f"{secrets.token_hex(4)}_{folder}")
+
+
+def _loaded(catalog: Catalog, identifier: Name) -> Table | None:
+    try:
+        return load(catalog, identifier)
+    except TableNotFound:
+        return None
+
+
+def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
+    """Delete the table's datasets, and its whole folder where Pennon made that."""
+    location = snapshot.location
+    forget_leaves()
+    try:
+        if is_local(location) and catalog.is_below_root(location):
+            shutil.rmtree(location)
+            return
+        if not isinstance(snapshot, PlainSnapshot):
+            for leaf in snapshot.leaves().table["location"].to_pylist():
+                drop_dataset(leaf_uri(location, leaf), catalog.storage)
+            location = manifest_uri(location)
+        drop_dataset(location, catalog.storage)
+        if is_local(snapshot.location):
+            with contextlib.suppress(OSError):
+                Path(snapshot.location).rmdir()
+    except (OSError, ValueError) as error:
+        _LOG.warning("files of %s could not be deleted: %s", location, error)

@@ -1,0 +1,1 @@
+"""Pennon behind upstream's ``lance_namespace`` interface."""

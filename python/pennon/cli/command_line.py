@@ -1,0 +1,265 @@
+"""The command line: ``pennon describe | plan | sql | serve``. It parses and prints only."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pennon
+from pennon.cli.maintenance_commands import add_commands
+from pennon.errors import PennonError
+
+if TYPE_CHECKING:
+    from pennon.namespace import PartitionedNamespace
+    from pennon.planning import ScanPlan
+
+_MOST_PARTITIONS = 100
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: The words behind ``pennon``; None takes those of this process.
+
+    Returns:
+        The exit code: 0, or 1 after an error, which is printed as one message.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except PennonError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; a flush at exit would say so once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pennon", description="Lance Partitioned Namespaces as tables of Spark SQL."
+    )
+    parser.add_argument("--version", action="version", version=f"pennon {pennon.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_describe(commands)
+    _add_plan(commands)
+    _add_sql(commands)
+    _add_serve(commands)
+    add_commands(commands)
+    return parser
+
+
+def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    describe = commands.add_parser("describe", help="show columns, partition specs and size")
+    describe.add_argument("path", help="folder or URL of a partitioned namespace")
+    describe.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
+    describe.add_argument("--json", action="store_true", help="print JSON")
+    _add_storage(describe)
+    describe.set_defaults(run=_describe)
+
+
+def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    plan = commands.add_parser("plan", help="show which partitions a predicate needs")
+    plan.add_argument("path", help="folder or URL of a partitioned namespace")
+    plan.add_argument("predicate", help="a condition in Spark SQL")
+    plan.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
+    plan.add_argument("--json", action="store_true", help="print JSON")
+    _add_storage(plan)
+    plan.set_defaults(run=_plan)
+
+
+def _add_sql(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    sql = commands.add_parser("sql", help="a prompt for Spark SQL, or run statements")
+    sql.add_argument("--root", default=".", help="folder or URL of the lake (default: here)")
+    sql.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
+    sql.add_argument("-e", dest="statements", action="append", default=[], metavar="SQL")
+    sql.add_argument("-f", dest="files", action="append", default=[], metavar="FILE")
+    sql.add_argument("--master", help="Spark's master")
+    _add_conf(sql)
+    _add_storage(sql)
+    sql.set_defaults(run=_sql)
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser("serve", help="start a server of Spark with the catalog")
+    serve.add_argument("server", choices=("thrift", "connect"))
+    serve.add_argument("--root", default=".", help="folder or URL of the lake (default: here)")
+    serve.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
+    serve.add_argument("--host", default="127.0.0.1")
+    serve.add_argument("--port", type=int)
+    serve.add_argument("--master", help="Spark's master")
+    _add_conf(serve)
+    serve.set_defaults(run=_serve)
+
+
+def _add_storage(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--storage",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="storage option for Lance; may be repeated",
+    )
+
+
+def _add_conf(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="setting of Spark"
+    )
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+def _describe(options: argparse.Namespace) -> int:
+    namespace = pennon.open(options.path, options.at, _pairs(options.storage))
+    plan = namespace.plan_scan()
+    if options.json:
+        print(json.dumps(_description(namespace, plan), indent=2))
+        return 0
+    snapshot = namespace.snapshot
+    print(f"{namespace.location} at version {namespace.version} ({_mode(namespace)})")
+    if snapshot.comment:
+        print(snapshot.comment)
+    print("columns:")
+    for column in namespace.schema:
+        print(f"  {column.name}: {column.type}{'' if column.nullable else ' not null'}")
+    for version, fields in _specs(namespace).items():
+        is_current = version == snapshot.current_spec.spec_version
+        print(f"partition spec {version}{' (current)' if is_current else ''}:")
+        for name, transform in fields.items():
+            print(f"  {name} = {transform}")
+        if not fields:
+            print("  one leaf, no partition field")
+    for name, value in snapshot.properties.items():
+        print(f"property {name} = {value}")
+    size = f"rows: {_or_unknown(plan.num_rows)}, bytes: {_or_unknown(plan.num_bytes)}"
+    print(f"partitions: {plan.table.num_rows}, {size}")
+    return 0
+
+
+def _mode(namespace: PartitionedNamespace) -> str:
+    if namespace.is_draft:
+        return f"older draft, read only: pennon migrate {namespace.location}"
+    return "strong transactions" if namespace.snapshot.is_strong else "weak transactions"
+
+
+def _description(namespace: PartitionedNamespace, plan: ScanPlan) -> dict[str, object]:
+    snapshot = namespace.snapshot
+    return {
+        "location": namespace.location,
+        "version": namespace.version,
+        "transaction": "strong" if snapshot.is_strong else "weak",
+        "is_draft": namespace.is_draft,
+        "comment": snapshot.comment,
+        "columns": {column.name: str(column.type) for column in namespace.schema},
+        "specs": _specs(namespace),
+        "properties": dict(snapshot.properties),
+        "partitions": plan.table.num_rows,
+        "rows": plan.num_rows,
+        "bytes": plan.num_bytes,
+    }
+
+
+def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
+    schema = namespace.snapshot.schema
+
+    def source(field_id: int) -> str:
+        return str(schema.field_by_id(field_id) or f"<dropped column {field_id}>")
+
+    return {
+        version: {
+            each.field_id: each.derivation.sql([source(number) for number in each.source_ids])
+            for each in spec.fields
+        }
+        for version, spec in namespace.specs.items()
+    }
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from pennon.planning import explain  # noqa: PLC0415 - only this command needs it
+
+    namespace = pennon.open(options.path, options.at, _pairs(options.storage))
+    plan = namespace.plan_scan(options.predicate)
+    if options.json:
+        partitions = [
+            {
+                "object_id": each.object_id,
+                "location": each.location,
+                "version": each.version,
+                "values": _texts(each.values),
+                "residual": each.residual,
+                "rows": each.num_rows,
+                "bytes": each.num_bytes,
+            }
+            for each in plan.partitions
+        ]
+        shown = {
+            "manifest_sql": plan.manifest_sql,
+            "partitions_total": plan.partitions_total,
+            "partitions": partitions,
+        }
+        print(json.dumps(shown, indent=2))
+        return 0
+    print(explain(plan))
+    for at, each in enumerate(plan.partitions):
+        if at == _MOST_PARTITIONS:
+            print(f"… and {len(plan.partitions) - at} more")
+            break
+        values = ", ".join(f"{name}={value}" for name, value in _texts(each.values).items())
+        print(f"  {each.location}  {values or '(no partition field)'}")
+        rest = f", filter {each.residual}" if each.residual else ""
+        print(f"    version {each.version}, rows {_or_unknown(each.num_rows)}{rest}")
+    return 0
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in values.items()}
+
+
+def _or_unknown(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _sql(options: argparse.Namespace) -> int:
+    from pennon import session  # noqa: PLC0415 - needs pyspark
+    from pennon.cli import shell  # noqa: PLC0415 - needs pyspark
+
+    builder = session.spark(
+        options.root, options.name, storage_options=_pairs(options.storage) or None
+    )
+    if options.master:
+        builder = builder.master(options.master)
+    for key, value in _pairs(options.conf).items():
+        builder = builder.config(key, value)
+    return shell.run(builder, statements=options.statements, files=options.files)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from pennon.cli import serve  # noqa: PLC0415 - needs pyspark
+
+    return serve.serve(
+        serve.Serving(
+            serve.SERVERS[options.server],
+            options.root if "://" in options.root else str(Path(options.root).absolute()),
+            options.name,
+            options.host,
+            options.port,
+            options.master,
+            _pairs(options.conf),
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+"""The commands of the command line that check and mend: they parse, call and print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from pennon.catalog.configured_catalog import plain_path
+from pennon.maintenance.adoption.split import adopt_or_split
+from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.findings import Progress, Severity, no_progress
+from pennon.maintenance.expire import expire
+from pennon.maintenance.migrate import migrate
+from pennon.maintenance.repair import repair
+from pennon.manifest import Snapshot
+
+__all__ = ["add_commands"]
+
+_MOST_FINDINGS: Final = 200
+_SECONDS_BETWEEN: Final = 1.0
+
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+
+
+def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
+    """Add the commands to the parser of ``pennon``."""
+    checked = _command(commands, "check", "check every rule of the format against the files")
+    checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
+    checked.add_argument("--json", action="store_true", help="print JSON")
+    checked.set_defaults(run=_check)
+    repaired = _command(commands, "repair", "restore manifest columns that a writer dropped")
+    repaired.set_defaults(run=_repair)
+    adopted = _command(commands, "adopt", "make existing Lance datasets partitions in place")
+    adopted.add_argument("--into", required=True, metavar="PATH", help="the partitioned namespace")
+    adopted.add_argument(
+        "--values",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="partition values, by partition field or source column",
+    )
+    adopted.add_argument("--move", action="store_true", help="move datasets into the namespace")
+    adopted.add_argument(
+        "--split", action="store_true", help="copy the rows into the partitions they belong to"
+    )
+    adopted.set_defaults(run=_adopt)
+    migrated = _command(commands, "migrate", "bring a namespace of the older draft to this format")
+    migrated.add_argument("--weak", action="store_true", help="leaves are read at their newest")
+    migrated.add_argument("--remove-old", action="store_true", help="remove the draft's rows")
+    migrated.set_defaults(run=_migrate)
+    expired = _command(commands, "expire", "remove old versions and what only they read")
+    expired.add_argument(
+        "--older-than",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="versions from before 2026-11-21T10:00 (UTC); five days ago where it is left out",
+    )
+    expired.add_argument(
+        "--retain-last", type=_at_least_one, default=1, metavar="N", help="newest versions to keep"
+    )
+    expired.set_defaults(run=_expire)
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("the newest version always stays: at least 1")
+    return number
+
+
+def _command(
+    commands: _Commands[argparse.ArgumentParser], name: str, purpose: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=purpose)
+    parser.add_argument("path", help="folder or URL of a partitioned namespace")
+    parser.add_argument(
+        "--storage",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="storage option for Lance; may be repeated",
+    )
+    return parser
+
+
+def _location(path: str) -> str:
+    plain = plain_path(path)
+    return plain if "://" in plain else os.path.abspath(plain)  # noqa: PTH100 - keeps `..` out
+
+
+def _pairs(texts: Sequence[str]) -> Mapping[str, str]:
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def progress_on_stderr() -> Progress:
+    """Give a progress that is rewritten on one line, once a second, where a person looks."""
+    if not sys.stderr.isatty():
+        return no_progress
+    told = time.monotonic()
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= _SECONDS_BETWEEN:
+            told = now
+            sys.stderr.write(f"\r{what}: {done:,} of {total:,}\033[K")
+            if done == total:
+                sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    return show
+
+
+def _check(options: argparse.Namespace) -> int:
+    report = check(
+        _location(options.path),
+        _pairs(options.storage),
+        version=options.at,
+        progress=progress_on_stderr(),
+    )
+    if options.json:
+        _say(json.dumps(report.to_object(), indent=2, ensure_ascii=False))
+        return 0 if report.is_valid else 1
+    order = {severity: at for at, severity in enumerate(Severity)}
+    found = sorted(report.findings, key=lambda each: order[each.severity])
+    for each in found[:_MOST_FINDINGS]:
+        _say(str(each))
+    if len(found) > _MOST_FINDINGS:
+        _say(f"… and {len(found) - _MOST_FINDINGS} more; --json prints all")
+    _say(
+        f"{report.location} at version {report.version}: {report.leaves} leaves,"
+        f" {report.rows} rows checked, {len(report.violations)} violations"
+    )
+    return 0 if report.is_valid else 1
+
+
+def _repair(options: argparse.Namespace) -> int:
+    done = repair(_location(options.path), _pairs(options.storage), progress=progress_on_stderr())
+    for each in done.notes:
+        _say(each)
+    if done.keys:
+        _say(f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions")
+    if done.columns:
+        source = "the leaves"
+        if done.from_version is not None:
+            source = f"version {done.from_version} of __manifest"
+            if done.leaves_read:
+                source += f" and {done.leaves_read} leaves"
+        _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
+    _say(f"{done.location} is at version {done.version}")
+    return 0
+
+
+def _adopt(options: argparse.Namespace) -> int:
+    snapshot = Snapshot.open(_location(options.into), storage_options=_pairs(options.storage))
+    done = adopt_or_split(
+        snapshot,
+        _location(options.path),
+        _pairs(options.values),
+        is_split=options.split,
+        move=options.move,
+        progress=progress_on_stderr(),
+    )
+    for each in done:
+        _say(f"{each.dataset}: {each.values}, {each.num_rows} rows, leaf {each.object_id}")
+    what = "partitions written" if options.split else "adopted"
+    version = done[0].version if done else snapshot.version
+    _say(f"{snapshot.location} is at version {version}, {len(done)} {what}")
+    return 0
+
+
+def _expire(options: argparse.Namespace) -> int:
+    limit = options.older_than
+    if limit is not None and limit.tzinfo is None:
+        limit = limit.replace(tzinfo=UTC)
+    done = expire(
+        _location(options.path),
+        _pairs(options.storage),
+        older_than=limit,
+        retain_last=options.retain_last,
+    )
+    for each in done.notes:
+        _say(each)
+    _say(
+        f"{_location(options.path)}: {len(done.versions)} versions expired,"
+        f" {done.leaf_versions} versions of leaves deleted,"
+        f" {done.num_files} files with {done.num_bytes} bytes"
+    )
+    return 0
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    done = migrate(
+        _location(options.path),
+        _pairs(options.storage),
+        strong=not options.weak,
+        remove_old=options.remove_old,
+        progress=progress_on_stderr(),
+    )
+    for each in done.notes:
+        _say(each)
+    _say(f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows")
+    return 0

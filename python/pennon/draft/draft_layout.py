@@ -1,0 +1,110 @@
+"""The specs that the names of a draft's leaves amount to, and a manifest of them in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import lance
+import pyarrow as pa
+
+from pennon.draft.evidence import LeafEvidence
+from pennon.draft.readings import Reading
+from pennon.errors import PartitionFieldExists
+from pennon.manifest.format.columns import manifest_schema
+from pennon.manifest.format.names import SEPARATOR
+from pennon.manifest.format.rows import ManifestRow, table_of_rows
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec, spec_of
+from pennon.transforms.registry import TransformCall
+
+__all__ = ["Layout", "manifest_of"]
+
+_numbers: Final = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The partition fields of the columns that are understood.
+
+    Args:
+        fields: All of them, outermost first.
+        told: By partition column: its chosen reading, and the fields that it tells.
+    """
+
+    fields: tuple[PartitionField, ...]
+    told: Mapping[int, tuple[int, tuple[PartitionField, ...]]]
+
+    @classmethod
+    def of(
+        cls,
+        schema: NamespaceSchema,
+        readings: Sequence[Sequence[Reading]],
+        chosen: Sequence[int | None],
+    ) -> Layout:
+        """Build the fields of the chosen readings.
+
+        Args:
+            schema: The namespace schema.
+            readings: Per partition column its readings.
+            chosen: Per partition column the one that its leaves bear out; None for none.
+        """
+        calls: list[TransformCall] = []
+        spec = PartitionSpec(1, ())
+        known = {at: (own, readings[at][own]) for at, own in enumerate(chosen) if own is not None}
+        for _, reading in known.values():
+            try:
+                spec = spec_of(schema, [*calls, reading.call])
+            except PartitionFieldExists:
+                continue  # its levels are all there already
+            calls.append(reading.call)
+        told = {
+            at: (
+                own,
+                tuple(
+                    next(each for each in spec.fields if each.derives_as(field))
+                    for field in reading.spec.fields
+                ),
+            )
+            for at, (own, reading) in known.items()
+        }
+        return cls(spec.fields, told)
+
+    def values(self, evidence: LeafEvidence | None) -> dict[str, pa.Scalar]:
+        """Give the partition values that a leaf's name tells, by field id."""
+        found: dict[str, pa.Scalar] = {}
+        for at, (own, fields) in self.told.items():
+            fit = None if evidence is None else evidence.fits[at][own]
+            if fit is not None:
+                ids = (each.field_id for each in fields)
+                found.update(zip(ids, fit.values, strict=True))
+        return found
+
+    def specs(self, leaves: Sequence[ManifestRow]) -> list[PartitionSpec]:
+        """Give one spec per set of fields that leaves tell; the last one has all fields."""
+        sets = {frozenset(each.field_id for each in self.fields)}
+        sets.update(frozenset(each.values) for each in leaves)
+        ordered = sorted(sets, key=lambda each: (len(each), sorted(each)))
+        return [
+            PartitionSpec(version, tuple(f for f in self.fields if f.field_id in known))
+            for version, known in enumerate(ordered, 1)
+        ]
+
+
+def manifest_of(
+    leaves: Sequence[ManifestRow], specs: Sequence[PartitionSpec]
+) -> lance.LanceDataset:
+    """Make a ``__manifest`` in memory.
+
+    Args:
+        leaves: The table rows, under the draft's ids.
+        specs: Every set of fields that one of them has values of.
+    """
+    versions = {frozenset(f.field_id for f in spec.fields): spec.spec_version for spec in specs}
+    rows = [
+        replace(each, object_id=f"v{versions[frozenset(each.values)]}{SEPARATOR}{each.object_id}")
+        for each in leaves
+    ]
+    schema = manifest_schema({spec.spec_version: spec for spec in specs}, strong=True)
+    return lance.write_dataset(table_of_rows(rows, schema), f"memory://draft-{next(_numbers)}")

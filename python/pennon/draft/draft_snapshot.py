@@ -1,0 +1,242 @@
+"""A namespace of the older draft as a snapshot like any other, read only.
+
+Its metadata becomes a schema and specs, its rows a ``__manifest`` in memory with typed partition
+columns: what plans, groups and scans need not know. Leaves whose names tell the values of the
+same columns are one spec version; the last one has all columns that are understood. Each leaf is
+pinned at the newest version that there is when the namespace is opened, the one that was looked
+at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Final
+
+import lance
+import pyarrow as pa
+
+from pennon.draft.draft_layout import Layout, manifest_of
+from pennon.draft.evidence import LeafEvidence, chosen_readings, examine
+from pennon.draft.readings import Reading, readings
+from pennon.draft.recent import Recent
+from pennon.errors import (
+    DraftLayout,
+    LeafMissing,
+    ManifestMetadataLost,
+    NamespaceHasNoManifest,
+    NotPartitionedNamespace,
+    SnapshotNotFound,
+)
+from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.manifest import Snapshot, StorageOptions
+from pennon.manifest.draft import DraftLeaf, DraftNamespace, draft_names, draft_of
+from pennon.manifest.format.names import SEPARATOR
+from pennon.manifest.format.rows import TABLE, ManifestRow
+from pennon.manifest.format.statistics import with_statistics
+from pennon.manifest.storage import open_manifest
+from pennon.spec import NamespaceSchema
+from pennon.spec.schema import BY_NAME
+
+__all__ = ["DraftSnapshot", "open_snapshot"]
+
+_THREADS: Final = 16
+_ROWS_IN_ALL: Final = 1_000_000
+_LEAST_ROWS: Final = 64
+_MOST_LEVELS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSnapshot(Snapshot):
+    """A namespace of the draft at one version of its manifest."""
+
+    def check_writable(self, verb: str) -> None:
+        """Refuse every change.
+
+        Raises:
+            DraftLayout: Always; it names the command that makes it writable.
+        """
+        raise DraftLayout(verb=verb, location=self.location)
+
+    def _only_leaves(self, rows: pa.Table) -> pa.Table:
+        """All rows are leaves, under the names that the draft gives them."""
+        return rows
+
+
+_evidence: Final[Recent[LeafEvidence]] = Recent(8192)
+_readings: Final[Recent[list[Reading]]] = Recent(256)
+_snapshots: Final[Recent[DraftSnapshot]] = Recent(16)
+
+
+def open_snapshot(
+    location: str,
+    version: int | None = None,
+    timestamp: datetime | None = None,
+    storage_options: StorageOptions | None = None,
+) -> Snapshot:
+    """Open a partitioned namespace of the format or of its older draft.
+
+    Args:
+        location: Path or URL of the namespace. One of the draft that is a namespace *within* a
+            directory namespace is named below that folder: ``/lake/shop/orders``.
+        version: Version of ``__manifest``; None for the newest.
+        timestamp: The last version committed at or before this time.
+        storage_options: Given to Lance.
+
+    Raises:
+        PennonError: As ``Snapshot.open``.
+        DraftNotReadable: The metadata of the draft cannot be understood.
+
+    Spec: the draft; "Metadata Definition".
+    """
+    options = storage_options or {}
+    try:
+        return Snapshot.open(location, version, timestamp, storage_options)
+    except (DraftLayout, NotPartitionedNamespace, ManifestMetadataLost, SnapshotNotFound):
+        # The last two also stand for a draft while, and before, it is migrated.
+        manifest = open_manifest(location, version, timestamp, options)
+        if not draft_names(location, manifest):
+            raise
+        return _snapshot(location, draft_of(location, manifest), options)
+    except NamespaceHasNoManifest:
+        draft = _within(location, version, timestamp, options)
+        if draft is None:
+            raise
+        return _snapshot(location, draft, options)
+
+
+def _within(
+    location: str,
+    version: int | None,
+    timestamp: datetime | None,
+    options: StorageOptions,
+) -> DraftNamespace | None:
+    """Find a namespace of the draft by the folder above and its name there."""
+    scheme, separator, path = location.rpartition("://")
+    place = PurePosixPath(path)
+    for above in list(place.parents)[:_MOST_LEVELS]:
+        if len(above.parts) < (1 if separator else 2):
+            return None
+        root = f"{scheme}{separator}{above}"
+        try:
+            manifest = open_manifest(root, version, timestamp, options)
+        except NamespaceHasNoManifest:
+            continue
+        name = SEPARATOR.join(place.relative_to(above).parts)
+        return draft_of(root, manifest, name) if name in draft_names(root, manifest) else None
+    return None
+
+
+def _snapshot(location: str, draft: DraftNamespace, options: StorageOptions) -> DraftSnapshot:
+    schema = NamespaceSchema.with_fresh_ids(draft.schema.arrow, BY_NAME)
+    datasets = _newest(draft, options)
+    versions = tuple((name, each.version, _first_file(each)) for name, each in datasets.items())
+    key = (location, draft.manifest.version, tuple(draft.properties.items()), tuple(draft.leaves))
+    return _snapshots.find(
+        (*key, versions, tuple(options.items())),
+        lambda: _made(location, draft, schema, datasets, options),
+    )
+
+
+def _made(
+    location: str,
+    draft: DraftNamespace,
+    schema: NamespaceSchema,
+    datasets: Mapping[str, lance.LanceDataset],
+    options: StorageOptions,
+) -> DraftSnapshot:
+    arrow = str(schema.arrow)
+    known = [
+        _readings.find((each, arrow), partial(readings, each, schema)) for each in draft.columns
+    ]
+    found = _examined(draft, datasets, known, schema)
+    chosen = chosen_readings(draft.columns, known, found)
+    layout = Layout.of(schema, known, chosen)
+    root = "" if location == draft.location else draft.location
+    leaves = [
+        _leaf(each, root, datasets.get(each.object_id), layout.values(found.get(each.object_id)))
+        for each in draft.leaves
+    ]
+    specs = layout.specs(leaves)
+    return DraftSnapshot(
+        location=location,
+        version=int(draft.manifest.version),
+        schema=schema,
+        specs=MappingProxyType({spec.spec_version: spec for spec in specs}),
+        is_strong=False,
+        properties=MappingProxyType({}),
+        metadata=MappingProxyType(dict(draft.properties)),
+        storage_options=options,
+        manifest=manifest_of(leaves, specs),
+    )
+
+
+def _leaf(
+    leaf: DraftLeaf,
+    root: str,
+    dataset: lance.LanceDataset | None,
+    values: Mapping[str, pa.Scalar],
+) -> ManifestRow:
+    """Make a leaf's row; below another name than the manifest's its address is absolute."""
+    location = leaf_uri(root, leaf.location) if root else leaf.location
+    if dataset is None:
+        return ManifestRow(leaf.object_id, TABLE, location)
+    counted = LeafCommit.of(dataset)
+    statistics = {
+        "num_rows": counted.num_rows,
+        "num_bytes": counted.num_bytes,
+        "num_fragments": counted.num_fragments,
+    }
+    text = with_statistics(None, statistics)
+    return ManifestRow(leaf.object_id, TABLE, location, text, int(dataset.version), values)
+
+
+def _newest(draft: DraftNamespace, options: StorageOptions) -> dict[str, lance.LanceDataset]:
+    """Open every leaf at its newest version; a missing one is an error when it is read."""
+
+    def opened(leaf: DraftLeaf) -> lance.LanceDataset | None:
+        try:
+            return open_leaf(draft.location, leaf.location, None, options)
+        except LeafMissing:
+            return None
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = zip(draft.leaves, pool.map(opened, draft.leaves), strict=True)
+        return {leaf.object_id: dataset for leaf, dataset in found if dataset is not None}
+
+
+def _examined(
+    draft: DraftNamespace,
+    datasets: Mapping[str, lance.LanceDataset],
+    known: Sequence[Sequence[Reading]],
+    schema: NamespaceSchema,
+) -> dict[str, LeafEvidence]:
+    """Look at the rows of every leaf; what one version of a leaf says is kept."""
+    most = max(_LEAST_ROWS, _ROWS_IN_ALL // max(1, len(draft.leaves)))
+    functions = tuple(draft.columns)
+    arrow = str(draft.schema.arrow)
+
+    def looked_at(leaf: DraftLeaf) -> LeafEvidence:
+        dataset = datasets[leaf.object_id]
+        uri = leaf_uri(draft.location, leaf.location)
+        return _evidence.find(
+            (uri, dataset.version, _first_file(dataset), leaf, functions, arrow, most),
+            partial(examine, dataset, leaf, known, schema, most),
+        )
+
+    there = [each for each in draft.leaves if each.object_id in datasets]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = zip(there, pool.map(looked_at, there), strict=True)
+        return {leaf.object_id: evidence for leaf, evidence in found}
+
+
+def _first_file(dataset: lance.LanceDataset) -> str:
+    """Tell a dataset from another one that was at its place before."""
+    fragments = dataset.get_fragments()[:1]
+    return ",".join(file.path for each in fragments for file in each.data_files())

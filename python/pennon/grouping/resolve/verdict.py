@@ -1,0 +1,203 @@
+"""Why an operator of a query shuffles or does not: what ``explain_join`` tells a user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pennon.grouping.resolve.plan_nodes import ExpandNode, ScanNode
+from pennon.transforms.bucket import Bucket, MultiBucket
+
+if TYPE_CHECKING:
+    from pennon.grouping.resolve.offer import Offer, OfferedFunction
+    from pennon.grouping.resolve.plan_nodes import PlanNode
+
+_NOTHING = "no partitioning reaches this place"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found at a join, an aggregate or a window.
+
+    Args:
+        operator: ``join``, ``aggregate`` or ``window``.
+        left: The partitioning of the input, of a join's left one.
+        right: That of a join's right input, empty for other operators.
+        common: The common reduction by which rows meet without a shuffle; empty when there is none.
+        reason: Why there is none, in one sentence, or where the operator is computed instead.
+        remedy: What would remove the shuffle, where something would.
+    """
+
+    operator: str
+    left: str
+    right: str
+    common: str
+    reason: str = ""
+    remedy: str = ""
+
+    def in_worker(self) -> Verdict:
+        """Judge an operator that the workers compute."""
+        done = "joined" if self.operator == "join" else "aggregated"
+        return replace(self, reason=f"{done} in the worker", remedy="")
+
+
+def join_verdict(
+    nodes: Sequence[PlanNode],
+    left: Offer | None,
+    right: Offer | None,
+    common: Sequence[OfferedFunction],
+    equated: Sequence[tuple[int, int]],
+    *,
+    is_one_sided: bool = False,
+) -> Verdict:
+    """Judge a join by what both sides offer and what they have in common.
+
+    Args:
+        nodes: The plan.
+        left: What the left side offers.
+        right: What the right side offers.
+        common: The functions by which they meet.
+        equated: The pairs of attributes that the join compares.
+        is_one_sided: Whether they meet only because one side is shuffled onto the other.
+    """
+    left_text = _spelled(nodes, left.functions if left else ())
+    right_text = _spelled(nodes, right.functions if right else ())
+    if common and not is_one_sided:
+        return Verdict("join", left_text, right_text, _spelled(nodes, common))
+    reason, remedy = _why_not(nodes, left, right, equated)
+    if is_one_sided:
+        reason += ": one side is shuffled onto the other"
+    return Verdict("join", left_text, right_text, _spelled(nodes, common, ""), reason, remedy)
+
+
+def grouping_verdict(
+    nodes: Sequence[PlanNode],
+    operator: str,
+    offer: Offer | None,
+    covered: Sequence[OfferedFunction],
+) -> Verdict:
+    """Judge an aggregate or a window by the functions that its keys cover."""
+    functions = offer.functions if offer else ()
+    spelled = _spelled(nodes, functions)
+    if covered:
+        return Verdict(operator, spelled, "", _spelled(nodes, covered))
+    if not functions:
+        return Verdict(
+            operator, spelled, "", "", "its input is not partitioned, or was shuffled before"
+        )
+    columns = " or ".join(_columns(nodes, each) for each in functions)
+    if offer is not None and any(isinstance(nodes[each], ExpandNode) for each in offer.carriers):
+        reason = f"it does not group by {columns}, or not in all of its grouping sets"
+        return Verdict(operator, spelled, "", "", reason, f"group by {columns} in all sets")
+    reason = f"it does not group by {columns}"
+    return Verdict(operator, spelled, "", "", reason, f"group by {columns} as well")
+
+
+def not_comparable(
+    nodes: Sequence[PlanNode], sides: Sequence[Offer | None], condition: str
+) -> Verdict:
+    """Judge a join whose condition equates no two columns as they are."""
+    left, right = [_spelled(nodes, each.functions if each else ()) for each in sides] or ("", "")
+    return Verdict(
+        "join",
+        left,
+        right,
+        "",
+        f"the condition {condition} equates no columns as they are",
+        "compare the columns themselves, without casts and expressions, by = or <=>",
+    )
+
+
+def too_few_groups(num_groups: int, num_bytes: int, parallelism: int) -> tuple[str, str]:
+    """Say why a key was declined although both sides have it, and what would remedy it.
+
+    Example:
+        >>> print(too_few_groups(2, 3 << 30, 8)[0])
+        its 2 groups of 3.0 GiB would run as 2 tasks where 8 can run at once: a shuffle is faster
+    """
+    size = f"{num_bytes / (1 << 30):.1f} GiB"
+    reason = (
+        f"its {num_groups} groups of {size} would run as {num_groups} tasks where {parallelism} "
+        "can run at once: a shuffle is faster"
+    )
+    return reason, "partition by more buckets or by a finer function"
+
+
+def _why_not(
+    nodes: Sequence[PlanNode],
+    left: Offer | None,
+    right: Offer | None,
+    equated: Sequence[tuple[int, int]],
+) -> tuple[str, str]:
+    if left is None and right is None:
+        return "neither side is partitioned, or both were shuffled before", ""
+    if left is None or right is None:
+        offer = right if left is None else left
+        functions = offer.functions if offer else ()
+        at = 1 if left is None else 0
+        if any(_is_compared(each, equated, at) for each in functions):
+            return (
+                "one side has no partitioning, and the key is not one that Spark can compute there",
+                "partition the other side in the same way",
+            )
+        columns = " or ".join(_columns(nodes, each) for each in functions)
+        return (
+            f"the partitioned side's {columns} is not compared in the join condition",
+            f"add {columns} to the join condition",
+        )
+    mine = [each for each in left.functions if _is_compared(each, equated, 0)]
+    theirs = [each for each in right.functions if _is_compared(each, equated, 1)]
+    if mine and theirs:
+        return _no_common_reduction(nodes, mine[0], theirs[0])
+    missing = [*([] if mine else left.functions), *([] if theirs else right.functions)]
+    columns = " or ".join(dict.fromkeys(_columns(nodes, each) for each in missing))
+    return (
+        f"the join condition does not compare {columns}",
+        f"add {columns} to the join condition",
+    )
+
+
+def _no_common_reduction(
+    nodes: Sequence[PlanNode], mine: OfferedFunction, theirs: OfferedFunction
+) -> tuple[str, str]:
+    pair = f"{_spelled(nodes, [mine])} and {_spelled(nodes, [theirs])}"
+    left, right = mine.grouping.transform, theirs.grouping.transform
+    if (
+        isinstance(left, Bucket | MultiBucket)
+        and isinstance(right, Bucket | MultiBucket)
+        and math.gcd(left.num_buckets, right.num_buckets) == 1
+    ):
+        return (
+            f"the bucket counts of {pair} have the greatest common divisor 1",
+            "choose counts of which one divides the other",
+        )
+    return f"{pair} have no common reduction", "partition both sides by the same transform"
+
+
+def _is_compared(function: OfferedFunction, equated: Sequence[tuple[int, int]], side: int) -> bool:
+    compared = {pair[side] for pair in equated}
+    return all(not compared.isdisjoint(slot) for slot in function.slots)
+
+
+def _spelled(
+    nodes: Sequence[PlanNode], functions: Sequence[OfferedFunction], nothing: str = _NOTHING
+) -> str:
+    if not functions:
+        return nothing
+    return ", ".join(
+        function.grouping.transform.sql(_names(nodes, function.sources)) for function in functions
+    )
+
+
+def _columns(nodes: Sequence[PlanNode], function: OfferedFunction) -> str:
+    return " and ".join(_names(nodes, function.sources))
+
+
+def _names(nodes: Sequence[PlanNode], sources: Mapping[int, tuple[int, ...]]) -> list[str]:
+    for member, source_ids in sources.items():
+        node = nodes[member]
+        if isinstance(node, ScanNode):
+            return [f"{node.table}.{node.names.get(each, each)}" for each in source_ids]
+    return ["?" for each in next(iter(sources.values()))]

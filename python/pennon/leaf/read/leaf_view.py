@@ -1,0 +1,138 @@
+"""How a leaf shows the wanted columns: found out once for all leaves that have the same fields.
+
+A table has many leaves and few versions of its schema. Matching the fields and rewriting a filter
+for one leaf costs as much as reading it does where it has few rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import pyarrow as pa
+
+from pennon.leaf.read.leaf_filter import leaf_filter
+from pennon.leaf.schema.promotion import stream_schema, stream_type
+from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+
+if TYPE_CHECKING:
+    import lance
+
+__all__ = ["LeafView", "LeafViews", "leaf_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafView:
+    """The wanted columns as a leaf has them.
+
+    Args:
+        fields: All fields of the leaf.
+        matches: One per wanted column.
+        condition: The filter in the leaf's names; None for none.
+        is_empty: Whether no row of the leaf can satisfy the filter.
+    """
+
+    fields: tuple[LeafField, ...]
+    matches: tuple[FieldMatch, ...]
+    condition: str | None = None
+    is_empty: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the leaf that are read."""
+        return [match.found.name for match in self.matches if match.found is not None]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether only numbers, texts, dates and times are read, by names that are no paths."""
+        found = [match.found for match in self.matches if match.found is not None]
+        return all(_is_flat(field.arrow.type) for field in found) and not any(
+            mark in field.name for field in found for mark in "`."
+        )
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether every value has the wanted type already, so that no cast can fail."""
+        return all(
+            match.found is None or stream_type(match.found.arrow.type) == match.wanted.type
+            for match in self.matches
+        )
+
+
+def _is_flat(stored: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(stored)
+        or pa.types.is_floating(stored)
+        or pa.types.is_boolean(stored)
+        or pa.types.is_decimal(stored)
+        or pa.types.is_string(stored)
+        or pa.types.is_date(stored)
+        or pa.types.is_timestamp(stored)
+    )
+
+
+class LeafViews:
+    """The views of leaves in one wanted schema. Threads may share it.
+
+    Args:
+        schema: Columns of the namespace schema, with their ``lance:field_id``.
+        namespace_schema: All columns of the namespace; None where ``schema`` has them all.
+    """
+
+    def __init__(self, schema: pa.Schema, namespace_schema: pa.Schema | None = None) -> None:
+        self.schema = stream_schema(schema)
+        self._known = list(self.schema if namespace_schema is None else namespace_schema)
+        self._views: dict[tuple[_LeafFields, str | None], LeafView] = {}
+
+    def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
+        """See a leaf.
+
+        Args:
+            dataset: The leaf at the version to read.
+            filter_sql: A condition in the DataFusion dialect and in the namespace's names.
+
+        Raises:
+            LeafTypeMismatch: A stored type does not promote to the wanted one.
+        """
+        stored = _fields_of(dataset)
+        view = self._views.get((stored, filter_sql))
+        if view is None:
+            view = self._view(stored.fields, filter_sql, leaf_name(dataset))
+            self._views[stored, filter_sql] = view
+        return view
+
+    def _view(self, fields: tuple[LeafField, ...], filter_sql: str | None, leaf: str) -> LeafView:
+        matches = match_fields(list(self.schema), fields, leaf, self._known)
+        if filter_sql is None:
+            return LeafView(fields, matches)
+        condition = leaf_filter(filter_sql, self._known, fields, leaf)
+        return LeafView(fields, matches, condition, is_empty=condition is None)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeafFields:
+    """The fields of one or more leaves; equal only to itself, which makes it a cheap key."""
+
+    fields: tuple[LeafField, ...]
+
+
+_of_dataset: WeakKeyDictionary[lance.LanceDataset, tuple[int, _LeafFields]] = WeakKeyDictionary()
+_shared: WeakValueDictionary[tuple[LeafField, ...], _LeafFields] = WeakValueDictionary()
+
+
+def _fields_of(dataset: lance.LanceDataset) -> _LeafFields:
+    """Find the fields of a leaf, one object for all leaves that have the same."""
+    version = dataset.version
+    known = _of_dataset.get(dataset)
+    if known is not None and known[0] == version:
+        return known[1]
+    fields = leaf_fields(dataset)
+    shared = _shared.setdefault(fields, _LeafFields(fields))
+    _of_dataset[dataset] = (version, shared)
+    return shared
+
+
+def leaf_name(dataset: lance.LanceDataset) -> str:
+    """Give the name of a leaf for errors: the last part of its address."""
+    return str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]

@@ -1,0 +1,1 @@
+"""A leaf's columns and its namespace's: ids, promotion, reconciliation, upgrades."""

@@ -1,0 +1,270 @@
+"""How the columns of a leaf become the columns of its namespace: by field id, not by name.
+
+A field of the leaf is a field of the namespace by the ``lance:field_id`` that it states. A leaf
+written by pylance alone states none; then Lance's own number of the field counts where the leaf
+numbers its fields as the namespace does, else the name. It does where more columns have number and
+name in common with the namespace than have one's name and another's number: a writer without ids
+who orders the columns otherwise, or lacks one in the middle, hits a number by chance. A field that
+the leaf lacks is NULL, a narrower type is promoted, unknown fields are ignored.
+
+Below a column whose stated id is Lance's number of it, as in the leaves that Pennon makes, a field
+states its id only where it is not the number. So the number of a silent field there is its id,
+unless another field states that number, and the name of a dropped field finds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.errors import LeafTypeMismatch
+from pennon.leaf.schema.promotion import is_promotable
+from pennon.spec.schema import BY_NAME, children_of, field_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import lance
+    from lance.schema import LanceField
+
+__all__ = ["FieldMatch", "LeafField", "leaf_fields", "match_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafField:
+    """One field of a leaf: Arrow's view of it, Lance's number, and the id that it states."""
+
+    arrow: pa.Field
+    number: int
+    stated_id: int | None
+    children: tuple[LeafField, ...]
+
+    @property
+    def name(self) -> str:
+        """The field's name in the leaf."""
+        return str(self.arrow.name)
+
+    def walk(self) -> Iterator[LeafField]:
+        """Yield the field and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMatch:
+    """A field that is wanted and the leaf's field that it comes from; None where it is missing."""
+
+    wanted: pa.Field
+    found: LeafField | None
+    children: tuple[FieldMatch, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the leaf's values are the wanted ones without any change but the type's."""
+        if self.found is None or len(self.children) != len(self.found.children):
+            return False
+        return all(
+            match.is_same and match.found is found
+            for match, found in zip(self.children, self.found.children, strict=True)
+        )
+
+
+def leaf_fields(dataset: lance.LanceDataset) -> tuple[LeafField, ...]:
+    """List the fields of a leaf with Lance's numbers and stated ids, nested ones below."""
+    return tuple(
+        _leaf_field(arrow, field)
+        for arrow, field in zip(dataset.schema, dataset.lance_schema.fields(), strict=True)
+    )
+
+
+def _leaf_field(arrow: pa.Field, field: LanceField) -> LeafField:
+    below = children_of(arrow.type)
+    numbered = field.children()
+    if pa.types.is_map(arrow.type) and numbered:
+        numbered = numbered[0].children()  # Lance numbers the entries between map and key
+    children = tuple(
+        _leaf_field(child, number) for child, number in zip(below, numbered, strict=False)
+    )
+    return LeafField(arrow, field.id(), field_id_of(arrow), children)
+
+
+def match_fields(
+    wanted: Sequence[pa.Field],
+    found: Sequence[LeafField],
+    leaf: str,
+    namespace: Sequence[pa.Field] | None = None,
+) -> tuple[FieldMatch, ...]:
+    """Find each wanted field in a leaf.
+
+    Args:
+        wanted: Fields of the namespace schema; nested ones may be a part of it.
+        found: All fields of the leaf.
+        leaf: The leaf's name for errors.
+        namespace: All columns of the namespace, where ``wanted`` are some of them: how a leaf
+            numbers its fields is the same for every query.
+
+    Raises:
+        LeafTypeMismatch: A column's stored type does not promote to the wanted one.
+
+    Spec: "Schema".
+    """
+    every = [field for top in found for field in top.walk()]
+    is_numbered_alike = _is_numbered_alike(wanted if namespace is None else namespace, found)
+    stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
+    matching = _Matching(leaf, stated, is_numbered_alike=is_numbered_alike)
+    return matching.siblings(wanted, found, (), known=namespace)
+
+
+def _is_numbered_alike(namespace: Sequence[pa.Field], found: Sequence[LeafField]) -> bool | None:
+    """Whether a leaf numbers its fields as the namespace does; None where nothing tells."""
+    ids = {target.name: _id_of(target) for target in namespace}
+    names = {field_id: name for name, field_id in ids.items() if field_id is not None}
+    known = [field for field in found if field.number in names and field.name in ids]
+    alike = sum(names[field.number] == field.name for field in known)
+    return alike > len(known) - alike if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    leaf: str
+    stated: frozenset[int]
+    is_numbered_alike: bool | None
+
+    def siblings(
+        self,
+        wanted: Sequence[pa.Field],
+        found: Sequence[LeafField],
+        above: tuple[str, ...],
+        *,
+        known: Sequence[pa.Field] | None = None,
+        is_numbered: bool = False,
+    ) -> tuple[FieldMatch, ...]:
+        # A leaf's field that is another column's is none that is wanted, whoever asks for which.
+        every = list(wanted) if known is None else [*known, *_beside(wanted, known)]
+        chosen = self._choose(every, found, is_numbered=is_numbered)
+        places = {_key(target): at for at, target in reversed(list(enumerate(every)))}
+        return tuple(
+            self._match(
+                target,
+                chosen.get(places[_key(target)]),
+                (*above, target.name),
+                known=every[places[_key(target)]],
+                is_numbered=is_numbered,
+            )
+            for target in wanted
+        )
+
+    def _choose(
+        self, wanted: Sequence[pa.Field], found: Sequence[LeafField], *, is_numbered: bool
+    ) -> dict[int, LeafField]:
+        """Give each wanted field at most one of the leaf's, the surest way first."""
+        chosen: dict[int, LeafField] = {}
+        silent = {field.name: field for field in found if field.stated_id is None}
+        stated = {field.stated_id: field for field in found if field.stated_id is not None}
+        for at, target in enumerate(wanted):
+            target_id = _id_of(target)
+            if target_id is None and target.name not in silent:
+                named = next((field for field in found if field.name == target.name), None)
+                if named is not None:
+                    chosen[at] = named
+            elif target_id in stated:
+                chosen[at] = stated[target_id]
+        is_alike = self.is_numbered_alike or is_numbered
+        is_refuted = self.is_numbered_alike is False and not is_numbered
+        for by_number in (False,) if is_refuted else (is_alike, not is_alike):
+            for at, target in enumerate(wanted):
+                if at in chosen:
+                    continue
+                field = _find(target, silent, by_number=by_number)
+                is_named = is_numbered and not by_number and _id_of(target) is not None
+                if field is not None and not (is_named and field.number not in self.stated):
+                    chosen[at] = silent.pop(field.name)
+        return chosen
+
+    def _match(
+        self,
+        target: pa.Field,
+        field: LeafField | None,
+        path: tuple[str, ...],
+        *,
+        known: pa.Field,
+        is_numbered: bool,
+    ) -> FieldMatch:
+        if field is None:
+            return FieldMatch(target, None, ())
+        below = children_of(target.type)
+        if not _is_same_shape(target.type, field.arrow.type) or not (
+            below or is_promotable(field.arrow.type, target.type)
+        ):
+            raise LeafTypeMismatch(
+                column=".".join(path), leaf=self.leaf, found=field.arrow.type, wanted=target.type
+            )
+        is_numbered = is_numbered or field.stated_id == field.number
+        if pa.types.is_struct(target.type):
+            children = self.siblings(
+                below,
+                field.children,
+                path,
+                known=children_of(known.type),
+                is_numbered=is_numbered,
+            )
+            return FieldMatch(target, field, children)
+        full = children_of(known.type) if len(children_of(known.type)) == len(below) else below
+        children = tuple(
+            self._match(child, inner, (*path, child.name), known=whole, is_numbered=is_numbered)
+            for child, inner, whole in zip(below, _below(field) if below else (), full, strict=True)
+        )
+        return FieldMatch(target, field, children)
+
+
+def _key(target: pa.Field) -> int | str:
+    field_id = field_id_of(target)
+    return str(target.name) if field_id is None else field_id
+
+
+def _beside(wanted: Sequence[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
+    """List what is wanted and not known, by id."""
+    keys = {_key(target) for target in known}
+    return [target for target in wanted if _key(target) not in keys]
+
+
+def _id_of(target: pa.Field) -> int | None:
+    field_id = field_id_of(target)
+    return None if field_id is None or field_id >= BY_NAME else field_id
+
+
+def _find(target: pa.Field, silent: dict[str, LeafField], *, by_number: bool) -> LeafField | None:
+    if not by_number:
+        return silent.get(target.name)
+    target_id = field_id_of(target)
+    return next((field for field in silent.values() if field.number == target_id), None)
+
+
+def _below(field: LeafField) -> tuple[LeafField, ...]:
+    """The fields below a list or a map; Lance does not number the numbers of a fixed-size list."""
+    if field.children or not hasattr(field.arrow.type, "value_field"):
+        return field.children
+    return (LeafField(field.arrow.type.value_field, -1, None, ()),)
+
+
+def _is_same_shape(wanted: pa.DataType, found: pa.DataType) -> bool:
+    return _shape(wanted) == _shape(found)
+
+
+def _shape(data_type: pa.DataType) -> str:
+    if pa.types.is_struct(data_type):
+        return "struct"
+    if pa.types.is_map(data_type):
+        return "map"
+    if (
+        pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_fixed_size_list(data_type)
+        or pa.types.is_list_view(data_type)
+        or pa.types.is_large_list_view(data_type)
+    ):
+        return "list"
+    return "value"

@@ -1,0 +1,292 @@
+"""A leaf's Lance schema, changed: further fields, other names, NULL allowed, columns left out.
+
+pylance makes a Lance schema from Arrow (numbered from zero) or from the messages of Lance's file
+format, and joins no two. A schema pickles as those messages; they are Protocol Buffers, in which
+the last of two values of a field counts, so a value is changed by appending another.
+
+Spec of the messages: ``message Field`` of Lance's file format, name = 2, id = 3, parent_id = 4,
+nullable = 6, metadata = 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from lance.schema import LanceSchema
+
+from pennon.leaf.write.incoming_rows import plain_field
+from pennon.spec.schema import FIELD_ID, children_of, field_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from lance.fragment import FragmentMetadata
+    from lance.schema import LanceField
+
+__all__ = [
+    "Addition",
+    "edited",
+    "highest_number",
+    "num_fields",
+    "numbers_below",
+    "stating_ids",
+    "vacated_names",
+    "widened",
+    "with_replaced",
+]
+
+_NAME = b"\x12"
+_ID = b"\x18"
+_PARENT_ID = b"\x20"
+_NULLABLE = b"\x30\x01"
+_METADATA = b"\x52"
+_KEY = b"\x0a"
+_VALUE = b"\x12"
+_NO_PARENT = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A field of the namespace that a leaf lacks.
+
+    Args:
+        field: The field, with its ids.
+        parent: Lance's number of the leaf's field that it goes below; None for a column.
+        is_silent: Whether it states its id only where that is not its number, as Pennon's leaves
+            have it below a column.
+    """
+
+    field: pa.Field
+    parent: int | None
+    is_silent: bool
+
+
+def stating_ids(columns: Sequence[pa.Field]) -> LanceSchema:
+    """Give the schema of a new leaf, which Lance numbers in order: the fields state their ids.
+
+    Args:
+        columns: Columns of the namespace, with their ids.
+
+    Example:
+        >>> new = pa.field("b", pa.int8(), metadata={"lance:field_id": "7"})
+        >>> stating_ids([new]).to_pyarrow().field("b").metadata
+        {b'lance:field_id': b'7'}
+    """
+    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column) for column in columns]))
+    make, (metadata, *messages) = plain.__reduce__()
+    ids = [field_id for column in columns for field_id in _ids(column)]
+    stated = [
+        message + (_stated(ids[at]) if parent is None or ids[at] not in (None, at) else b"")
+        for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True))
+    ]
+    schema: LanceSchema = make(metadata, *stated)
+    return schema
+
+
+def widened(
+    schema: LanceSchema, additions: Sequence[Addition], highest: int
+) -> tuple[LanceSchema, list[int]]:
+    """Add fields to a leaf's schema, with the namespace's ids where the leaf never used them.
+
+    Args:
+        schema: The leaf's schema.
+        additions: The fields; columns come after those that are there.
+        highest: The highest number that the leaf or one of its files uses.
+
+    Returns:
+        The schema, and the number of every new field, parents before their children.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8()}))
+        >>> new = pa.field("b", pa.int8(), metadata={"lance:field_id": "7"})
+        >>> wide, numbers = widened(leaf, [Addition(new, None, False)], 0)
+        >>> [field.id() for field in wide.fields()], numbers
+        ([0, 7], [7])
+    """
+    make, (metadata, *messages) = schema.__reduce__()
+    every = [field_id for each in additions for field_id in _ids(each.field)]
+    are_free = all(field_id is not None and field_id > highest for field_id in every)
+    given: list[int] = []
+    for each in additions:
+        ids = list(_ids(each.field))
+        numbers = [
+            field_id if are_free and field_id is not None else highest + 1 + len(given) + at
+            for at, field_id in enumerate(ids)
+        ]
+        messages += _messages(each.field, numbers, each.parent, is_silent=each.is_silent)
+        given += numbers
+    wide: LanceSchema = make(metadata, *messages)
+    return wide, given
+
+
+def edited(
+    schema: LanceSchema, *, names: Mapping[int, str], nullable: Collection[int] = ()
+) -> LanceSchema:
+    """Change fields of a leaf's schema.
+
+    Args:
+        schema: The leaf's schema.
+        names: Lance's number of a field → its new name.
+        nullable: Fields that may be NULL from now on.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
+        >>> [field.name() for field in edited(leaf, names={1: "c"}).fields()]
+        ['a', 'c']
+    """
+    make, (metadata, *messages) = schema.__reduce__()
+    kept = []
+    for message, (field, _) in zip(messages, _walk(schema), strict=True):
+        changed = message
+        if field.id() in names:
+            name = names[field.id()].encode()
+            changed += _NAME + _varint(len(name)) + name
+        kept.append(changed + (_NULLABLE if field.id() in nullable else b""))
+    other: LanceSchema = make(metadata, *kept)
+    return other
+
+
+def with_replaced(
+    schema: LanceSchema, columns: Mapping[int, tuple[pa.Field, Sequence[int]]]
+) -> LanceSchema:
+    """Give columns of a leaf's schema other types; their names stay.
+
+    Args:
+        schema: The leaf's schema.
+        columns: Lance's number of a column → what it becomes, and the numbers of it and of the
+            fields below it, parents first.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
+        >>> with_replaced(leaf, {1: (pa.field("b", pa.int64()), [1])}).to_pyarrow().types
+        [DataType(int8), DataType(int64)]
+    """
+    make, (metadata, *messages) = schema.__reduce__()
+    kept: list[bytes] = []
+    gone: set[int] = set()
+    for message, (field, parent) in zip(messages, _walk(schema), strict=True):
+        if parent in gone or field.id() in columns:
+            gone.add(field.id())
+        else:
+            kept.append(message)
+        if field.id() in columns:
+            column, numbers = columns[field.id()]
+            kept += _messages(column.with_name(field.name()), numbers, None, is_silent=False)
+    other: LanceSchema = make(metadata, *kept)
+    return other
+
+
+def numbers_below(schema: LanceSchema, columns: Collection[int]) -> set[int]:
+    """List the numbers of columns and of all fields below them."""
+    found: set[int] = set()
+    for field, parent in _walk(schema):
+        if field.id() in columns or parent in found:
+            found.add(field.id())
+    return found
+
+
+def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[int, str]:
+    """Find other names for the fields whose names are wanted for further ones.
+
+    A field that was dropped from the namespace, or renamed there, may still have the name of an
+    added one in the leaf. It stays: ids decide, not names.
+
+    Args:
+        schema: The leaf's schema.
+        additions: The further fields.
+
+    Returns:
+        Lance's number of a field → its new name.
+
+    Example:
+        >>> leaf = LanceSchema.from_pyarrow(pa.schema({"a": pa.int8(), "b": pa.int8()}))
+        >>> vacated_names(leaf, [Addition(pa.field("b", pa.int8()), None, False)])
+        {1: 'b_1'}
+    """
+    wanted = {(each.parent, each.field.name) for each in additions}
+    there = list(_walk(schema))
+    taken = wanted | {(parent, field.name()) for field, parent in there}
+    names = {}
+    for field, parent in there:
+        if (parent, field.name()) not in wanted:
+            continue
+        name = f"{field.name()}_{field.id()}"
+        while (parent, name) in taken:
+            name += "_"
+        taken.add((parent, name))
+        names[field.id()] = name
+    return names
+
+
+def highest_number(schema: LanceSchema, fragments: Sequence[FragmentMetadata]) -> int:
+    """Give the highest number that a leaf ever gave a field, -1 where none: its files tell."""
+    numbers = [field.id() for field, _ in _walk(schema)]
+    numbers += [
+        number for fragment in fragments for file in fragment.files for number in file.fields
+    ]
+    return max(numbers, default=-1)
+
+
+def num_fields(column: pa.Field) -> int:
+    """Count the numbers that Lance gives a column: its own and those of the fields below."""
+    return len(list(_ids(column)))
+
+
+def _ids(column: pa.Field) -> Iterator[int | None]:
+    """The ids of a column and the fields below it, in the order of Lance's messages."""
+    field_id = field_id_of(column)
+    yield field_id
+    if pa.types.is_map(column.type):
+        yield None if field_id is None else field_id + 1
+    for child in children_of(column.type):
+        yield from _ids(child)
+
+
+def _walk(schema: LanceSchema) -> Iterator[tuple[LanceField, int | None]]:
+    """Yield every field and its parent's number, in the order of Lance's messages."""
+    below: list[tuple[LanceField, int | None]] = [(each, None) for each in schema.fields()]
+    while below:
+        field, parent = below.pop(0)
+        yield field, parent
+        below[:0] = [(child, field.id()) for child in field.children()]
+
+
+def _messages(
+    column: pa.Field, numbers: Sequence[int], above: int | None, *, is_silent: bool
+) -> list[bytes]:
+    """The messages of a column or field and those below it, with their numbers and ids."""
+    plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column)]))
+    _, (_, *messages) = plain.__reduce__()
+    ids = list(_ids(column))
+    numbered = []
+    for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True)):
+        may_be_silent = is_silent or (parent is not None and ids[0] == numbers[0])
+        states = ids[at] is not None and not (may_be_silent and ids[at] == numbers[at])
+        own = above if parent is None else numbers[parent]
+        numbered.append(
+            message
+            + _number(_ID, numbers[at])
+            + _number(_PARENT_ID, _NO_PARENT if own is None else own)
+            + (_stated(ids[at]) if states else b"")
+        )
+    return numbered
+
+
+def _number(tag: bytes, number: int) -> bytes:
+    return tag + _varint(number)
+
+
+def _stated(field_id: int | None) -> bytes:
+    value = str(field_id).encode()
+    entry = _KEY + _varint(len(FIELD_ID)) + FIELD_ID + _VALUE + _varint(len(value)) + value
+    return _METADATA + _varint(len(entry)) + entry
+
+
+def _varint(number: int) -> bytes:
+    written = bytearray()
+    while number >= 0x80:  # noqa: PLR2004 - seven bits to a byte, the eighth says that more follow
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*written, number])

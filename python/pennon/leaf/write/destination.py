@@ -1,0 +1,161 @@
+"""Where the rows of one partition go: its leaf's directory, and the schema that it stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.leaf.dataset import check_is_main, open_leaf
+from pennon.leaf.schema.file_layout import write_layout
+from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
+from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
+from pennon.leaf.write.incoming_rows import plain_field
+from pennon.manifest import leaf_name
+
+if TYPE_CHECKING:
+    import lance
+
+    from pennon.manifest import Snapshot
+    from pennon.spec.partition_spec import PartitionSpec
+
+__all__ = ["Destination", "Destinations", "rows_of_spec"]
+
+_LEAF_TABLES_KEPT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The leaf of one partition, which need not exist yet.
+
+    Args:
+        object_id: Its id in the manifest.
+        location: Its directory.
+        values: The partition's tuple, one row.
+        schema: What its files have to be written with.
+        layout: Which namespace fields those columns are.
+        storage_version: Lance's file format of the leaf; None for a new one.
+    """
+
+    object_id: str
+    location: str
+    values: pa.RecordBatch
+    schema: pa.Schema
+    layout: str
+    storage_version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The manifest's row of a leaf."""
+
+    object_id: str
+    location: str
+    read_version: int | None
+    read_branch: str | None = None
+    read_tag: str | None = None
+
+
+class Destinations:
+    """Finds the leaf of a partition tuple as the snapshot has it."""
+
+    def __init__(self, snapshot: Snapshot, spec: PartitionSpec) -> None:
+        self._snapshot = snapshot
+        self._spec = spec
+        self._columns = list(snapshot.schema.arrow)
+        self._known: pa.Table | None = None
+        schema = pa.schema([plain_field(column) for column in self._columns])
+        self._new = schema, write_layout(self._columns, schema)
+
+    def find(self, values: pa.RecordBatch) -> Destination:
+        """Find the leaf of a tuple, or name the one to make.
+
+        Raises:
+            LeafSchemaMismatch: The leaf cannot take the namespace's rows.
+            LeafMissing: The leaf's files are gone.
+            LeafReadAtReference: The manifest has it read at a branch or a tag.
+        """
+        row = self._row(values)
+        if row is None:
+            scalars = [column[0] for column in values.columns]
+            name = leaf_name(self._snapshot.salt, self._spec.spec_version, scalars)
+            schema, layout = self._new
+            return Destination(name.object_id, name.directory, values, schema, layout, None)
+        check_is_main(self._snapshot.location, row.location, row.read_branch, row.read_tag)
+        dataset = open_leaf(
+            self._snapshot.location,
+            row.location,
+            row.read_version,
+            self._snapshot.storage_options,
+        )
+        schema = self._stored_schema(dataset, row.location)
+        is_plain = schema.equals(self._new[0], check_metadata=True)
+        layout = self._new[1] if is_plain else write_layout(self._columns, schema)
+        return Destination(
+            row.object_id,
+            row.location,
+            values,
+            schema,
+            layout,
+            dataset.data_storage_version,
+        )
+
+    def _row(self, values: pa.RecordBatch) -> _Row | None:
+        if self._known is None:
+            self._known = rows_of_spec(self._snapshot, self._spec.spec_version)
+        known = self._known
+        mask = None
+        for name, column in zip(values.schema.names, values.columns, strict=True):
+            fits = _equal(known[name], column[0])
+            mask = fits if mask is None else pc.and_(mask, fits)
+        if mask is not None:
+            known = known.filter(mask)
+        if known.num_rows == 0:
+            return None
+        names = [each.name for each in fields(_Row) if each.name in known.column_names]
+        return _Row(**{name: known[name][0].as_py() for name in names})
+
+    def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
+        fields = leaf_fields(dataset)
+        matches = match_fields(self._columns, fields, leaf)
+        upgrade_of(self._snapshot.schema.arrow, matches, fields, {}, leaf)
+        return pa.schema([stored_field(match) for match in matches])
+
+
+def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
+    if not value.is_valid:
+        return pc.is_null(column)
+    if pa.types.is_floating(value.type) and value.as_py() != value.as_py():
+        return pc.fill_null(pc.is_nan(column), fill_value=False)
+    return pc.fill_null(pc.equal(column, value), fill_value=False)
+
+
+def rows_of_spec(snapshot: Snapshot, spec_version: int) -> pa.Table:
+    """List the manifest's leaves of one spec version; kept for the tasks of one write."""
+    return _rows_of_spec(_Cached(snapshot), spec_version)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cached:
+    """A snapshot as the key of a cache: the same version of the same namespace is the same."""
+
+    snapshot: Snapshot
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Cached) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, int]:
+        return self.snapshot.location, self.snapshot.version
+
+
+@lru_cache(maxsize=_LEAF_TABLES_KEPT)
+def _rows_of_spec(cached: _Cached, spec_version: int) -> pa.Table:
+    leaves = cached.snapshot.leaves().table
+    return leaves.filter(pc.starts_with(leaves["object_id"], f"v{spec_version}$"))

@@ -1,0 +1,147 @@
+"""Rows as a query gives them → rows in exactly the namespace's schema, or an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
+from pennon.leaf.schema.array_conversion import relabelled
+from pennon.spec.schema import FIELD_ID, children_of, with_children
+
+if TYPE_CHECKING:
+    from pennon.spec.schema import NamespaceSchema
+
+__all__ = ["conform", "plain_field"]
+
+
+def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.RecordBatch:
+    """Bring rows into the namespace's columns, order and types.
+
+    A column that is missing is NULL in every row. Columns match by name, exactly or as the only
+    one but for case.
+
+    Args:
+        batch: The rows to write.
+        schema: The namespace schema.
+        table: The table's name for errors.
+
+    Raises:
+        WriteColumnUnknown: The rows have a column, or a nested field, that the namespace has not.
+        WriteTypeMismatch: A value does not fit its column's type.
+        NotNullViolated: A NOT NULL column, nested ones too, has a NULL.
+
+    Spec: "Schema".
+    """
+    given: dict[str, pa.Array] = {}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        found = schema.field_by_path([name])
+        if found is None or found.field.name in given:
+            raise WriteColumnUnknown(
+                column=name, table=table, columns=", ".join(schema.arrow.names)
+            )
+        given[found.field.name] = array
+    columns = []
+    fields = [plain_field(column) for column in schema.arrow]
+    for field in fields:
+        array = given.get(field.name)
+        if array is not None and not array.type.equals(field.type):
+            _check_fields(array.type, field.type, str(field.name), table)
+        column = (
+            pa.nulls(batch.num_rows, field.type) if array is None else _cast(array, field, table)
+        )
+        null_path = _null_path(column, field)
+        if null_path is not None:
+            raise NotNullViolated(column=null_path, table=table)
+        columns.append(relabelled(column, field))
+    if not columns:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def plain_field(column: pa.Field) -> pa.Field:
+    """Give a field as a leaf stores it: without the stated ids, which a leaf states once.
+
+    What Pennon keeps for itself stays behind as well, and below a column all metadata: pylance 14
+    fails to filter by a nested column whose fields have metadata.
+    """
+    metadata = {key: each for key, each in (column.metadata or {}).items() if _is_kept(key)}
+    return _without_metadata(column).with_metadata(metadata or None)
+
+
+def _is_kept(key: bytes) -> bool:
+    return key != FIELD_ID and not key.startswith(b"pennon:")
+
+
+def _without_metadata(column: pa.Field) -> pa.Field:
+    children = [_without_metadata(child) for child in children_of(column.type)]
+    plain = column.with_type(with_children(column.type, children))
+    return plain.with_metadata(None)
+
+
+def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str, table: str) -> None:
+    """Refuse fields that the column has not, which Arrow's cast would leave out in silence."""
+    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+        known = [child.name for child in wanted]
+        for child in given:
+            if child.name not in known:
+                raise WriteColumnUnknown(
+                    column=f"{path}.{child.name}",
+                    table=table,
+                    columns=", ".join(f"{path}.{name}" for name in known),
+                )
+            _check_fields(child.type, wanted.field(child.name).type, f"{path}.{child.name}", table)
+        return
+    for child, own in zip(children_of(given), children_of(wanted), strict=False):
+        _check_fields(child.type, own.type, f"{path}.{own.name}", table)
+
+
+def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
+    if array.type.equals(field.type):
+        return array
+    try:
+        return array.cast(_relaxed(field.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise WriteTypeMismatch(
+            found=array.type, column=field.name, table=table, wanted=field.type, why=error
+        ) from error
+
+
+def _relaxed(data_type: pa.DataType) -> pa.DataType:
+    """The type without its inner NOT NULLs, which Arrow would refuse without a name."""
+    below = children_of(data_type)
+    if pa.types.is_map(data_type):
+        key, item = below
+        return pa.map_(key, item.with_nullable(True), keys_sorted=data_type.keys_sorted)
+    children = [each.with_type(_relaxed(each.type)).with_nullable(True) for each in below]
+    return with_children(data_type, children)
+
+
+def _null_path(array: pa.Array, field: pa.Field) -> str | None:
+    """Name the NOT NULL field that has a NULL; None where all is well."""
+    if not field.nullable and array.null_count:
+        return str(field.name)
+    if not _has_required(field.type):
+        return None
+    if pa.types.is_struct(field.type):
+        valid = array.drop_null() if array.null_count else array
+        below = [(pc.struct_field(valid, [child.name]), child) for child in field.type]
+    elif pa.types.is_map(field.type):
+        entries = array.drop_null()
+        below = [(entries.keys, field.type.key_field), (entries.items, field.type.item_field)]
+    else:
+        below = [(pc.list_flatten(array), field.type.value_field)]
+    for child_array, child in below:
+        path = _null_path(child_array, child)
+        if path is not None:
+            return f"{field.name}.{path}"
+    return None
+
+
+def _has_required(data_type: pa.DataType) -> bool:
+    below = children_of(data_type)
+    if pa.types.is_map(data_type):  # Arrow itself keeps keys from being NULL
+        below = below[1:]
+    return any(not child.nullable or _has_required(child.type) for child in below)

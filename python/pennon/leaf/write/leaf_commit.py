@@ -1,0 +1,261 @@
+"""Committing staged fragments to one leaf, beside its main branch or on it.
+
+A detached commit gives the leaf a version that only the manifest names. It is based on an exact
+version, so a chain of them never sees what another writer does meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+from lance.fragment import FragmentMetadata
+
+from pennon.errors import LeafSchemaMismatch
+from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
+from pennon.leaf.schema.leaf_upgrade import upgrade_of
+from pennon.leaf.schema.reconciliation import FieldMatch, leaf_fields, match_fields
+from pennon.leaf.schema.schema_widening import (
+    Addition,
+    edited,
+    highest_number,
+    num_fields,
+    numbers_below,
+    vacated_names,
+    widened,
+    with_replaced,
+)
+from pennon.leaf.write.column_filling import filled, without
+from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec.schema import children_of, field_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pennon.leaf.write.staged_partition import StagedPartition
+
+__all__ = ["LeafCommit", "append_fragments", "remove_fragments", "replace_fragments"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafCommit:
+    """A version of a leaf and what it holds.
+
+    Args:
+        version: Lance's version; detached ones have the highest bit set.
+        num_rows: Rows of the version.
+        num_bytes: Bytes of its data files; None where Lance does not know.
+        num_fragments: Its fragments.
+    """
+
+    version: int
+    num_rows: int
+    num_bytes: int | None
+    num_fragments: int
+
+    @classmethod
+    def of(cls, dataset: lance.LanceDataset) -> LeafCommit:
+        """Count what a version holds."""
+        fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+        sizes = [file.file_size_bytes for fragment in fragments for file in fragment.files]
+        known = [size for size in sizes if size is not None]
+        num_bytes = sum(known) if len(known) == len(sizes) else None
+        return cls(dataset.version, dataset.count_rows(), num_bytes, len(fragments))
+
+
+def append_fragments(
+    dataset: lance.LanceDataset,
+    staged: Sequence[StagedPartition],
+    schema: pa.Schema,
+    *,
+    detached: bool = True,
+) -> lance.LanceDataset:
+    """Add staged rows to a leaf.
+
+    Args:
+        dataset: The leaf at the version to build on.
+        staged: What tasks wrote for this leaf.
+        schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
+        detached: Whether to commit beside the main branch.
+
+    Raises:
+        LeafSchemaMismatch: The files store a column in another type than the leaf.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    extended, fragments = _prepared(dataset, staged, schema, detached=detached)
+    if not fragments:
+        return extended
+    return _commit(extended, lance.LanceOperation.Append(fragments), detached=detached)
+
+
+def replace_fragments(
+    dataset: lance.LanceDataset,
+    staged: Sequence[StagedPartition],
+    schema: pa.Schema,
+    *,
+    detached: bool = True,
+) -> lance.LanceDataset:
+    """Make a leaf's content exactly the staged rows; arguments as ``append_fragments``."""
+    extended, fragments = _prepared(dataset, staged, schema, detached=detached)
+    removed = [fragment.fragment_id for fragment in extended.get_fragments()]
+    if not removed and not fragments:
+        return extended
+    if not removed:
+        return _commit(extended, lance.LanceOperation.Append(fragments), detached=detached)
+    operation = lance.LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=[], new_fragments=fragments
+    )
+    return _commit(extended, operation, detached=detached)
+
+
+def remove_fragments(dataset: lance.LanceDataset, *, detached: bool = True) -> lance.LanceDataset:
+    """Empty a leaf; older versions keep their rows."""
+    removed = [fragment.fragment_id for fragment in dataset.get_fragments()]
+    if not removed:
+        return dataset
+    operation = lance.LanceOperation.Delete(
+        updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
+    )
+    return _commit(dataset, operation, detached=detached)
+
+
+def _commit(
+    dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation, *, detached: bool
+) -> lance.LanceDataset:
+    return lance.LanceDataset.commit(
+        dataset, operation, read_version=dataset.version, detached=detached
+    )
+
+
+def _prepared(
+    dataset: lance.LanceDataset,
+    staged: Sequence[StagedPartition],
+    schema: pa.Schema,
+    *,
+    detached: bool,
+) -> tuple[lance.LanceDataset, list[FragmentMetadata]]:
+    """Give the leaf what it lacks, and the fragments the leaf's numbers and columns."""
+    leaf = str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
+    layouts = {part.layout: read_layout(part.layout) for part in staged}
+    if staged:
+        dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)
+    matches = match_fields(list(schema), leaf_fields(dataset), leaf)
+    there = {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
+    fragments = []
+    for part in staged:
+        numbers = {}
+        for key, (number, stored) in layouts[part.layout].items():
+            at, kept = there.get(key, (None, "nothing"))
+            if at is None or kept != stored:
+                raise LeafSchemaMismatch(column=f"#{key}", leaf=leaf, found=kept, wanted=stored)
+            numbers[number] = at
+        lacking = [
+            FieldMatch(column, None, ())
+            for column in schema
+            if INITIAL_DEFAULT in (column.metadata or {})
+            and str(field_id_of(column)) not in layouts[part.layout]
+        ]
+        own = [number for match in lacking for number in _numbers_below(match.wanted, there)]
+        for each in part.fragments:
+            fragment = FragmentMetadata.from_json(renumbered(each, numbers))
+            fragments.append(filled(dataset, fragment, lacking, own, leaf))
+    return dataset, fragments
+
+
+def _numbers_below(
+    column: pa.Field, there: Mapping[str, tuple[int | None, str]], above: str = ""
+) -> Iterator[int]:
+    """The leaf's numbers of a column and the fields below it, parents first."""
+    key = field_key(column, above)
+    for each in (key, f"{key}.entries"):
+        number, _ = there.get(each, (None, ""))
+        if number is not None:
+            yield number
+    for child in children_of(column.type):
+        yield from _numbers_below(child, there, key)
+
+
+def _upgraded(
+    dataset: lance.LanceDataset,
+    layouts: Iterable[Mapping[str, tuple[int, str]]],
+    schema: pa.Schema,
+    leaf: str,
+    *,
+    detached: bool,
+) -> lance.LanceDataset:
+    """Make the leaf one that takes the namespace's rows; older rows keep what they read as."""
+    fields = leaf_fields(dataset)
+    matches = match_fields(list(schema), fields, leaf)
+    stored = {key: kind for layout in layouts for key, (_, kind) in layout.items()}
+    upgrade = upgrade_of(schema, matches, fields, stored, leaf)
+    if not upgrade:
+        return dataset
+    older = [fragment.metadata for fragment in dataset.get_fragments()]
+    for each in upgrade.added if older else ():
+        if not each.field.nullable and INITIAL_DEFAULT not in (each.field.metadata or {}):
+            raise LeafSchemaMismatch(
+                column=each.field.name, leaf=leaf, found="no such column", wanted=each.field.type
+            )
+    names = vacated_names(dataset.lance_schema, upgrade.added)
+    if names or upgrade.nullable:
+        loosened = edited(dataset.lance_schema, names=names, nullable=upgrade.nullable)
+        dataset = _commit(dataset, lance.LanceOperation.Project(loosened), detached=detached)
+    if not upgrade.added and not upgrade.replaced:
+        return dataset
+    highest = highest_number(dataset.lance_schema, older)
+    again: dict[int, tuple[pa.Field, Sequence[int]]] = {}
+    for match in upgrade.replaced:
+        numbers = list(_kept_numbers(match))
+        lacking = numbers.count(None)
+        fresh = iter(range(highest + 1, highest + 1 + lacking))
+        kept = [next(fresh) if number is None else number for number in numbers]
+        highest += lacking
+        again[kept[0]] = match.wanted, kept
+    gone = numbers_below(dataset.lance_schema, again)
+    schema_again = with_replaced(dataset.lance_schema, again)
+    wide, added = widened(schema_again, upgrade.added, highest)
+    there = _numbers_of(upgrade.added, added)
+    columns = [_renamed(match, names) for match in (*upgrade.replaced, *upgrade.filled)]
+    own = [number for _, kept in again.values() for number in kept]
+    own += [number for match in upgrade.filled for number in there[field_id_of(match.wanted)]]
+    operation = lance.LanceOperation.Merge(
+        [without(filled(dataset, each, columns, own, leaf), gone, each) for each in older], wide
+    )
+    return _commit(dataset, operation, detached=detached)
+
+
+def _kept_numbers(match: FieldMatch) -> Iterator[int | None]:
+    """The leaf's numbers of a column and the fields below it; None for those it lacks."""
+    if match.found is None or match.found.number < 0:
+        yield from [None] * num_fields(match.wanted)
+        return
+    yield match.found.number
+    if pa.types.is_map(match.wanted.type):
+        yield match.found.children[0].number - 1  # the entries, between the map and its key
+    below = children_of(match.wanted.type)
+    for child in match.children if len(match.children) == len(below) else ():
+        yield from _kept_numbers(child)
+
+
+def _numbers_of(
+    additions: Sequence[Addition], numbers: Sequence[int]
+) -> dict[int | None, Sequence[int]]:
+    """Give the numbers of each addition, and of the fields below it, by its id."""
+    found = {}
+    at = 0
+    for each in additions:
+        count = num_fields(each.field)
+        found[field_id_of(each.field)] = numbers[at : at + count]
+        at += count
+    return found
+
+
+def _renamed(match: FieldMatch, names: Mapping[int, str]) -> FieldMatch:
+    """The match with the name that the leaf's column has now."""
+    if match.found is None or match.found.number not in names:
+        return match
+    arrow = match.found.arrow.with_name(names[match.found.number])
+    return replace(match, found=replace(match.found, arrow=arrow))

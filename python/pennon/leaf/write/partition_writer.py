@@ -1,0 +1,296 @@
+"""Arrow batches of a namespace → partition tuples → uncommitted fragments in each leaf.
+
+Rows are pulled: one writer is open at a time, and it asks for the next rows when it has room.
+Rows that arrive sorted by partition make one run of fragments per partition; when a partition
+comes again, it gets further fragments. Nothing that is written here is visible to a reader.
+
+Where the table has a write order, the rows of each run are compared as they pass: what is reported
+as sorted was seen to be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from lance.file import LanceFileSession
+from lance.fragment import FragmentMetadata, write_fragments
+
+from pennon.errors import InternalError, LeafSchemaMismatch
+from pennon.leaf.dataset import leaf_uri
+from pennon.leaf.row_order import SortedCheck
+from pennon.leaf.write.destination import Destinations
+from pennon.leaf.write.incoming_rows import conform
+from pennon.leaf.write.partition_tuples import check_sources, partition_tuples, runs
+from pennon.leaf.write.staged_partition import StagedPartition
+from pennon.manifest import Snapshot
+from pennon.manifest.format.names import canonical_bytes
+from pennon.spec.write_order import WriteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pennon.leaf.write.destination import Destination
+    from pennon.leaf.write.partition_tuples import Run
+    from pennon.leaf.write.staged_partition import WriteTarget
+
+__all__ = ["delete_fragment_files", "write_partitions"]
+
+# So many batches of a run are kept until Lance has decided that it takes them.
+_RESTARTABLE_BATCHES = 2
+
+
+def write_partitions(
+    batches: Iterable[pa.RecordBatch], target: WriteTarget
+) -> list[StagedPartition]:
+    """Write the rows of a task as uncommitted fragments of the partitions that they belong to.
+
+    Args:
+        batches: Rows in the namespace's columns by name; pulled one at a time.
+        target: The namespace at a version, and the spec to partition by.
+
+    Returns:
+        One report per partition, for ``Transaction.append`` or ``Transaction.replace``.
+
+    Raises:
+        NotNullViolated: A NOT NULL column has a NULL.
+        PartitionSourceDropped: The spec needs a column that was dropped.
+        WriteColumnUnknown: The rows have a column that the table has not.
+        WriteTypeMismatch: A value does not fit its column.
+        PartitionValueOverflow: A partition value does not fit the manifest's column.
+        LeafSchemaMismatch: An existing leaf cannot take the rows.
+
+    Whatever is raised, the files that this call wrote are removed.
+
+    Spec: "Partition Expression", "Physical Layout and Naming".
+    """
+    task = _Task(target)
+    stream = _RunStream(task.cut(batches))
+    with contextlib.ExitStack() as undo:
+        undo.callback(task.remove_files)
+        while (first := stream.peek()) is not None:
+            task.write_run(first, stream)
+        undo.pop_all()
+    return task.report()
+
+
+def delete_fragment_files(
+    root: str, location: str, fragments: Sequence[str], storage_options: Mapping[str, str]
+) -> None:
+    """Remove the data files of uncommitted fragments; files that are gone already are no error.
+
+    Args:
+        root: Path or URL of the namespace.
+        location: The leaf's directory.
+        fragments: The fragments as Lance's JSON.
+        storage_options: Passed to Lance.
+    """
+    uri = leaf_uri(root, location)
+    session = LanceFileSession(f"{uri}/data", storage_options=dict(storage_options) or None)
+    for fragment in fragments:
+        for file in FragmentMetadata.from_json(fragment).files:
+            with contextlib.suppress(OSError):
+                session.delete_file(file.path)
+
+
+def _tuple_key(values: pa.RecordBatch) -> bytes:
+    return b"".join(canonical_bytes(column[0]) for column in values.columns)
+
+
+class _RunStream:
+    """Runs with one of look-ahead, so that a writer stops where the next partition begins."""
+
+    def __init__(self, source: Iterator[Run]) -> None:
+        self._source = source
+        self._next: Run | None = None
+        self._is_read = False
+
+    def peek(self) -> Run | None:
+        if not self._is_read:
+            self._next = next(self._source, None)
+            self._is_read = True
+        return self._next
+
+    def take_while(self, key: bytes) -> Iterator[pa.RecordBatch]:
+        while (run := self.peek()) is not None and _tuple_key(run.values) == key:
+            self._is_read, self._next = False, None
+            yield run.rows
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What the task has written for one partition so far."""
+
+    destination: Destination
+    fragments: list[FragmentMetadata] = field(default_factory=list)
+    is_sorted: bool = True
+
+
+class _Task:
+    """The state of one call: the namespace, and what was written where."""
+
+    def __init__(self, target: WriteTarget) -> None:
+        self._target = target
+        self._snapshot = Snapshot.open(
+            target.location, target.version, storage_options=target.storage_options
+        )
+        self._spec = self._snapshot.specs[target.spec_version]
+        check_sources(self._spec, self._snapshot)
+        self._order = WriteOrder.of(self._snapshot.properties, self._snapshot.schema)
+        self._destinations = Destinations(self._snapshot, self._spec)
+        self._partitions: dict[bytes, _Partition] = {}
+
+    def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Run]:
+        for batch in batches:
+            rows = conform(batch, self._snapshot.schema, self._target.location)
+            yield from runs(rows, partition_tuples(rows, self._spec, self._snapshot))
+
+    def write_run(self, first: Run, stream: _RunStream) -> None:
+        key = _tuple_key(first.values)
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = _Partition(self._destinations.find(first.values))
+            self._partitions[key] = partition
+        destination = partition.destination
+        rows = _Rows(stream.take_while(key), destination, self._order)
+        uri = leaf_uri(self._target.location, destination.location)
+        try:
+            written = _write(uri, rows, destination, self._target.storage_options)
+        except (OSError, RuntimeError, ValueError):
+            if rows.failure is not None:  # Lance made text of what the rows' own code raised
+                raise rows.failure from None
+            raise
+        partition.fragments.extend(written)
+        partition.is_sorted &= rows.is_sorted
+
+    def remove_files(self) -> None:
+        for partition in self._partitions.values():
+            delete_fragment_files(
+                self._target.location,
+                partition.destination.location,
+                [_text(fragment) for fragment in partition.fragments],
+                self._target.storage_options,
+            )
+
+    def report(self) -> list[StagedPartition]:
+        version = self._spec.spec_version
+        return [_staged(version, each, self._order) for each in self._partitions.values()]
+
+
+class _Rows:
+    """The rows of one run in the leaf's schema; keeps an error that Lance would turn into text."""
+
+    def __init__(
+        self,
+        rows: Iterator[pa.RecordBatch],
+        destination: Destination,
+        order: WriteOrder | None,
+    ) -> None:
+        self._rows = rows
+        self._destination = destination
+        self._order = () if order is None else order.columns
+        self._check = SortedCheck(self._order)
+        self._pulled: list[pa.RecordBatch] = []
+        self.is_restartable = True
+        self.failure: BaseException | None = None
+
+    @property
+    def is_sorted(self) -> bool:
+        return self._check.is_sorted
+
+    def reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self._destination.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._pulled
+        with self:
+            for rows in self._rows:
+                stored = _stored(rows, self._destination)
+                if self._order:
+                    names = rows.schema.names
+                    self._check.observe(
+                        [stored.column(names.index(each.name)) for each in self._order]
+                    )
+                self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
+                self._pulled = [*self._pulled, stored] if self.is_restartable else []
+                yield stored
+
+    def __enter__(self) -> None:
+        self.failure = None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not isinstance(error, GeneratorExit):
+            self.failure = error
+
+
+def _stored(rows: pa.RecordBatch, destination: Destination) -> pa.RecordBatch:
+    """Rows as the leaf stores them: a narrower type takes what fits it."""
+    if rows.schema.equals(destination.schema):
+        return rows
+    columns = []
+    for column, wanted in zip(rows.columns, destination.schema, strict=True):
+        try:
+            stored = column if column.type.equals(wanted.type) else column.cast(wanted.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise _mismatch(destination, wanted, column.type) from error
+        if stored.null_count and not wanted.nullable:
+            raise _mismatch(destination, wanted, "NULL values")
+        columns.append(stored)
+    return pa.RecordBatch.from_arrays(columns, schema=destination.schema)
+
+
+def _mismatch(destination: Destination, column: pa.Field, given: object) -> LeafSchemaMismatch:
+    stored = column.type if column.nullable else f"{column.type} NOT NULL"
+    return LeafSchemaMismatch(
+        column=column.name, leaf=destination.location, found=stored, wanted=given
+    )
+
+
+def _write(
+    uri: str, rows: _Rows, destination: Destination, storage_options: Mapping[str, str]
+) -> list[FragmentMetadata]:
+    """Write one run; the files are numbered by ``destination.schema`` whether a leaf exists or not.
+
+    ``overwrite`` takes both, but warns where there is no dataset, so ``create`` is tried first for
+    a new leaf; Lance refuses that, after its first batch, where another writer made the leaf
+    meanwhile. Neither commits anything here.
+    """
+    modes = ("create", "overwrite") if destination.storage_version is None else ("overwrite",)
+    for mode in modes:
+        try:
+            written = write_fragments(
+                rows.reader(),
+                uri,
+                schema=destination.schema,
+                mode=mode,
+                data_storage_version=destination.storage_version,
+                storage_options=dict(storage_options) or None,
+            )
+        except OSError as error:
+            if not rows.is_restartable or "already exists" not in str(error):
+                raise
+        else:
+            return list(written)
+    raise InternalError(what=f"Lance refused to write fragments into {uri}")
+
+
+def _text(fragment: FragmentMetadata) -> str:
+    return json.dumps(fragment.to_json())
+
+
+def _staged(spec_version: int, partition: _Partition, order: WriteOrder | None) -> StagedPartition:
+    destination, fragments = partition.destination, partition.fragments
+    return StagedPartition(
+        spec_version,
+        destination.object_id,
+        destination.location,
+        destination.values,
+        tuple(_text(fragment) for fragment in fragments),
+        destination.layout,
+        sum(fragment.num_rows for fragment in fragments),
+        sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files),
+        None if order is None or not partition.is_sorted else order.identity,
+    )

@@ -1,0 +1,1 @@
+"""Existing datasets become partitions, where they are or row by row."""

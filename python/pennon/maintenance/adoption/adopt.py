@@ -1,0 +1,376 @@
+"""``pennon adopt``: existing Lance datasets become partitions where they are.
+
+No row is copied. A dataset's rows must all have one partition tuple; values that the caller or a
+``column=value`` path tells are checked against the rows. The namespace's field ids are stated on
+the dataset's fields (a commit of its metadata), then the manifest records it. Upstream's readers
+find a leaf at a location relative to the namespace only, so a dataset elsewhere is moved on
+request, or refused.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.errors import AdoptionRefused, LeafTypeMismatch
+from pennon.leaf.schema.adopted_dataset import NamedColumns, columns_by_name, state_ids
+from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.maintenance.adoption.given_values import path_values, values_of_spec
+from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
+from pennon.maintenance.adoption.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.adoption.recovery import recovered_tuple
+from pennon.maintenance.checks.findings import Progress, no_progress
+from pennon.manifest import (
+    ConcurrentChange,
+    LeafChange,
+    LeafName,
+    ManifestCommitted,
+    Snapshot,
+    commit_leaves,
+    leaf_name,
+)
+from pennon.manifest.storage import MANIFEST
+from pennon.predicate.dialect import DataFusion
+from pennon.spec.initial_default import INITIAL_DEFAULT
+
+__all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
+
+_VERSIONS: Final = "_versions"
+_AUTO_CLEANUP: Final = "lance.auto_cleanup."
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A dataset that is a partition now.
+
+    Args:
+        dataset: Where it was.
+        object_id: Its id in the manifest.
+        location: Its location in the manifest.
+        values: Its partition tuple, as text.
+        num_rows: Its rows.
+        version: The version of the manifest that has it.
+    """
+
+    dataset: str
+    object_id: str
+    location: str
+    values: str
+    num_rows: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A dataset that passed every check; nothing was changed yet."""
+
+    source: str
+    dataset: lance.LanceDataset
+    columns: NamedColumns
+    values: Mapping[str, pa.Scalar]
+    name: LeafName
+    location: str
+    is_moved: bool
+
+
+def datasets_below(path: str) -> list[str]:
+    """Find the Lance datasets at or below a folder; a URL is one dataset.
+
+    Example:
+        >>> import tempfile, lance, pyarrow as pa
+        >>> place = tempfile.mkdtemp()
+        >>> _ = lance.write_dataset(pa.table({"a": [1]}), place + "/x=1/d.lance")
+        >>> [found.removeprefix(place) for found in datasets_below(place)]
+        ['/x=1/d.lance']
+    """
+    top = Path(path)
+    if "://" in path or (top / _VERSIONS).is_dir():
+        return [path]
+    found: list[str] = []
+    for each in sorted(top.iterdir()) if top.is_dir() else []:
+        if each.is_dir() and each.name != MANIFEST:
+            found += datasets_below(str(each))
+    return found
+
+
+def adopt(
+    snapshot: Snapshot,
+    path: str,
+    values: Mapping[str, str] | None = None,
+    *,
+    move: bool = False,
+    progress: Progress = no_progress,
+) -> list[Adopted]:
+    """Make the datasets at or below a path partitions of a namespace, all of them or none.
+
+    Args:
+        snapshot: The newest snapshot of the namespace.
+        path: A dataset, or a folder with datasets below it.
+        values: Partition values as text, by field id or by source column.
+        move: Whether a dataset outside of the namespace's folder is moved into it.
+        progress: Told after every dataset that was looked at.
+
+    Returns:
+        One report per dataset.
+
+    Raises:
+        AdoptionRefused: A dataset cannot be a partition: it holds several tuples (two of its rows
+            are named), has another schema, lies elsewhere, or its tuple has a leaf already.
+
+    Spec: "Schema", "Partition Spec", "Physical Layout and Naming".
+    """
+    _check_names(snapshot, path, values or {})
+    found = datasets_below(path)
+    if not found:
+        raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
+    candidates = []
+    for at, each in enumerate(found, 1):
+        candidates.append(_candidate(snapshot, each, values or {}, move=move))
+        progress("datasets looked at", at, len(found))
+    _check_apart(snapshot, candidates)
+    changes = [_prepared(snapshot, each) for each in candidates]
+    version = _committed(snapshot, candidates, changes)
+    return [
+        Adopted(
+            each.source,
+            change.object_id,
+            change.location,
+            tuple_text(each.values),
+            change.num_rows or 0,
+            version,
+        )
+        for each, change in zip(candidates, changes, strict=True)
+    ]
+
+
+def refused(snapshot: Snapshot, dataset: str, why: str, advice: str) -> AdoptionRefused:
+    """Make the error of a dataset that cannot be adopted."""
+    return AdoptionRefused(dataset=dataset, table=snapshot.location, why=why, advice=advice)
+
+
+def _check_names(snapshot: Snapshot, path: str, values: Mapping[str, str]) -> None:
+    spec = snapshot.current_spec
+    known = {each.field_id for each in spec.fields}
+    for each in spec.fields:
+        known.update(
+            str(source)
+            for number in each.source_ids
+            if (source := snapshot.schema.field_by_id(number)) is not None
+        )
+    unknown = sorted(set(values) - known)
+    if unknown:
+        why = f"'{unknown[0]}' is no partition field and no source column of one"
+        names = ", ".join(sorted(known)) or "none: the namespace has one leaf"
+        raise refused(snapshot, path, why, f"Give values of {names}")
+
+
+def _candidate(
+    snapshot: Snapshot, source: str, given: Mapping[str, str], *, move: bool
+) -> _Candidate:
+    dataset = opened(snapshot, source)
+    columns = checked_columns(snapshot, source, dataset)
+    values = _tuple(snapshot, source, dataset, given)
+    spec = snapshot.current_spec
+    name = leaf_name(
+        snapshot.salt, spec.spec_version, [values[each.field_id] for each in spec.fields]
+    )
+    inside = _relative(snapshot.location, source)
+    if inside is None and not move:
+        raise refused(
+            snapshot,
+            source,
+            "it is outside of the namespace's folder, where other readers would not find it",
+            "Move it below that folder first, or let it be moved (--move, move => true)",
+        )
+    if inside is None and "://" in source + snapshot.location:
+        advice = "Copy it below the namespace first"
+        raise refused(snapshot, source, "an object store cannot move it", advice)
+    return _Candidate(
+        source, dataset, columns, values, name, inside or name.directory, inside is None
+    )
+
+
+def opened(snapshot: Snapshot, source: str) -> lance.LanceDataset:
+    """Open a dataset that is to be adopted, with the storage options of the namespace."""
+    try:
+        return lance.dataset(source, storage_options=dict(snapshot.storage_options) or None)
+    except (OSError, ValueError) as error:
+        why = f"Lance cannot open it: {str(error).splitlines()[0]}"
+        raise refused(snapshot, source, why, "Check the path") from error
+
+
+def _relative(root: str, source: str) -> str | None:
+    if "://" in root or "://" in source:
+        prefix = root.rstrip("/") + "/"
+        return source.rstrip("/").removeprefix(prefix) if source.startswith(prefix) else None
+    inside, top = Path(source).resolve(), Path(root).resolve()
+    return str(inside.relative_to(top)) if top in inside.parents else None
+
+
+def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset) -> NamedColumns:
+    """Match a dataset's columns to the namespace's by name.
+
+    Raises:
+        AdoptionRefused: They do not fit; nothing was changed.
+    """
+    schema = snapshot.schema.arrow
+    try:
+        columns = columns_by_name(dataset, schema, source)
+    except LeafTypeMismatch as error:
+        column, found, wanted = (error.parameters[key] for key in ("column", "found", "wanted"))
+        why = f"its column {column} is {found}, which does not promote to {wanted}"
+        raise refused(snapshot, source, why, "Change the column's type first") from error
+    if columns.unknown:
+        names = ", ".join(columns.unknown.values())
+        why = f"the table has no column {names}"
+        raise refused(snapshot, source, why, "Add the columns to the table, or drop them first")
+    for each in columns.missing:
+        has_default = INITIAL_DEFAULT in (each.metadata or {})
+        if not each.nullable and not has_default and dataset.count_rows():
+            why = f"it lacks the NOT NULL column {each.name}"
+            raise refused(snapshot, source, why, "Add the column to the dataset first")
+    lacking = {each.name for each in columns.missing}
+    for each in schema:
+        if each.nullable or each.name in lacking or not dataset.schema.field(each.name).nullable:
+            continue
+        condition = exp.Is(this=exp.column(each.name), expression=exp.Null())
+        if dataset.count_rows(filter=condition.sql(dialect=DataFusion)):
+            why = f"its column {each.name} has NULLs, the table's is NOT NULL"
+            raise refused(snapshot, source, why, "Fill the column first")
+    return columns
+
+
+def _tuple(
+    snapshot: Snapshot, source: str, dataset: lance.LanceDataset, given: Mapping[str, str]
+) -> Mapping[str, pa.Scalar]:
+    spec = snapshot.current_spec
+    types = {each.field_id: snapshot.partition_type(each.field_id) for each in spec.fields}
+    texts = {**path_values(source), **given}
+    told = values_of_spec(texts, spec, snapshot.schema, types)
+    rows = RowValues(spec, snapshot.schema, types)
+    match recovered_tuple(dataset, rows):
+        case MixedTuples(first=first, other=other):
+            why = f"it holds several partitions: {first}, {other}"
+            raise refused(
+                snapshot,
+                source,
+                why,
+                "Let its rows be copied into their partitions (--split, split => true)",
+            )
+        case NoRows():
+            values = dict(told)
+        case found:
+            values = {**told, **found.values}
+            for name, value in found.values.items():
+                stated = told.get(name)
+                if stated is not None and _differ(stated, value):
+                    why = (
+                        f"its rows have {tuple_text({name: value})}, but"
+                        f" {tuple_text({name: stated})} was given or is in its path"
+                    )
+                    raise refused(snapshot, source, why, "Correct the value or the rows")
+    missing = [each.field_id for each in spec.fields if each.field_id not in values]
+    if missing:
+        why = f"it has no rows that tell {', '.join(missing)}"
+        raise refused(snapshot, source, why, "Give the values (--values name=value)")
+    return values
+
+
+def _differ(one: pa.Scalar, other: pa.Scalar) -> bool:
+    kind = other.type
+    return bool(differs(pa.array([one], kind), pa.array([other], kind))[0].as_py())
+
+
+def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
+    """Every tuple has one leaf, in the manifest and among the candidates."""
+    leaves = snapshot.leaves().table
+    spec = snapshot.current_spec
+    mine = leaves.filter(pc.starts_with(leaves["object_id"], f"v{spec.spec_version}$"))
+    seen: dict[str, str] = {}
+    places = set(leaves["location"].to_pylist())
+    for each in candidates:
+        if each.location in places:
+            why = f"the manifest has {each.location} already"
+            raise refused(snapshot, each.source, why, "There is nothing to do")
+        rows = mine
+        for field in spec.fields:
+            wanted = pa.repeat(each.values[field.field_id], rows.num_rows)
+            column = rows[field.column].combine_chunks()
+            rows = rows.filter(pc.invert(differs(column, wanted)))
+        other = seen.get(each.name.object_id)
+        if rows.num_rows:
+            other = rows["location"][0].as_py()
+        if other is not None:
+            why = f"{other} is the leaf of {tuple_text(each.values)} already"
+            raise refused(snapshot, each.source, why, "Append its rows to the table instead")
+        seen[each.name.object_id] = each.source
+
+
+def _prepared(snapshot: Snapshot, each: _Candidate) -> LeafChange:
+    """State the ids; what is told from here on is true of the dataset as it is."""
+    dataset = state_ids(each.dataset, each.columns)
+    is_strong = snapshot.has_read_versions
+    if is_strong:
+        # Upstream's clean-up would delete what only detached versions use.
+        keys = [key for key in dataset.config() if key.startswith(_AUTO_CLEANUP)]
+        if keys:
+            dataset.delete_config_keys(keys)
+    counted = LeafCommit.of(dataset)
+    return LeafChange(
+        each.name.object_id,
+        each.location,
+        each.values,
+        int(dataset.version) if is_strong else None,
+        counted.num_rows,
+        counted.num_bytes,
+        counted.num_fragments,
+    )
+
+
+def _committed(
+    snapshot: Snapshot, candidates: Sequence[_Candidate], changes: Sequence[LeafChange]
+) -> int:
+    with ExitStack() as undo:
+        for each in candidates:
+            if each.is_moved:
+                target = f"{snapshot.location}/{each.location}"
+                _move(snapshot, each.source, target)
+                undo.callback(shutil.move, target, each.source)
+        version = _commit(snapshot, candidates, changes)
+        undo.pop_all()
+    return version
+
+
+def _move(snapshot: Snapshot, source: str, target: str) -> None:
+    if Path(target).exists():
+        advice = "Remove what is left of an earlier write there"
+        raise refused(snapshot, source, f"{target} exists", advice)
+    shutil.move(source, target)
+
+
+def _commit(
+    snapshot: Snapshot, candidates: Sequence[_Candidate], changes: Sequence[LeafChange]
+) -> int:
+    now = snapshot
+    for _ in range(_ATTEMPTS):
+        match commit_leaves(now, changes):
+            case ManifestCommitted(version=version):
+                return version
+            case ConcurrentChange():
+                now = Snapshot.open(snapshot.location, storage_options=snapshot.storage_options)
+                if now.schema != snapshot.schema or now.specs != snapshot.specs:
+                    break
+                _check_apart(now, candidates)
+    raise refused(
+        snapshot, candidates[0].source, "other writers changed the table meanwhile", "Run it again"
+    )

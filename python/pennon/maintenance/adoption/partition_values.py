@@ -1,0 +1,111 @@
+"""Partition values of stored rows, computed by DataFusion from the specs' expressions.
+
+This is the second code path beside the writer's: a well-known transform is evaluated as its
+derived expression, exactly as the specification writes it. NULL rules are the expressions'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.leaf import scan_leaf
+from pennon.manifest.format.properties import text_of_value
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.transforms.expression import Expression
+
+__all__ = ["RowValues", "differs", "tuple_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowValues:
+    """Computes the partition values of rows of one spec.
+
+    Args:
+        spec: The partition spec.
+        schema: The namespace schema.
+        types: The types of the manifest's columns by field id.
+
+    Spec: "Partition Expression", "Supported Transforms".
+    """
+
+    spec: PartitionSpec
+    schema: NamespaceSchema
+    types: Mapping[str, pa.DataType]
+
+    @property
+    def fields(self) -> tuple[PartitionField, ...]:
+        """The fields whose source columns are all in the schema; others cannot be computed."""
+        return tuple(
+            each
+            for each in self.spec.fields
+            if all(self.schema.field_by_id(source) is not None for source in each.source_ids)
+        )
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the namespace schema that hold the sources."""
+        wanted = []
+        for each in self.fields:
+            for source in each.source_ids:
+                found = self.schema.field_by_id(source)
+                if found is not None and found.path[0] not in wanted:
+                    wanted.append(found.path[0])
+        return pa.schema([self.schema.arrow.field(name) for name in wanted])
+
+    def scan(self, dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
+        """Stream the source columns of a leaf."""
+        return scan_leaf(dataset, self.columns, namespace_schema=self.schema.arrow)
+
+    def of(self, rows: pa.RecordBatch | pa.Table) -> dict[str, pa.Array]:
+        """Compute the values of rows of ``columns``, by field id, in the manifest's types.
+
+        Raises:
+            PartitionExpressionFailed: DataFusion refused, or a value does not fit the column.
+        """
+        return {each.field_id: self._values(rows, each) for each in self.fields}
+
+    def _values(self, rows: pa.RecordBatch | pa.Table, each: PartitionField) -> pa.Array:
+        sources = [self._source(rows, source) for source in each.source_ids]
+        kinds = [source.type for source in sources]
+        sql = each.derivation.expression(kinds)
+        return Expression(sql, self.types[each.field_id]).apply(sources)
+
+    def _source(self, rows: pa.RecordBatch | pa.Table, source_id: int) -> pa.Array:
+        found = self.schema.field_by_id(source_id)
+        assert found is not None  # noqa: S101 - `fields` leaves the others out
+        top = rows.column(found.path[0])
+        array = top if len(found.path) == 1 else pc.struct_field(top, list(found.path[1:]))
+        return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def differs(found: pa.Array, wanted: pa.Array) -> pa.Array:
+    """Tell where two arrays of partition values differ: NULL equals NULL, NaN equals NaN.
+
+    Example:
+        >>> differs(pa.array([1, None, 3]), pa.array([1, None, None])).to_pylist()
+        [False, False, True]
+    """
+    unequal = pc.fill_null(pc.not_equal(found, wanted), fill_value=False)
+    if pa.types.is_floating(found.type):
+        both = pc.and_(pc.is_nan(found), pc.is_nan(wanted))
+        unequal = pc.and_not(unequal, pc.fill_null(both, fill_value=False))
+    return pc.or_(unequal, pc.xor(pc.is_null(found), pc.is_null(wanted)))
+
+
+def tuple_text(values: Mapping[str, pa.Scalar]) -> str:
+    """Spell a partition tuple.
+
+    Example:
+        >>> tuple_text({"region": pa.scalar("eu"), "day": pa.scalar(None, pa.int32())})
+        'region=eu, day=NULL'
+    """
+    parts: Sequence[str] = [
+        f"{name}={text_of_value(value) if value.is_valid else 'NULL'}"
+        for name, value in values.items()
+    ]
+    return ", ".join(parts) or "no partition field"

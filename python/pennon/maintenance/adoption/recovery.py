@@ -1,0 +1,100 @@
+"""The partition tuple of a dataset's rows: from the ends of its source columns, else row by row.
+
+A transform that never decreases has one value where it has the same for the smallest and the
+greatest source value. A month, day or hour does not increase for ever, but between two times of
+one month (day, hour) it is the same. Everything else, and columns with NULLs, is scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
+from pennon.maintenance.adoption.partition_values import RowValues
+from pennon.spec import PartitionField
+from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
+from pennon.transforms.identity import Identity
+from pennon.transforms.source_array import MICROS_PER_HOUR, day_numbers, micros_utc
+from pennon.transforms.truncate import Truncate
+
+__all__ = ["recovered_tuple"]
+
+_NEVER_DECREASING: Final = (Identity, Truncate, Year)
+_LEVELS: Final[Mapping[type, Callable[[pa.Array], np.ndarray]]] = {
+    Month: months_since_epoch,
+    Day: day_numbers,
+    Hour: lambda array: micros_utc(array) // MICROS_PER_HOUR,
+}
+
+
+def recovered_tuple(
+    dataset: lance.LanceDataset, rows: RowValues
+) -> OneTuple | MixedTuples | NoRows:
+    """Find the partition tuple of a dataset.
+
+    Args:
+        dataset: The dataset.
+        rows: Computes the values of its rows.
+
+    Returns:
+        The tuple, or two rows that contradict each other.
+    """
+    return _from_ends(dataset, rows) or tuple_of_rows(rows, rows.scan(dataset))
+
+
+def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
+    if not rows.fields or not all(_is_ordered(each, rows) for each in rows.fields):
+        return None
+    ends: dict[str, pa.Table] = {}
+    num_rows = 0
+    try:
+        for batch in rows.scan(dataset):
+            num_rows += batch.num_rows
+            for name, array in zip(batch.schema.names, batch.columns, strict=True):
+                if array.null_count:
+                    return None
+                both = pc.min_max(array)
+                here = pa.array([both["min"], both["max"]], array.type)
+                known = ends.get(name)
+                if known is not None:
+                    wider = pc.min_max(pa.concat_arrays([known, here]))
+                    here = pa.array([wider["min"], wider["max"]], array.type)
+                ends[name] = here
+    except pa.ArrowNotImplementedError:
+        return None
+    if not ends:
+        return None
+    table = pa.table(ends)
+    values = rows.of(table)
+    if any(found[0] != found[1] for found in values.values()):
+        return None
+    for each in rows.fields:
+        level = _LEVELS.get(type(each.transform))
+        if level is None:
+            continue
+        first, last = level(_source(table, each, rows))
+        if first != last:
+            return None
+    return OneTuple({name: found[0] for name, found in values.items()}, num_rows)
+
+
+def _is_ordered(each: PartitionField, rows: RowValues) -> bool:
+    if not isinstance(each.transform, (*_NEVER_DECREASING, *_LEVELS)):
+        return False
+    source = rows.schema.field_by_id(each.source_ids[0])
+    # NaN is no end of a column of floats.
+    return (
+        source is not None and len(source.path) == 1 and not pa.types.is_floating(source.field.type)
+    )
+
+
+def _source(table: pa.Table, each: PartitionField, rows: RowValues) -> pa.Array:
+    source = rows.schema.field_by_id(each.source_ids[0])
+    assert source is not None  # noqa: S101 - `fields` have their sources
+    return table[source.path[0]].combine_chunks()

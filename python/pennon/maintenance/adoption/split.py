@@ -1,0 +1,138 @@
+"""``pennon adopt --split``: rows of existing Lance datasets go to the partitions they belong to.
+
+The rows are copied and the datasets stay as they are, wherever they lie. Everything is written
+first and becomes visible in one commit, new partitions and those that were there alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Final
+
+import lance
+import pyarrow as pa
+
+from pennon.leaf import StagedPartition, WriteTarget, write_partitions
+from pennon.maintenance.adoption.adopt import (
+    Adopted,
+    adopt,
+    checked_columns,
+    datasets_below,
+    opened,
+    refused,
+)
+from pennon.maintenance.adoption.partition_values import tuple_text
+from pennon.maintenance.checks.findings import Progress, no_progress
+from pennon.manifest import Snapshot
+from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+
+__all__ = ["adopt_or_split", "split"]
+
+_ATTEMPTS: Final = 5
+# Rows are sorted by partition within so many bytes: more means fewer, larger fragments.
+_BYTES_AT_ONCE: Final = 128 << 20
+
+
+def adopt_or_split(
+    snapshot: Snapshot,
+    path: str,
+    values: Mapping[str, str],
+    *,
+    is_split: bool,
+    move: bool = False,
+    progress: Progress = no_progress,
+) -> list[Adopted]:
+    """Adopt datasets where they are, or copy their rows into their partitions.
+
+    Raises:
+        AdoptionRefused: As both; or what only one of them takes was given to the other.
+    """
+    if not is_split:
+        return adopt(snapshot, path, values, move=move, progress=progress)
+    if values or move:
+        given = "values" if values else "move"
+        why = (
+            f"{given} cannot be given with split: every row tells its own partition, and is copied"
+        )
+        raise refused(snapshot, path, why, f"Leave out {given} or split")
+    return split(snapshot, path, progress=progress)
+
+
+def split(snapshot: Snapshot, path: str, *, progress: Progress = no_progress) -> list[Adopted]:
+    """Copy the rows of the datasets at or below a path into their partitions, in one commit.
+
+    Args:
+        snapshot: The newest snapshot of the namespace.
+        path: A dataset, or a folder with datasets below it.
+        progress: Told after every dataset that was written.
+
+    Returns:
+        One report per dataset and partition; ``location`` is the partition's.
+
+    Raises:
+        AdoptionRefused: There is no dataset, or one whose columns do not fit; nothing is visible.
+        PennonError: A value does not fit, or another writer was in the way each time.
+
+    Spec: "Partition Expression", "Commit Behavior".
+    """
+    found = datasets_below(path)
+    if not found:
+        raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
+    datasets = [opened(snapshot, each) for each in found]
+    for source, dataset in zip(found, datasets, strict=True):
+        checked_columns(snapshot, source, dataset)
+    target = WriteTarget(
+        snapshot.location,
+        snapshot.version,
+        snapshot.current_spec.spec_version,
+        snapshot.storage_options,
+    )
+    transaction = Transaction(snapshot)
+    written: list[tuple[str, StagedPartition]] = []
+    with ExitStack() as undo:
+        undo.callback(lambda: transaction.abort([part for _, part in written]))
+        for at, (source, dataset) in enumerate(zip(found, datasets, strict=True), 1):
+            written += [(source, part) for part in write_partitions(_chunks(dataset), target)]
+            progress("datasets written", at, len(found))
+        transaction.append([part for _, part in written])
+        version = _committed(snapshot, path, transaction)
+        undo.pop_all()
+    return [_report(source, part, version) for source, part in written]
+
+
+def _chunks(dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
+    """Read rows in pieces that are large, since each makes a fragment per partition."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in dataset.to_batches():
+        gathered.append(batch)
+        if sum(each.nbytes for each in gathered) >= _BYTES_AT_ONCE:
+            yield from _joined(gathered)
+            gathered = []
+    yield from _joined(gathered)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+
+
+def _committed(snapshot: Snapshot, path: str, transaction: Transaction) -> int:
+    for _ in range(_ATTEMPTS):
+        match transaction.commit():
+            case Committed(committed):
+                return committed.version
+            case Conflicted(partition, reason):
+                why = f"another writer changed partition {partition} meanwhile: {reason}"
+                raise refused(snapshot, path, why, "Run it again")
+            case Retryable():
+                continue
+    raise refused(snapshot, path, "other commits came first each time", "Run it again")
+
+
+def _report(source: str, part: StagedPartition, version: int) -> Adopted:
+    names = (name.removeprefix(PARTITION_PREFIX) for name in part.values.schema.names)
+    values = dict(zip(names, (column[0] for column in part.values.columns), strict=True))
+    return Adopted(
+        source, part.object_id, part.location, tuple_text(values), part.num_rows, version
+    )

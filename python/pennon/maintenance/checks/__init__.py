@@ -1,0 +1,1 @@
+"""Every rule of the specification against the files of a namespace."""

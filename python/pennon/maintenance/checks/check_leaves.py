@@ -1,0 +1,257 @@
+"""The leaves of a namespace against the specification: versions, schemas, the values of rows.
+
+The rows of many small leaves are evaluated together: DataFusion is asked once per 64 Ki rows and
+partition field, not once per leaf.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError
+from pennon.leaf import open_leaf
+from pennon.leaf.dataset import resolve_reference
+from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
+from pennon.maintenance.adoption.partition_values import RowValues, differs
+from pennon.maintenance.checks.check_order import unsorted_fragments
+from pennon.maintenance.checks.findings import Finding, Progress, note, violation, warning
+from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version
+from pennon.manifest.format.properties import text_of_value
+from pennon.manifest.format.rows import TABLE
+from pennon.manifest.storage import StorageOptions
+from pennon.spec import NamespaceSchema, PartitionSpec
+from pennon.spec.initial_default import INITIAL_DEFAULT
+from pennon.spec.schema import field_id_of
+from pennon.spec.write_order import WriteOrder
+
+__all__ = ["LeafCheck"]
+
+_ROWS_AT_ONCE = 1 << 16
+_TRANSACTION = "Transaction"
+_SCHEMA = "Schema"
+_VALUES = "Partition Spec"
+
+
+@dataclass(slots=True)
+class LeafCheck:
+    """Checks leaves one after the other and collects what it finds.
+
+    Args:
+        location: The namespace.
+        schema: Its schema.
+        raw: The rows of its manifest.
+        storage_options: Given to Lance.
+        order: The table's write order.
+    """
+
+    location: str
+    schema: NamespaceSchema
+    raw: RawRows
+    storage_options: StorageOptions
+    order: WriteOrder | None = None
+    findings: list[Finding] = field(default_factory=list)
+    num_rows: int = 0
+
+    def check(
+        self, leaves: Sequence[RawRow], specs: Mapping[int, PartitionSpec], progress: Progress
+    ) -> None:
+        """Check leaves.
+
+        Args:
+            leaves: Their rows, all of specs that can be read.
+            specs: The specs.
+            progress: Told after every leaf.
+        """
+        versions = self.raw.version_rows()
+        done = 0
+        for spec in specs.values():
+            mine = [
+                each
+                for each in leaves
+                if each.parsed is not None and each.parsed.spec_version == spec.spec_version
+            ]
+            values = _Values(self, spec)
+            for each in mine:
+                known = versions.get(each.object_id, {})
+                dataset = self._opened(each, newest_version(each, known))
+                if dataset is not None:
+                    self._older(each, known, dataset.version)
+                    if self._has_schema(each, dataset):
+                        values.add(each, dataset)
+                done += 1
+                progress("leaves checked", done, len(leaves))
+            values.flush()
+
+    def _opened(self, row: RawRow, version: int | None) -> lance.LanceDataset | None:
+        try:
+            return self._open(row, version)
+        except LeafMissing as error:
+            self.findings.append(violation(_TRANSACTION, f"leaf {row.object_id}", error.message))
+        except (OSError, ValueError, RuntimeError) as error:
+            problem = f"version {version} cannot be opened: {str(error).splitlines()[0]}"
+            self.findings.append(violation(_TRANSACTION, f"leaf {row.object_id}", problem))
+        return None
+
+    def _open(self, row: RawRow, version: int | None) -> lance.LanceDataset:
+        place = row.location or ""
+        if row.is_elsewhere and row.object_type == TABLE:
+            place, version = resolve_reference(
+                self.location, place, row.reference, version, self.storage_options
+            )
+        return open_leaf(self.location, place, version, self.storage_options)
+
+    def _older(self, row: RawRow, versions: Mapping[int, RawRow], current: int) -> None:
+        """The versions that are recorded open, or were expired."""
+        for each in versions.values():
+            if each.read_version in (None, current):
+                continue
+            try:
+                self._open(replace(row, reference=(None, None)), each.read_version)
+            except (LeafMissing, OSError, ValueError):
+                problem = f"version {each.read_version} is recorded, but not there (any more)"
+                self.findings.append(
+                    warning(
+                        "Multi-Partition Transaction (Strong)", f"row {each.object_id}", problem
+                    )
+                )
+
+    def _has_schema(self, row: RawRow, dataset: lance.LanceDataset) -> bool:
+        """Check a leaf's schema; whether its rows can be read in the namespace's."""
+        where = f"leaf {row.object_id}"
+        try:
+            fields = leaf_fields(dataset)
+            matches = match_fields(list(self.schema.arrow), fields, row.location or "")
+        except LeafTypeMismatch as error:
+            self.findings.append(violation(_SCHEMA, where, error.message))
+            return False
+        except PennonError as error:
+            self.findings.append(violation(_SCHEMA, where, error.message))
+            return False
+        num_rows = dataset.count_rows()
+        self.findings.extend(_schema_findings(where, matches, fields, num_rows))
+        self._statistics(row, num_rows)
+        unsorted = unsorted_fragments(dataset, row.metadata, self.order, self.schema)
+        if unsorted:
+            problem = f"fragments {unsorted} are not in the recorded order {self.order}"
+            self.findings.append(violation("Manifest Table Schema", where, problem))
+        return True
+
+    def _statistics(self, row: RawRow, num_rows: int) -> None:
+        try:
+            kept = json.loads(row.metadata or "{}")
+        except json.JSONDecodeError:
+            return
+        told = kept.get("num_rows") if isinstance(kept, dict) else None
+        if told is not None and str(told) != str(num_rows):
+            problem = f"its metadata tells {told} rows, the version to read has {num_rows}"
+            self.findings.append(warning("Manifest Table Schema", f"row {row.object_id}", problem))
+
+
+def _schema_findings(
+    where: str, matches: Sequence[FieldMatch], fields: Sequence[LeafField], num_rows: int
+) -> Iterator[Finding]:
+    used = {id(match.found) for match in matches}
+    for match in matches:
+        name = match.wanted.name
+        if match.found is None:
+            if INITIAL_DEFAULT in (match.wanted.metadata or {}):
+                yield note(_SCHEMA, where, f"it lacks column {name}, which reads as its default")
+            elif not match.wanted.nullable and num_rows:
+                yield violation(_SCHEMA, where, f"it lacks the NOT NULL column {name}")
+            else:
+                yield note(_SCHEMA, where, f"it lacks column {name}, which reads as NULL")
+        elif match.found.stated_id is None:
+            how = "number" if match.found.number == field_id_of(match.wanted) else "name"
+            problem = f"column {name} states no lance:field_id; it is found by its {how}"
+            yield warning(_SCHEMA, where, problem)
+        elif match.found.stated_id != field_id_of(match.wanted):
+            problem = f"column {name} states the id {match.found.stated_id}"
+            yield violation(_SCHEMA, where, f"{problem}, not {field_id_of(match.wanted)}")
+    stated = [each.stated_id for each in fields if each.stated_id is not None]
+    for twice in sorted({each for each in stated if stated.count(each) > 1}):
+        yield violation(_SCHEMA, where, f"two columns state the id {twice}")
+    for each in fields:
+        if id(each) not in used:
+            yield note(_SCHEMA, where, f"its column {each.name} is not in the namespace schema")
+
+
+class _Values:
+    """The rows of one spec's leaves, gathered until they are worth a query."""
+
+    def __init__(self, check: LeafCheck, spec: PartitionSpec) -> None:
+        self._check = check
+        table = check.raw.table
+        known = {each.field_id: each.column for each in spec.fields}
+        there = {name: column for name, column in known.items() if column in table.column_names}
+        types = {name: table.schema.field(column).type for name, column in there.items()}
+        lost = [name for name in known if name not in there]
+        self._spec = spec
+        self._rows = RowValues(spec, check.schema, types)
+        self._columns = there
+        self._is_computable = not lost and bool(self._rows.fields)
+        self._batches: list[pa.RecordBatch] = []
+        self._owners: list[RawRow] = []
+        self._waiting = 0
+        self._told: set[tuple[str, str]] = set()
+
+    def add(self, row: RawRow, dataset: lance.LanceDataset) -> None:
+        """Take the rows of a leaf."""
+        if not self._is_computable:
+            return
+        try:
+            for batch in self._rows.scan(dataset):
+                self._nulls(row, batch)
+                self._batches.append(batch)
+                self._owners.append(row)
+                self._waiting += batch.num_rows
+                if self._waiting >= _ROWS_AT_ONCE:
+                    self.flush()
+        except (PennonError, OSError, ValueError, RuntimeError) as error:
+            problem = f"its rows cannot be read: {str(error).splitlines()[0]}"
+            self._check.findings.append(violation(_SCHEMA, f"leaf {row.object_id}", problem))
+
+    def _nulls(self, row: RawRow, batch: pa.RecordBatch) -> None:
+        for column, array in zip(self._rows.columns, batch.columns, strict=True):
+            if array.null_count and not column.nullable:
+                self._tell(row, _SCHEMA, column.name, f"NOT NULL column {column.name} has NULLs")
+
+    def flush(self) -> None:
+        """Evaluate what was gathered."""
+        if not self._waiting:
+            return
+        rows = pa.Table.from_batches(self._batches).combine_chunks()
+        owners, sizes = self._owners, [batch.num_rows for batch in self._batches]
+        self._check.num_rows += rows.num_rows
+        self._batches, self._owners, self._waiting = [], [], 0
+        at = pa.array([each.at for each in owners], pa.int64())
+        of_row = pa.array(np.repeat(np.arange(len(sizes)), sizes))
+        try:
+            computed = self._rows.of(rows)
+        except PennonError as error:
+            where = f"{self._spec.key}, leaves from {owners[0].object_id} on"
+            self._check.findings.append(violation("Partition Expression", where, error.message))
+            return
+        for name, values in computed.items():
+            recorded = self._check.raw.table[self._columns[name]].take(at).combine_chunks()
+            wanted = recorded.take(of_row)
+            for index in pc.indices_nonzero(differs(values, wanted)).to_pylist():
+                self._wrong(owners[of_row[index].as_py()], name, values[index], wanted[index])
+
+    def _wrong(self, row: RawRow, name: str, value: pa.Scalar, recorded: pa.Scalar) -> None:
+        found = text_of_value(value) if value.is_valid else "NULL"
+        kept = text_of_value(recorded) if recorded.is_valid else "NULL"
+        problem = f"it has rows with {name} = {found}, the manifest records {kept}"
+        self._tell(row, _VALUES, name, problem)
+
+    def _tell(self, row: RawRow, section: str, name: str, problem: str) -> None:
+        """Tell a leaf's first problem of a kind."""
+        if (row.object_id, name) not in self._told:
+            self._told.add((row.object_id, name))
+            self._check.findings.append(violation(section, f"leaf {row.object_id}", problem))

@@ -1,0 +1,270 @@
+"""The columns and rows of ``__manifest`` against the specification."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from pennon.maintenance.checks.findings import Finding, note, violation, warning
+from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, version_row_of
+from pennon.manifest.format.columns import (
+    PARTITION_PREFIX,
+    PRIMARY_KEY,
+    READ_VERSION,
+    partition_columns,
+)
+from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
+from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
+from pennon.spec import PartitionSpec
+from pennon.spec.partition_spec import is_same_kind
+
+__all__ = ["check_columns", "check_rows", "leaf_rows"]
+
+_COLUMNS: Final = "Manifest Table Schema"
+_LAYOUT: Final = "Physical Layout and Naming"
+_NAMING: Final = "Partition Namespace Naming"
+_STRONG: Final = "Multi-Partition Transaction (Strong)"
+_NAME: Final = re.compile(r"[a-z0-9]{16}")
+_DIRECTORY: Final = re.compile(r"[0-9a-f]{8}_.+", re.DOTALL)
+
+
+def check_columns(arrow: pa.Schema, specs: Mapping[int, PartitionSpec]) -> Iterator[Finding]:
+    """Check the columns of ``__manifest``.
+
+    Args:
+        arrow: Its schema.
+        specs: The specs that can be read.
+
+    Spec: "Manifest Table Schema".
+    """
+    there = {column.name: column for column in arrow}
+    for name in ("object_id", "object_type", "location", "metadata"):
+        if name not in there:
+            yield violation(_COLUMNS, f"column {name}", "it is missing")
+        elif there[name].type not in (pa.utf8(), pa.large_utf8(), pa.string_view()):
+            yield violation(_COLUMNS, f"column {name}", f"it is {there[name].type}, not a string")
+    key = there.get("object_id")
+    if key is not None and PRIMARY_KEY not in (key.metadata or {}):
+        yield warning(_COLUMNS, "column object_id", "it has no primary-key metadata")
+    version = there.get(READ_VERSION.name)
+    if version is not None and version.type != READ_VERSION.type:
+        yield violation(_COLUMNS, "column read_version", f"it is {version.type}, not uint64")
+    wanted = partition_columns(specs.values())
+    for name, kind in wanted.items():
+        column = there.get(name)
+        if column is None:
+            yield violation(_COLUMNS, f"column {name}", "it is missing")
+            continue
+        if column.type != kind:
+            is_wider = is_same_kind(column.type, kind)
+            made = warning if is_wider else violation
+            problem = f"it is {column.type}, the result_type is {kind}"
+            yield made(_COLUMNS, f"column {name}", problem)
+        if not column.nullable:
+            yield violation(_COLUMNS, f"column {name}", "it is not nullable")
+    for name in there:
+        if name.startswith(PARTITION_PREFIX) and name not in wanted:
+            yield note(_COLUMNS, f"column {name}", "no spec version has this partition field")
+
+
+def leaf_rows(raw: RawRows, specs: Mapping[int, PartitionSpec]) -> list[RawRow]:
+    """Give the table rows that are leaves of a spec."""
+    return [
+        each
+        for each in raw.rows
+        if each.object_type == TABLE
+        and each.parsed is not None
+        and each.parsed.is_table
+        and each.parsed.spec_version in specs
+        and len(each.parsed.namespaces) == len(specs[each.parsed.spec_version].fields)
+    ]
+
+
+def check_rows(
+    raw: RawRows, specs: Mapping[int, PartitionSpec], *, are_all_specs_read: bool
+) -> Iterator[Finding]:
+    """Check the rows of ``__manifest``.
+
+    Args:
+        raw: All rows.
+        specs: The specs that can be read.
+        are_all_specs_read: Whether no spec is unreadable; else rows of unknown specs are not told.
+
+    Spec: "Physical Layout and Naming", "Manifest Table Schema", Appendix C.
+    """
+    rows = _Rows(raw, specs, raw.codes(), raw.of_type(NAMESPACE), raw.of_type(TABLE))
+    yield from rows.ids()
+    for each in raw.rows:
+        if each.object_type in (NAMESPACE, TABLE):
+            if each.parsed is not None:
+                yield from rows.own(each, are_all_specs_read=are_all_specs_read)
+        elif each.object_type == TABLE_VERSION:
+            yield from rows.version(each)
+    yield from rows.foreign()
+    yield from rows.spec_versions()
+    yield from rows.doubled()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    raw: RawRows
+    specs: Mapping[int, PartitionSpec]
+    codes: Mapping[str, Sequence[int | None]]
+    namespaces: Mapping[str, RawRow]
+    tables: Mapping[str, RawRow]
+    versions: Mapping[str, Mapping[int, RawRow]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "versions", self.raw.version_rows())
+
+    def ids(self) -> Iterator[Finding]:
+        """Ids are unique, and no two leaves share a directory."""
+        counted = Counter(each.object_id for each in self.raw.rows)
+        for object_id, count in counted.items():
+            if count > 1:
+                yield violation(_COLUMNS, f"row {object_id}", f"{count} rows have this object_id")
+        leaves = leaf_rows(self.raw, self.specs)
+        places = Counter(each.location for each in leaves if each.location)
+        for place, count in places.items():
+            if count > 1:
+                yield violation(_LAYOUT, f"location {place}", f"{count} leaves are there")
+
+    def own(self, row: RawRow, *, are_all_specs_read: bool) -> Iterator[Finding]:
+        """A namespace or table below a spec version."""
+        parsed, where = row.parsed, f"row {row.object_id}"
+        if parsed is None:
+            return
+        spec = self.specs.get(parsed.spec_version)
+        if spec is None:
+            if are_all_specs_read:
+                problem = f"there is no partition_spec_v{parsed.spec_version}"
+                yield violation("Metadata Definition", where, problem)
+            return
+        for name in parsed.namespaces:
+            if _NAME.fullmatch(name) is None:
+                problem = f"'{name}' is not 16 characters of a-z and 0-9"
+                yield violation(_NAMING, where, problem)
+        yield from self._shape(row, spec, where)
+        yield from self._parents(row, where)
+        yield from self._values(row, spec, where)
+        yield from _metadata(row, where)
+
+    def _shape(self, row: RawRow, spec: PartitionSpec, where: str) -> Iterator[Finding]:
+        parsed = row.parsed
+        if parsed is None:
+            return
+        depth, levels = len(parsed.namespaces), len(spec.fields)
+        if row.object_type == TABLE and not parsed.is_table:
+            yield violation(_LAYOUT, where, f"a partition table has the name '{TABLE_NAME}'")
+        elif row.object_type == TABLE and depth != levels:
+            yield violation(_LAYOUT, where, f"it is {depth} levels deep, the spec has {levels}")
+        elif row.object_type == NAMESPACE and (depth > levels or parsed.is_table):
+            yield violation(_LAYOUT, where, f"a namespace below the {levels} levels of the spec")
+        if row.object_type == TABLE:
+            if not row.location:
+                yield violation(_LAYOUT, where, "it has no location")
+            elif _DIRECTORY.fullmatch(row.location.rsplit("/", 1)[-1]) is None:
+                problem = f"its directory is {row.location}, not <hash>_<object_id>"
+                yield warning(_LAYOUT, where, problem)
+        elif row.location:
+            yield warning(_LAYOUT, where, "a namespace has a location")
+
+    def _parents(self, row: RawRow, where: str) -> Iterator[Finding]:
+        above, _, _ = row.object_id.rpartition(SEPARATOR)
+        if above and above not in self.namespaces:
+            yield violation(_LAYOUT, where, f"its parent namespace {above} is not in the manifest")
+
+    def _values(self, row: RawRow, spec: PartitionSpec, where: str) -> Iterator[Finding]:
+        """The levels of the row have values equal to its parent's, all other columns are NULL."""
+        if row.parsed is None:
+            return
+        above = self.namespaces.get(row.object_id.rpartition(SEPARATOR)[0])
+        own = [each.column for each in spec.fields[: len(row.parsed.namespaces)]]
+        is_table = row.object_type == TABLE
+        for name, codes in self.codes.items():
+            if name not in own:
+                if codes[row.at] is not None:
+                    problem = f"{name} has a value, but is none of its levels"
+                    yield violation(_COLUMNS, where, problem)
+                continue
+            is_inherited = is_table or name != own[-1]
+            if above is not None and is_inherited and codes[row.at] != codes[above.at]:
+                problem = f"{name} differs from its parent's value"
+                yield violation(_COLUMNS, where, f"{problem} (values are inherited)")
+
+    def version(self, row: RawRow) -> Iterator[Finding]:
+        """A ``table_version`` row."""
+        where, known = f"row {row.object_id}", version_row_of(row.object_id)
+        if known is None:
+            yield violation(_STRONG, where, "its id is not <table id>$<version>")
+            return
+        table = self.tables.get(known[0])
+        if table is None:
+            yield violation(_STRONG, where, f"there is no table {known[0]}")
+            return
+        if row.read_version is None and READ_VERSION.name in self.raw.table.column_names:
+            yield violation(_STRONG, where, "it has no read_version")
+        for name, codes in self.codes.items():
+            if codes[row.at] is not None and codes[row.at] != codes[table.at]:
+                yield violation(_COLUMNS, where, f"{name} differs from its table's value")
+
+    def foreign(self) -> Iterator[Finding]:
+        """What is not ours: kept, ignored, told."""
+        known = (NAMESPACE, TABLE, TABLE_VERSION)
+        others = Counter(
+            each.object_type for each in self.raw.rows if each.object_type not in known
+        )
+        for object_type, count in others.items():
+            problem = f"{count} rows of this unknown type are ignored"
+            yield note(_COLUMNS, f"object type '{object_type}'", problem)
+        for each in self.raw.rows:
+            if each.object_type in (NAMESPACE, TABLE) and each.parsed is None:
+                problem = f"a {each.object_type} that belongs to no spec version is ignored"
+                yield note(_LAYOUT, f"row {each.object_id}", problem)
+
+    def spec_versions(self) -> Iterator[Finding]:
+        """Every spec has its namespace; every leaf that names a version has it recorded."""
+        for number in self.specs:
+            if f"v{number}" not in self.namespaces:
+                problem = f"the spec version has no namespace row v{number}"
+                yield warning(_LAYOUT, f"partition_spec_v{number}", problem)
+        for each in leaf_rows(self.raw, self.specs):
+            if each.read_version is None or each.is_elsewhere:
+                continue
+            recorded = {row.read_version for row in self.versions.get(each.object_id, {}).values()}
+            if each.read_version not in recorded:
+                problem = f"version {each.read_version} is not recorded as a table_version row"
+                yield warning(_STRONG, f"row {each.object_id}", problem)
+
+    def doubled(self) -> Iterator[Finding]:
+        """One leaf per partition tuple."""
+        first: dict[tuple[object, ...], str] = {}
+        for each in leaf_rows(self.raw, self.specs):
+            if each.parsed is None:
+                continue
+            spec = self.specs[each.parsed.spec_version]
+            if any(one.column not in self.codes for one in spec.fields):
+                continue
+            codes = (self.codes[one.column][each.at] for one in spec.fields)
+            other = first.setdefault((spec.spec_version, *codes), each.object_id)
+            if other != each.object_id:
+                problem = f"it has the partition values of {other}"
+                yield warning("Partition Spec", f"row {each.object_id}", problem)
+
+
+def _metadata(row: RawRow, where: str) -> Iterator[Finding]:
+    if row.metadata is None:
+        return
+    try:
+        written = json.loads(row.metadata)
+    except json.JSONDecodeError as error:
+        yield violation(_COLUMNS, where, f"its metadata is no JSON: {error.msg}")
+        return
+    if not isinstance(written, dict):
+        yield violation(_COLUMNS, where, "its metadata is no JSON object")

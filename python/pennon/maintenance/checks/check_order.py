@@ -1,0 +1,57 @@
+"""A recorded order of a leaf's rows against the rows: a join without a sort relies on it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.leaf import scan_leaf
+from pennon.leaf.row_order import SortedCheck
+from pennon.manifest.format.statistics import RECORDED_ORDER, recorded_order
+
+if TYPE_CHECKING:
+    import lance
+
+    from pennon.spec import NamespaceSchema
+    from pennon.spec.write_order import WriteOrder
+
+__all__ = ["unsorted_fragments"]
+
+
+def unsorted_fragments(
+    dataset: lance.LanceDataset,
+    metadata: str | None,
+    order: WriteOrder | None,
+    schema: NamespaceSchema,
+) -> list[int]:
+    """List the fragments whose rows are not in the order that is recorded of them.
+
+    Args:
+        dataset: The leaf at the version to read.
+        metadata: The leaf's metadata in the manifest, JSON text.
+        order: The table's write order; a record of another one or of another version counts for
+            nothing.
+        schema: The namespace schema.
+    """
+    if order is None:
+        return []
+    try:
+        kept = json.loads(metadata or "{}")
+    except json.JSONDecodeError:
+        return []
+    recorded = kept.get(RECORDED_ORDER) if isinstance(kept, dict) else None
+    if recorded != recorded_order(dataset.version, order.identity):
+        return []
+    wanted = pa.schema([field.field for field in order.fields])
+    found = []
+    for at, fragment in enumerate(dataset.get_fragments()):
+        check = SortedCheck(order.columns)
+        for batch in scan_leaf(
+            dataset, wanted, namespace_schema=schema.arrow, fragments=(at, at + 1)
+        ):
+            check.observe(batch.columns)
+        if not check.is_sorted:
+            found.append(fragment.fragment_id)
+    return found

@@ -1,0 +1,1 @@
+"""What stands in ``__manifest``: columns, rows, names, properties, statistics."""

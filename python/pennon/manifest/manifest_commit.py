@@ -1,0 +1,214 @@
+"""The one ``merge_insert`` that makes the changes of many leaves visible: all of them or none.
+
+Lance compares the merge with every commit after the snapshot's version: it refuses a change of
+the same row or of the same data file, and two inserts of one primary key. Changes of other rows
+in other files, and of the metadata, are rebased over. A refusal is a value: the caller decides
+whether its change still makes sense on the latest snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.errors import InternalError
+from pennon.manifest.format.columns import READ_VERSION
+from pennon.manifest.format.names import SEPARATOR, ObjectId
+from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
+from pennon.manifest.format.statistics import RECORDED_ORDER, recorded_order, with_statistics
+from pennon.manifest.format.table_versions import last_sequence_numbers
+from pennon.manifest.manifest_outcome import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+    is_conflict,
+)
+from pennon.manifest.snapshot import Snapshot
+from pennon.manifest.storage import open_manifest, storage_failure
+from pennon.predicate.dialect import DataFusion
+
+__all__ = ["LeafChange", "commit_leaves"]
+
+# Beyond so many keys one pass over all rows is cheaper than a list of literals.
+_MAX_KEYS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LeafChange:
+    """What one commit does to one leaf: make it, or move it to another version.
+
+    Args:
+        object_id: The leaf's table row.
+        location: Its directory, relative to the namespace's location; a row that is there
+            already keeps its own.
+        values: Its partition values by field id, all levels of its spec.
+        read_version: The Lance version that readers shall read; None in weak mode.
+        num_rows: Rows of that version; None where unknown.
+        num_bytes: Bytes of its data files; None where unknown.
+        num_fragments: Fragments of it; None where unknown.
+        order: The write order in which the rows of each of its fragments are; None where unknown.
+    """
+
+    object_id: str
+    location: str
+    values: Mapping[str, pa.Scalar]
+    read_version: int | None
+    num_rows: int | None = None
+    num_bytes: int | None = None
+    num_fragments: int | None = None
+    order: str | None = None
+
+    @property
+    def statistics(self) -> dict[str, int | str | None]:
+        """What the row's metadata tells of the version."""
+        order, version = self.order, self.read_version
+        return {
+            "num_rows": self.num_rows,
+            "num_bytes": self.num_bytes,
+            "num_fragments": self.num_fragments,
+            RECORDED_ORDER: None
+            if order is None or version is None
+            else recorded_order(version, order),
+        }
+
+
+def commit_leaves(
+    snapshot: Snapshot, changes: Sequence[LeafChange], removed: Sequence[str] = ()
+) -> ManifestOutcome:
+    """Commit the changes of all leaves at once, or none.
+
+    New leaves get the rows of their namespaces as well; in strong mode every change adds a
+    ``table_version`` row.
+
+    Args:
+        snapshot: The snapshot that the changes were made against (S0).
+        changes: One per leaf.
+        removed: Object ids of leaves that shall be gone; their ``table_version`` rows go too.
+
+    Returns:
+        The version of ``__manifest`` that has all changes, or that another writer came first.
+
+    Raises:
+        StorageFailure: The storage refused; nothing is visible.
+
+    Spec: "Commit Behavior".
+    """
+    base = open_manifest(
+        snapshot.location, snapshot.version, storage_options=snapshot.storage_options
+    )
+    if not changes and not removed:
+        return ManifestCommitted(snapshot.version)
+    merge = base.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
+    if removed:
+        merge = merge.when_not_matched_by_source_delete(_condition_of_removal(removed))
+    try:
+        merge.conflict_retries(0).execute(_rows(snapshot, base, changes))
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("commit to", snapshot.location, error) from error
+        latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
+        return ConcurrentChange(snapshot.version, latest.version)
+    return ManifestCommitted(base.version)
+
+
+def _rows(snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafChange]) -> pa.Table:
+    """Make every row that the commit writes."""
+    by_id = {each.object_id: each for each in changes}
+    if len(by_id) < len(changes):
+        raise InternalError(what="one commit changes a leaf twice")
+    above = {name: each for each in changes for name in _namespaces(each.object_id)}
+    there = _existing(base, [*by_id, *above])
+    known = set(there["object_id"].to_pylist())
+    new = [
+        ManifestRow(name, NAMESPACE, values=_inherited(snapshot, name, each.values))
+        for name, each in above.items()
+        if name not in known
+    ]
+    new += [
+        ManifestRow(
+            each.object_id,
+            TABLE,
+            each.location,
+            with_statistics(None, each.statistics),
+            each.read_version,
+            each.values,
+        )
+        for each in changes
+        if each.object_id not in known
+    ]
+    if snapshot.has_read_versions:
+        new += _version_rows(base, [each for each in changes if each.read_version is not None])
+    updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
+    return pa.concat_tables([_updated(updated, by_id), table_of_rows(new, base.schema)])
+
+
+def _namespaces(object_id: str) -> Iterator[str]:
+    """Give the namespaces above a leaf: ``v1``, ``v1$k7m2n9p4q8r5s3t6``, …."""
+    *above, _ = object_id.split(SEPARATOR)
+    for depth in range(1, len(above) + 1):
+        yield SEPARATOR.join(above[:depth])
+
+
+def _inherited(
+    snapshot: Snapshot, namespace: str, values: Mapping[str, pa.Scalar]
+) -> dict[str, pa.Scalar]:
+    """Take the values of a namespace's own level and of those above."""
+    parsed = ObjectId.parse(namespace)
+    if parsed is None or parsed.spec_version not in snapshot.specs:
+        raise InternalError(what=f"{namespace} is below no spec version of {snapshot.location}")
+    fields = snapshot.specs[parsed.spec_version].fields[: len(parsed.namespaces)]
+    return {each.field_id: values[each.field_id] for each in fields}
+
+
+def _existing(base: lance.LanceDataset, object_ids: Sequence[str]) -> pa.Table:
+    """Read the whole rows of some objects, columns that Pennon does not know included."""
+    names = list(base.schema.names)
+    if len(object_ids) <= _MAX_KEYS:
+        keys = [exp.Literal.string(each) for each in object_ids]
+        condition: exp.Expr = exp.column("object_id").isin(*keys) if keys else exp.false()
+        return base.to_table(columns=names, filter=condition.sql(dialect=DataFusion))
+    rows = base.to_table(columns=names)
+    return rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(object_ids, pa.utf8())))
+
+
+def _updated(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
+    """Move existing table rows to their new version and statistics."""
+    mine = [changes[object_id] for object_id in rows["object_id"].to_pylist()]
+    texts = [
+        with_statistics(text, each.statistics)
+        for text, each in zip(rows["metadata"].to_pylist(), mine, strict=True)
+    ]
+    replaced = {"metadata": pa.array(texts, pa.utf8())}
+    if READ_VERSION.name in rows.column_names:
+        versions = [each.read_version for each in mine]
+        replaced[READ_VERSION.name] = pa.array(versions, READ_VERSION.type)
+    columns = [replaced.get(name, rows[name]) for name in rows.column_names]
+    return pa.table(columns, schema=rows.schema)
+
+
+def _version_rows(base: lance.LanceDataset, changes: Sequence[LeafChange]) -> list[ManifestRow]:
+    last = last_sequence_numbers(base, [each.object_id for each in changes])
+    return [
+        ManifestRow(
+            f"{each.object_id}{SEPARATOR}{last.get(each.object_id, 0) + 1}",
+            TABLE_VERSION,
+            read_version=each.read_version,
+        )
+        for each in changes
+    ]
+
+
+def _condition_of_removal(removed: Sequence[str]) -> str:
+    keys = [exp.Literal.string(each) for each in removed]
+    tables = exp.column("object_id").isin(*keys)
+    versions = [
+        exp.func("starts_with", exp.column("object_id"), exp.Literal.string(each + SEPARATOR))
+        for each in removed
+    ]
+    return exp.or_(tables, *versions).sql(dialect=DataFusion)

@@ -1,0 +1,100 @@
+"""Changes of the root: a new partition spec, another schema, properties.
+
+Lance has no commit that changes columns and metadata at once. So the columns of ``__manifest``
+come first: a partition column that no spec names yet is ignored by readers, and a wider one holds
+the same values; then one metadata commit makes spec and schema visible together. A crash between
+the two leaves the namespace as it was, and the change can be made again.
+
+Two concurrent changes of spec or schema both write the key ``schema``: Lance refuses the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import lance
+import pyarrow as pa
+
+from pennon.errors import InternalError
+from pennon.manifest.format.columns import partition_columns
+from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
+from pennon.manifest.manifest_outcome import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+    is_conflict,
+)
+from pennon.manifest.snapshot import Snapshot
+from pennon.manifest.storage import open_manifest, storage_failure
+from pennon.spec.partition_spec import PartitionSpec
+from pennon.spec.schema import NamespaceSchema
+
+__all__ = ["change_root"]
+
+
+def change_root(
+    snapshot: Snapshot,
+    *,
+    schema: NamespaceSchema | None = None,
+    spec: PartitionSpec | None = None,
+    properties: Mapping[str, str] | None = None,
+    removed_properties: Sequence[str] = (),
+    comment: str | None = None,
+) -> ManifestOutcome:
+    """Change what the metadata of a namespace says.
+
+    Args:
+        snapshot: The snapshot that the change was made against.
+        schema: The new namespace schema; None leaves it.
+        spec: The next partition spec; None adds none.
+        properties: Table properties to set.
+        removed_properties: Table properties to remove.
+        comment: The table's comment; None leaves it, an empty one removes it.
+
+    Returns:
+        The version that has the change, or that another writer came first.
+
+    Raises:
+        InvalidPartitionSpec: The spec does not fit the schema.
+        ReservedProperty: A property has a name of Pennon's own.
+        StorageFailure: The storage refused.
+
+    Spec: "Partition Evolution", "Manifest Table Schema".
+    """
+    written: dict[str, str | None] = dict(property_keys(properties or {}))
+    written.update(dict.fromkeys(property_keys(dict.fromkeys(removed_properties, ""))))
+    if comment is not None:
+        written[COMMENT] = comment or None
+    if schema is not None or spec is not None:
+        written[SCHEMA] = (schema or snapshot.schema).to_json()
+    if spec is not None:
+        if spec.spec_version in snapshot.specs:
+            raise InternalError(what=f"{spec.key} exists and specs never change")
+        spec.check(schema or snapshot.schema)
+        written[spec.key] = spec.to_json()
+    base = open_manifest(
+        snapshot.location, snapshot.version, storage_options=snapshot.storage_options
+    )
+    try:
+        if spec is not None:
+            _fit_columns(base, spec)
+        if written:
+            base.update_metadata(written)
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("change", snapshot.location, error) from error
+        latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
+        return ConcurrentChange(snapshot.version, latest.version)
+    return ManifestCommitted(base.version)
+
+
+def _fit_columns(manifest: lance.LanceDataset, spec: PartitionSpec) -> None:
+    """Add the partition columns that are missing and widen those that are too narrow."""
+    there = {each.name: each.type for each in manifest.schema}
+    wanted = partition_columns([spec])
+    added = [pa.field(name, kind) for name, kind in wanted.items() if name not in there]
+    if added:
+        manifest.add_columns(added)
+    for name, kind in wanted.items():
+        if name in there and there[name] != kind:
+            manifest.alter_columns({"path": name, "data_type": kind})

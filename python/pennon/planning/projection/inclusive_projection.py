@@ -1,0 +1,253 @@
+"""A bound predicate → conditions on the partition columns of one spec version.
+
+The inclusive condition may keep a partition too many, never lose one with a matching row. The
+strict one is true only where every row of the partition satisfies the predicate, so that the
+leaf need not be asked. What is not understood is TRUE inclusively and never known strictly.
+
+NULL rules: conditions are three-valued like everything in the manifest query; a condition that is
+NULL for a partition drops it (inclusive), or leaves the predicate to the leaf (strict).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from pennon.planning.projection.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    CalendarField,
+    Compared,
+    Constant,
+    Opaque,
+    SourceColumn,
+)
+from pennon.planning.projection.conditions import and_all, or_all
+from pennon.planning.projection.domains import domain_of
+from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
+from pennon.predicate.comparison import Operator
+from pennon.predicate.condition import condition, is_not_null
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.transforms.expression import Expression
+from pennon.transforms.identity import Identity
+from pennon.transforms.truncate import Truncate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pennon.spec.partition_spec import PartitionField, PartitionSpec
+    from pennon.transforms.transform import Transform
+
+_SQL_TYPES = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedField:
+    """A partition field whose source columns the schema still has.
+
+    Args:
+        transform: How the field's values are computed.
+        column: The manifest column.
+        sources: The source columns, ``col0`` first.
+        widened: The type to read the manifest column in, where its source was promoted since.
+    """
+
+    transform: Transform
+    column: exp.Column
+    sources: tuple[SourceColumn, ...]
+    widened: exp.DataType | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether comparisons of the one source column project by themselves."""
+        return len(self.sources) == 1 and not isinstance(self.transform, Expression | MultiBucket)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether bound columns are turned into values of the field."""
+        return isinstance(self.transform, Expression | MultiBucket | Bucket)
+
+    def read(self, projected: exp.Expression | None) -> exp.Expression | None:
+        """Read the manifest column in its source's present type."""
+        if projected is None or self.widened is None:
+            return projected
+        widened = self.widened
+
+        def cast(node: exp.Expression) -> exp.Expression:
+            return exp.Cast(this=node, to=widened) if node == self.column else node
+
+        return projected.transform(cast)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecProjection:
+    """The projection of predicates through all fields of one spec version."""
+
+    fields: tuple[ProjectedField, ...]
+    levels: tuple[tuple[SourceColumn, LevelRanges], ...]
+
+    def inclusive(self, predicate: BoundPredicate) -> exp.Expression:
+        """Give the condition that every partition with a matching row satisfies.
+
+        Args:
+            predicate: The bound predicate.
+
+        Returns:
+            The condition; TRUE where the predicate cannot prune.
+
+        Spec: "Partition Pruning".
+        """
+        match predicate:
+            case Constant(value):
+                return exp.true() if value else exp.false()
+            case AllOf(parts):
+                return and_all([*map(self.inclusive, parts), *self._evaluated(predicate)])
+            case AnyOf(parts):
+                return or_all([self.inclusive(part) for part in parts])
+            case Compared():
+                return and_all([*self._compared(predicate), *self._evaluated(predicate)])
+            case CalendarField():
+                return and_all(self._calendar(predicate))
+            case Opaque():
+                return exp.true()
+
+    def strict(self, predicate: BoundPredicate) -> exp.Expression:
+        """Give a condition under which every row of a partition satisfies the predicate.
+
+        Returns:
+            The condition; FALSE where partition values never decide the predicate.
+        """
+        match predicate:
+            case Constant(value):
+                return exp.true() if value else exp.false()
+            case AllOf(parts):
+                return and_all([self.strict(part) for part in parts])
+            case AnyOf(parts):
+                return or_all([self.strict(part) for part in parts])
+            case Compared():
+                return or_all(self._strictly_compared(predicate))
+            case CalendarField():
+                return or_all(self._calendar(predicate))
+            case Opaque():
+                return exp.false()
+
+    def _compared(self, predicate: Compared) -> Iterator[exp.Expression]:
+        column, comparison = predicate.column, predicate.comparison
+        for source, ranges in self.levels:
+            if source == column:
+                found = ranges.inclusive(comparison)
+                if found is not None:
+                    yield found
+        for field in self._of_column(column):
+            if field.is_single and not self._is_level(field):
+                found = field.transform.project_inclusive(comparison, field.column, column.type)
+                found = field.read(found)
+                if found is not None:
+                    yield found
+            elif (
+                isinstance(field.transform, MultiBucket)
+                and comparison.operator is not Operator.IS_NULL
+            ):
+                yield is_not_null(field.column)
+
+    def _strictly_compared(self, predicate: Compared) -> Iterator[exp.Expression]:
+        column, comparison = predicate.column, predicate.comparison
+        for source, ranges in self.levels:
+            if source == column:
+                found = ranges.strict(comparison)
+                if found is not None:
+                    yield found
+        for field in self._of_column(column):
+            if not isinstance(field.transform, Expression) and not self._is_level(field):
+                found = field.transform.project_strict(comparison, field.column, column.type)
+                found = field.read(found)
+                if found is not None:
+                    yield found
+
+    def _calendar(self, predicate: CalendarField) -> Iterator[exp.Expression]:
+        for field in self._of_column(predicate.column):
+            if field.transform.type == predicate.part:
+                yield condition(predicate.comparison, field.column)
+
+    def _evaluated(self, predicate: BoundPredicate) -> Iterator[exp.Expression]:
+        for field in self.fields:
+            if not field.is_evaluated:
+                continue
+            domains = [domain_of(source, predicate) for source in field.sources]
+            bound = [domain for domain in domains if domain is not None]
+            if len(bound) < len(domains):
+                continue
+            values = [sorted(domain, key=_by_value) for domain in bound]
+            types = [source.type for source in field.sources]
+            found = field.transform.project_bound(values, field.column, types)
+            if found is not None:
+                yield found
+
+    def _of_column(self, column: SourceColumn) -> Iterator[ProjectedField]:
+        return (field for field in self.fields if column in field.sources)
+
+    def _is_level(self, field: ProjectedField) -> bool:
+        """Whether the field is among the levels that are compared together."""
+        return any(field.column in ranges.columns for _, ranges in self.levels)
+
+
+def spec_projection(
+    spec: PartitionSpec,
+    columns: Mapping[int, SourceColumn],
+    partition_types: Mapping[str, pa.DataType],
+) -> SpecProjection:
+    """Prepare a spec version for projection.
+
+    A field with a source column that was dropped is left out: its recorded values stay valid, but
+    no predicate names the column any more (format reading 21).
+
+    Args:
+        spec: The partition spec.
+        columns: The columns of the full schema by their field id.
+        partition_types: Types of the manifest's columns by partition field id.
+    """
+    fields = [
+        _projected_field(
+            field,
+            [columns[source_id] for source_id in field.source_ids],
+            partition_types.get(field.field_id, field.result_type),
+        )
+        for field in spec.fields
+        if all(source_id in columns for source_id in field.source_ids)
+    ]
+    by_source: dict[SourceColumn, dict[str, exp.Column]] = {}
+    for field in fields:
+        if field.is_single and field.transform.type in LEVELS:
+            by_source.setdefault(field.sources[0], {})[field.transform.type] = field.column
+    levels = [(source, level_ranges(found, source.type)) for source, found in by_source.items()]
+    return SpecProjection(
+        tuple(fields), tuple((source, ranges) for source, ranges in levels if ranges is not None)
+    )
+
+
+def _projected_field(
+    field: PartitionField, sources: Sequence[SourceColumn], stored: pa.DataType
+) -> ProjectedField:
+    transform = field.derivation
+    widened = None
+    if isinstance(transform, Identity | Truncate) and not stored.equals(sources[0].type):
+        name = _SQL_TYPES.get(str(sources[0].type))
+        widened = None if name is None else exp.DataType.build(name)
+    column = exp.column(field.column, quoted=True)
+    return ProjectedField(transform, column, tuple(sources), widened)
+
+
+def _by_value(scalar: pa.Scalar) -> tuple[bool, str]:
+    return (not scalar.is_valid, str(scalar))

@@ -1,0 +1,1 @@
+"""Requests of the JVM, each answered by calls of the library."""

@@ -1,0 +1,124 @@
+"""Rows down and up: a read streams a fragment, a write takes a stream apart into partitions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.plain_dataset import stage_plain
+from pennon.execution import Fragment, run
+from pennon.leaf import WriteTarget, write_partitions
+from pennon.worker.absent_offsets import with_offsets
+from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.wire.fragment_tokens import FragmentToken, relation
+from pennon.worker.wire.framing import (
+    ArrowStreamReader,
+    ArrowStreamWriter,
+    ConnectionClosed,
+    FrameSocket,
+)
+from pennon.worker.wire.json_fields import decode, encode
+from pennon.worker.wire.messages import Read, ReadReply, RunFragment
+from pennon.worker.wire.tokens import ScanToken, Split, WriteToken
+from pennon.worker.wire.write_messages import Write, WriteReply
+
+if TYPE_CHECKING:
+    from pennon.execution import BatchStream
+
+_LOG = logging.getLogger(__name__)
+
+
+def read(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``read``: stream the rows of one split."""
+    message = decode(Read, request)
+    scan = ScanToken.from_json(message.scan)
+    STORAGE_OPTION_VALUES.remember(scan.storage_options)
+    read = relation(scan, Split.from_json(message.split))
+    order = scan.order if message.ordered else ()
+    stream = run(Fragment((replace(read, order=order),)))
+    frames.send_json(encode(ReadReply()))
+    send_batches(stream, frames)
+
+
+def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``run_fragment``: compute one task of a fragment and stream its rows."""
+    message = decode(RunFragment, request)
+    token = FragmentToken.from_json(message.fragment)
+    for scan in token.scans:
+        STORAGE_OPTION_VALUES.remember(scan.storage_options)
+    stream = run(token.fragment(message.split))
+    frames.send_json(encode(ReadReply()))
+    send_batches(stream, frames)
+
+
+def send_batches(stream: BatchStream, frames: FrameSocket) -> None:
+    """Send a stream; stops the scan as soon as the other side closes the connection.
+
+    Raises:
+        ConnectionClosed: The other side went away.
+    """
+    batches = stream.batches
+    try:
+        writer = ArrowStreamWriter(frames, _without_metadata(stream.schema))
+        for batch in batches:
+            frames.check_open()
+            writer.write(batch)
+        writer.close()
+    except ConnectionClosed:
+        _LOG.info("a read was cancelled: its scan stops")
+        raise
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()
+
+
+def write(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``write``: the rows that follow become uncommitted fragments."""
+    upward = ArrowStreamReader(frames)
+    try:
+        message = decode(Write, request)
+        token = WriteToken.from_json(message.write)
+        STORAGE_OPTION_VALUES.remember(token.storage_options)
+        reply = _staged(token, upward)
+    finally:
+        # Also after a failure: the next message of the connection stands behind the stream.
+        upward.drain()
+    frames.send_json(encode(reply))
+
+
+def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
+    batches = _cast(upward.open(), token.schema)
+    if token.table.is_plain:
+        texts, rows, size = stage_plain(
+            token.table.location, batches, token.schema, token.storage_options
+        )
+        return WriteReply(tuple(texts), rows, size)
+    staged = write_partitions(batches, WriteTarget.from_json(token.target))
+    return WriteReply(
+        tuple(each.to_json() for each in staged),
+        sum(each.num_rows for each in staged),
+        sum(each.num_bytes for each in staged),
+    )
+
+
+def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Take the columns by their place: Spark has resolved the query's names already."""
+    for batch in stream:
+        if batch.num_rows:
+            columns = map(with_offsets, batch.columns)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    column if column.type == field.type else column.cast(field.type)
+                    for column, field in zip(columns, schema, strict=True)
+                ],
+                schema=schema,
+            )
+
+
+def _without_metadata(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.remove_metadata() for field in schema])

@@ -1,0 +1,241 @@
+"""Requests of the driver → calls of the library. No rule about partitions is here."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pennon.catalog import alter
+from pennon.catalog import table_ddl as tables
+from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
+from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.directory import Directory
+from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.partitioning import sort_key
+from pennon.catalog.upstream.partition_namespaces import described_properties
+from pennon.grouping.key_grouping import report
+from pennon.maintenance.procedures import PROCEDURES
+from pennon.maintenance.procedures import call as call_procedure
+from pennon.planning import explain, is_exact
+from pennon.planning.leaf_order import known_order
+from pennon.planning.splits import pack
+from pennon.worker.requests.kept_plans import find_plan, plan_of, planned, snapshot_of
+from pennon.worker.wire import messages as m
+from pennon.worker.wire.tokens import ScanToken, TableToken, packed_column, split_column
+
+
+def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
+    """Answer ``list_namespaces``."""
+    found = Directory(request.catalog).namespaces(request.namespace)
+    return m.ListNamespacesReply(tuple(found))
+
+
+def describe_namespace(request: m.DescribeNamespace) -> m.PropertiesReply:
+    """Answer ``describe_namespace``."""
+    if request.in_tables:
+        return m.PropertiesReply(described_properties(request.catalog, request.namespace))
+    return m.PropertiesReply(Directory(request.catalog).properties(request.namespace))
+
+
+def create_namespace(request: m.CreateNamespace) -> m.EmptyReply:
+    """Answer ``create_namespace``."""
+    Directory(request.catalog).create_namespace(
+        request.namespace, request.properties, if_not_exists=request.if_not_exists
+    )
+    return m.EmptyReply()
+
+
+def drop_namespace(request: m.DropNamespace) -> m.DroppedReply:
+    """Answer ``drop_namespace``."""
+    return m.DroppedReply(
+        tables.drop_namespace(request.catalog, request.namespace, cascade=request.cascade)
+    )
+
+
+def alter_namespace(request: m.AlterNamespace) -> m.EmptyReply:
+    """Answer ``alter_namespace``."""
+    Directory(request.catalog).alter_namespace(
+        request.namespace, request.set_properties, request.remove_properties
+    )
+    return m.EmptyReply()
+
+
+def list_tables(request: m.ListTables) -> m.ListTablesReply:
+    """Answer ``list_tables``."""
+    return m.ListTablesReply(tuple(Directory(request.catalog).tables(request.namespace)))
+
+
+def load_table(request: m.LoadTable) -> m.TableReply:
+    """Answer ``load_table``."""
+    return _described(
+        load(request.catalog, request.identifier, request.version, request.timestamp_micros)
+    )
+
+
+def create_table(request: m.CreateTable) -> m.TableReply:
+    """Answer ``create_table``."""
+    return _described(
+        tables.create(
+            request.catalog,
+            request.identifier,
+            schema=request.schema,
+            transforms=request.partitioning,
+            properties=request.properties,
+            mode=request.mode,
+        )
+    )
+
+
+def stage_table(request: m.StageTable) -> m.TableReply:
+    """Answer ``stage_table``."""
+    return _described(
+        tables.stage(
+            request.catalog,
+            request.identifier,
+            schema=request.schema,
+            transforms=request.partitioning,
+            properties=request.properties,
+            mode=request.mode,
+        )
+    )
+
+
+def publish_table(request: m.PublishTable) -> m.EmptyReply:
+    """Answer ``publish_table``."""
+    location = TableToken.from_json(request.table).location
+    tables.publish(request.catalog, request.identifier, location, request.mode)
+    return m.EmptyReply()
+
+
+def discard_table(request: m.DiscardTable) -> m.EmptyReply:
+    """Answer ``discard_table``."""
+    tables.discard(request.catalog, snapshot_of(request.catalog, request.table))
+    return m.EmptyReply()
+
+
+def drop_table(request: m.DropTable) -> m.DroppedReply:
+    """Answer ``drop_table``."""
+    return m.DroppedReply(tables.drop(request.catalog, request.identifier))
+
+
+def rename_table(request: m.RenameTable) -> m.EmptyReply:
+    """Answer ``rename_table``."""
+    tables.rename(request.catalog, request.identifier, request.to)
+    return m.EmptyReply()
+
+
+def alter_table(request: m.AlterTable) -> m.TableReply:
+    """Answer ``alter_table``."""
+    return _described(alter.alter_table(request.catalog, request.identifier, request.changes))
+
+
+def alter_partitioning(request: m.AlterPartitioning) -> m.TableReply:
+    """Answer ``alter_partitioning``."""
+    return _described(
+        alter.alter_partitioning(
+            request.catalog,
+            request.identifier,
+            request.action,
+            transform=request.transform,
+            dropped=request.field_to_change,
+            name=request.new_name,
+        )
+    )
+
+
+def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
+    """Answer ``push_predicates``."""
+    schema = snapshot_of(request.catalog, request.table).schema.arrow
+    return m.PushPredicatesReply(
+        tuple(is_exact(predicate, schema) for predicate in request.predicates)
+    )
+
+
+def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
+    """Answer ``plan_scan``."""
+    token, plan = plan_of(request.catalog, request.table, request.predicates)
+    snapshot = plan.snapshot
+    full = snapshot.schema.arrow
+    wanted = with_field_ids(arrow_schema(request.schema), full)
+    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    order = known_order(plan, wanted.names)
+    scan = ScanToken(
+        snapshot.location, wanted, full, plan.residuals, request.catalog.storage, order
+    )
+    return m.PlanScanReply(
+        scan=scan.to_json(),
+        plan=token,
+        splits=plan.table.num_rows,
+        keys=() if grouping is None else grouping.keys,
+        partitions_total=plan.partitions_total,
+        rows=plan.num_rows,
+        bytes=plan.num_bytes,
+        description=explain(plan),
+        ordering=tuple(map(sort_key, order)),
+    )
+
+
+def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
+    """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
+    plan = find_plan(request.catalog, request.plan)
+    snapshot, leaves = plan.snapshot, plan.table
+    wanted = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
+    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
+    if grouping is not None:
+        values = grouping.values
+        columns.update(zip(values.column_names, values.columns, strict=True))
+    return m.SplitsReply(), pa.table(columns)
+
+
+def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
+    """Answer ``pack_splits``; a split of several leaves lists their object ids."""
+    plan = find_plan(request.catalog, request.plan)
+    packed = pack(plan, request.num_tasks, request.max_bytes)
+    object_ids = plan.table["object_id"].to_pylist()
+    names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
+    splits = packed_column(plan.table, packed)
+    return m.SplitsReply(), pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
+
+
+def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
+    """Answer ``prune_splits``."""
+    plan = planned(request.catalog, request.table, request.predicates)
+    return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
+
+
+def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
+    """Answer ``list_procedures``."""
+    del request
+    return m.ListProceduresReply(
+        tuple(
+            m.ProcedureSignature(
+                each.name,
+                tuple(
+                    m.ProcedureParameter(one.name, one.type, one.is_required)
+                    for one in each.parameters
+                ),
+            )
+            for each in PROCEDURES.values()
+        )
+    )
+
+
+def call(request: m.Call) -> m.CallReply:
+    """Answer ``call``."""
+    schema, rows = call_procedure(request.catalog, request.procedure, request.arguments)
+    return m.CallReply(schema, rows)
+
+
+def _described(table: Table) -> m.TableReply:
+    snapshot = table.snapshot
+    token = TableToken(
+        table.name, snapshot.location, snapshot.version, table.is_plain, table.identity
+    )
+    return m.TableReply(
+        token.to_json(),
+        table.name,
+        table.schema,
+        table.partitioning,
+        table.properties,
+        str(snapshot.version),
+    )

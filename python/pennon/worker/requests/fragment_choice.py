@@ -1,0 +1,235 @@
+"""Which parts of a query the workers compute: the rule's request in, fragments out (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pennon.catalog.columns.projected_columns import with_field_ids
+from pennon.catalog.columns.spark_types import arrow_schema, arrow_type, spark_schema
+from pennon.errors import MalformedMessage, PennonError
+from pennon.execution import Query
+from pennon.execution.engine import result_schema
+from pennon.execution.memory import pool_bytes
+from pennon.grouping.resolve.plan_nodes import JoinType, OpaqueNode
+from pennon.leaf.schema.promotion import stream_schema, stream_type
+from pennon.planning import explain
+from pennon.pushdown import (
+    AggregateCall,
+    Candidate,
+    Filter,
+    FragmentMode,
+    Group,
+    Join,
+    Limit,
+    Opaque,
+    Output,
+    Project,
+    Scan,
+    Semantics,
+    SortKey,
+    candidates,
+)
+from pennon.pushdown.tasks import FragmentTasks, tasks_of
+from pennon.worker.wire.fragment_tokens import FragmentToken, task_texts
+from pennon.worker.wire.key_text import key_text
+from pennon.worker.wire.tokens import ScanToken
+
+if TYPE_CHECKING:
+    from pennon.grouping.resolve.key_group import DerivedKeys
+    from pennon.grouping.resolve.plan_nodes import PlanNode
+    from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.planning import ScanPlan
+    from pennon.pushdown import Node
+
+_WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFragment:
+    """A part of a query that the workers compute.
+
+    Args:
+        candidate: What is computed.
+        keys: The keys of its tasks.
+        tasks: The texts of its tasks.
+        reply: What the rule is told.
+    """
+
+    candidate: Candidate
+    keys: pa.Array
+    tasks: pa.Array
+    reply: Mapping[str, object]
+
+
+def choose_fragments(
+    request: Mapping[str, Any],
+    keyed: tuple[DerivedKeys, Sequence[PlanNode]],
+    plans: Mapping[int, ScanPlan],
+    target: TaskTarget,
+) -> list[ChosenFragment]:
+    """Choose the fragments of a query; none where the session does not want any.
+
+    Args:
+        request: The rule's, with the texts of the plan's expressions.
+        keyed: The keys that the plan allows, and the plan as their derivation sees it.
+        plans: What each scan reads.
+        target: What tasks should look like.
+    """
+    if request.get("execution") != _WORKER:
+        return []
+    nodes = [_node(message, plans.get(at)) for at, message in enumerate(request["nodes"])]
+    semantics = Semantics(ansi=bool(request.get("ansi", False)))
+    keys, plan_nodes = keyed
+    for spare in keys.spare:
+        keys = keys.using(spare)
+    chosen: list[ChosenFragment] = []
+    for alternatives in candidates(nodes, keys, semantics):
+        for candidate in alternatives:
+            read = {scan: plans[scan] for scan in candidate.query.scans}
+            tasks = tasks_of(candidate, (keys, plan_nodes), read, target, pool_bytes=pool_bytes())
+            found = None if tasks is None else _planned(candidate, nodes, plans, tasks)
+            if found is not None:
+                chosen.append(found)
+                break
+    return chosen
+
+
+def without_fragments(
+    nodes: Sequence[PlanNode], chosen: Sequence[ChosenFragment]
+) -> list[PlanNode]:
+    """See a plan as it is when its fragments are computed elsewhere."""
+    inside = {position for each in chosen for position in each.candidate.positions}
+    return [OpaqueNode() if at in inside else node for at, node in enumerate(nodes)]
+
+
+def _planned(
+    candidate: Candidate,
+    nodes: Sequence[Node],
+    plans: Mapping[int, ScanPlan],
+    tasks: FragmentTasks,
+) -> ChosenFragment | None:
+    query = candidate.query
+    scans = [_scan_token(nodes[scan], plans[scan]) for scan in query.scans]
+    planned = result_schema([scan.schema for scan in scans], query.sql)
+    if planned is None or [stream_type(each) for each in planned.types] != query.schema.types:
+        return None
+    token = FragmentToken(tuple(scans), Query(query.sql, query.schema)).to_json()
+    texts = task_texts(tasks, query.scans, {scan: plans[scan].table for scan in query.scans})
+    reply = {
+        "root": candidate.root,
+        "mode": str(candidate.mode),
+        "scan": token,
+        "description": _description(candidate, plans, tasks),
+        "columns": list(query.columns),
+        **_size(candidate, nodes, plans, len(texts)),
+    }
+    return ChosenFragment(candidate, tasks.keys, texts, reply)
+
+
+def _size(
+    candidate: Candidate,
+    nodes: Sequence[Node],
+    plans: Mapping[int, ScanPlan],
+    num_tasks: int,
+) -> dict[str, int | None]:
+    root = nodes[candidate.root]
+    if isinstance(root, Group) and not root.keys:
+        return {"rows": num_tasks, "bytes": num_tasks * 8 * len(candidate.query.columns)}
+    sizes = [plans[scan].num_bytes for scan in candidate.query.scans]
+    rows = [plans[scan].num_rows for scan in candidate.query.scans]
+    known = [each for each in sizes if each is not None]
+    counted = [each for each in rows if each is not None]
+    is_joined = candidate.mode is FragmentMode.ROWS
+    most = max(counted) if is_joined and len(counted) == len(rows) else None
+    if isinstance(root, Limit):
+        most = root.count * num_tasks if most is None else min(most, root.count * num_tasks)
+    return {"rows": most, "bytes": sum(known) if len(known) == len(sizes) else None}
+
+
+def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], tasks: FragmentTasks) -> str:
+    count = len(tasks.keys)
+    lines = [f"fragment: {candidate.mode} in {count} tasks", f"query: {candidate.query.sql}"]
+    for at, scan in enumerate(candidate.query.scans):
+        lines += [f"r{at} {line}" for line in explain(plans[scan]).splitlines()]
+        functions, note = tasks.groupings.get(scan, ((), ""))
+        grouping = key_text(functions, plans[scan], note) if functions else "none"
+        lines.append(f"r{at} grouping: {grouping}")
+    return "\n".join(lines)
+
+
+def _scan_token(node: Node, plan: ScanPlan) -> ScanToken:
+    if not isinstance(node, Scan):
+        raise MalformedMessage(why="a fragment reads what is no scan")
+    full = plan.snapshot.schema.arrow
+    wanted = pa.schema([pa.field(name, kind) for _, name, kind in node.columns])
+    return ScanToken(
+        plan.snapshot.location,
+        with_field_ids(wanted, full),
+        full,
+        plan.residuals,
+        plan.snapshot.storage_options,
+    )
+
+
+def _node(message: Mapping[str, Any], plan: ScanPlan | None) -> Node:
+    match message["node"]:
+        case "scan" if plan is not None:
+            types = _column_types(plan)
+            columns = [(number, name, types.get(name)) for number, name in message["columns"]]
+            return Scan(tuple(columns))
+        case "filter":
+            prunings = frozenset(message.get("prunings", ()))
+            return Filter(message["child"], message.get("condition"), prunings)
+        case "project" if "expressions" in message:
+            return Project(message["child"], tuple(map(_output, message["expressions"])))
+        case "join" if "condition" in message:
+            return Join(
+                message["left"],
+                message["right"],
+                JoinType(message["type"]),
+                message["condition"],
+                frozenset(message.get("implied", ())),
+            )
+        case "group" if message.get("grouping") is not None:
+            keys = [_output((key, text, kind)) for text, kind, key in message["grouping"]]
+            functions = message.get("functions")
+            calls = None if functions is None else tuple(map(_call, functions))
+            return Group(message["child"], tuple(keys), calls)
+        case "limit" | "top":
+            order = tuple(SortKey(*key) for key in message.get("order", ()))
+            return Limit(message["child"], message["count"], order)
+    below = [message[name] for name in ("child", "left", "right") if name in message]
+    return Opaque((*below, *message.get("children", ())))
+
+
+def _output(output: Sequence[Any]) -> Output:
+    number, text, kind = output
+    return Output(number, text, _type(kind))
+
+
+def _call(function: Sequence[Any]) -> AggregateCall:
+    number, name, argument, _, kind = function
+    return AggregateCall(number, name, argument, _type(kind))
+
+
+def _type(kind: object) -> pa.DataType | None:
+    try:
+        return stream_type(arrow_type(kind, "a column"))
+    except PennonError:
+        return None
+
+
+def _column_types(plan: ScanPlan) -> dict[str, pa.DataType]:
+    """The types that Spark sees; columns of types that it does not have are left out."""
+    found: dict[str, pa.DataType] = {}
+    for field in plan.snapshot.schema.arrow:
+        try:
+            seen = arrow_schema(spark_schema(pa.schema([field])))
+        except PennonError:
+            continue
+        found[field.name] = stream_schema(seen).field(0).type
+    return found

@@ -1,0 +1,228 @@
+"""The answer to the derived-key rule of the JVM: nodes in, keys of splits out (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pennon.catalog.configured_catalog import Catalog
+from pennon.errors import MalformedMessage
+from pennon.execution import BatchStream
+from pennon.grouping.functions.compared_columns import ComparedColumn, Comparison
+from pennon.grouping.functions.partition_layout import layout_of
+from pennon.grouping.key_grouping import reported_functions
+from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.grouping.resolve.plan_nodes import (
+    ExpandNode,
+    GroupNode,
+    JoinNode,
+    JoinType,
+    OpaqueNode,
+    PassNode,
+    ProjectNode,
+    ScanNode,
+    UnionNode,
+    WindowNode,
+)
+from pennon.grouping.tasks.assignment import assign
+from pennon.grouping.tasks.task_target import TaskTarget
+from pennon.planning.leaf_order import mergeable_scans
+from pennon.pushdown import FragmentMode
+from pennon.spec.write_order import WRITE_ORDER
+from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.worker.requests.data_plane import send_batches
+from pennon.worker.requests.fragment_choice import choose_fragments, without_fragments
+from pennon.worker.requests.kept_plans import find_plan
+from pennon.worker.wire.json_fields import decode
+from pennon.worker.wire.key_text import key_text
+from pennon.worker.wire.tokens import assigned_column
+
+if TYPE_CHECKING:
+    from pennon.grouping.functions.partition_layout import LayoutFunction
+    from pennon.grouping.resolve.plan_nodes import PlanNode
+    from pennon.grouping.resolve.verdict import Verdict
+    from pennon.grouping.tasks.assignment import Assignment
+    from pennon.planning import ScanPlan
+    from pennon.worker.requests.fragment_choice import ChosenFragment
+    from pennon.worker.wire.framing import FrameSocket
+
+_KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})
+_NO_LEAF = -1
+
+
+def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
+    """Answer ``derive_keys``: which operators are served, and each served scan's keys."""
+    plans: dict[int, ScanPlan] = {}
+    nodes: list[PlanNode] = []
+    for position, message in enumerate(request["nodes"]):
+        if message["node"] == "scan":
+            plans[position] = find_plan(decode(Catalog, message["catalog"]), message["plan"])
+            nodes.append(_scan_node(plans[position], message))
+        else:
+            nodes.append(_node(message))
+    leaves = {position: plan.table for position, plan in plans.items()}
+    target = TaskTarget(request["parallelism"], request["max_bytes"])
+    whole = derive_keys(nodes)
+    fragments = choose_fragments(request, (whole, nodes), plans, target)
+    remaining = without_fragments(nodes, fragments)
+    left = derive_keys(remaining) if fragments else whole
+    assignment = assign(left, remaining, leaves, target)
+    answer = assignment.keys
+    verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
+    frames.send_json(
+        {
+            "arrow": True,
+            "served": sorted(answer.served),
+            "scans": {
+                str(position): key_text(functions, plans[position], assignment.notes[position])
+                for position, functions in answer.scans.items()
+            },
+            "ordered": mergeable_scans(assignment.rows, _ordered(plans)),
+            "declined": sorted(assignment.declined),
+            "verdicts": [asdict(verdicts[each]) for each in sorted(verdicts)],
+            "computed": {
+                str(position): [_computed(function) for function in functions]
+                for position, functions in answer.computed.items()
+            },
+            "fragments": [fragment.reply for fragment in fragments],
+        }
+    )
+    batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
+    send_batches(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _ordered(plans: Mapping[int, ScanPlan]) -> dict[int, pa.Table]:
+    return {
+        position: plan.table
+        for position, plan in plans.items()
+        if WRITE_ORDER in plan.snapshot.properties
+    }
+
+
+def _verdicts_inside(
+    found: Mapping[int, Verdict], fragments: Sequence[ChosenFragment]
+) -> dict[int, Verdict]:
+    """Tell what serves the operators that workers compute; Spark merges a partial aggregate."""
+    told: dict[int, Verdict] = {}
+    for candidate in (fragment.candidate for fragment in fragments):
+        for position in found.keys() & set(candidate.positions):
+            is_merged = position == candidate.root and candidate.mode is FragmentMode.PARTIAL
+            verdict = found[position]
+            told[position] = verdict if is_merged else verdict.in_worker()
+    return told
+
+
+def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
+    """Write the tasks of a fragment in the place of leaves."""
+    count = len(fragment.tasks)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(pa.scalar(fragment.candidate.root, pa.int32()), count),
+            fragment.keys,
+            pa.repeat(pa.scalar(_NO_LEAF, pa.int32()), count),
+            fragment.tasks,
+        ],
+        schema=_KEYS,
+    )
+
+
+def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa.RecordBatch]:
+    """Write what is read under each key, with the texts of parts of leaves."""
+    rows = assignment.rows
+    splits = assigned_column(rows, leaves)
+    leaf = rows["leaf"].fill_null(_NO_LEAF)
+    table = rows.select(["scan", "key"]).append_column("leaf", leaf)
+    table = table.append_column("split", splits)
+    batches: list[pa.RecordBatch] = table.cast(_KEYS).to_batches()
+    return batches
+
+
+def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:
+    columns: Sequence[tuple[int, str]] = message["columns"]
+    schema = plan.snapshot.schema
+    layout = layout_of(plan.snapshot.specs, schema, plan.table, plan.fixed)
+    attributes: dict[int, frozenset[int]] = {}
+    paths = [(attribute, (name,)) for attribute, name in columns]
+    for attribute, path in [*paths, *message.get("fields", ())]:
+        column = schema.field_by_path(path)
+        if column is not None:
+            attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
+    projected = frozenset((name,) for _, name in columns)
+    return ScanNode(
+        layout,
+        attributes,
+        reported_functions(layout, schema, projected),
+        str(message.get("table", "")),
+        {each.id: str(each) for each in schema.fields},
+        plan.num_bytes or 0,
+    )
+
+
+def _node(message: Mapping[str, Any]) -> PlanNode:
+    match message["node"]:
+        case "project":
+            return ProjectNode(message["child"], _pairs(message["columns"]))
+        case "join":
+            return _join_node(message)
+        case "group" if message.get("grouping") == []:
+            return OpaqueNode()
+        case "group":
+            return GroupNode(
+                message["child"], frozenset(message["keys"]), _pairs(message["columns"])
+            )
+        case "window":
+            return WindowNode(message["child"], frozenset(message["keys"]))
+        case "union":
+            columns = tuple((new, tuple(old)) for new, *old in message["columns"])
+            return UnionNode(tuple(message["children"]), columns)
+        case "expand":
+            return ExpandNode(message["child"], _pairs(message["columns"]))
+        case "filter" | "limit":
+            return PassNode(message["child"])
+        case "opaque" | "top":
+            sides = tuple(message[side] for side in ("left", "right") if side in message)
+            return OpaqueNode(str(message.get("text", "")), sides)
+        case other:
+            raise MalformedMessage(why=f"a plan node has the unknown kind {other}")
+
+
+def _join_node(message: Mapping[str, Any]) -> JoinNode | OpaqueNode:
+    left, right = message["left"], message["right"]
+    compared = [
+        Comparison(_compared_column(each["left"]), _compared_column(each["right"]))
+        for each in message["compared"]
+    ]
+    equated = [comparison for comparison in compared if comparison.equates]
+    if not equated:
+        return OpaqueNode(message["text"], (left, right))
+    return JoinNode(
+        left,
+        right,
+        JoinType(message["type"]),
+        tuple(each.attributes for each in equated),
+        bool(message.get("null_safe", False)),
+        any(each.has_casts for each in equated),
+        frozenset(each.attributes for each in equated if each.is_of_midnights),
+    )
+
+
+def _compared_column(message: Mapping[str, Any]) -> ComparedColumn:
+    return ComparedColumn(message["column"], tuple(message["types"]), message["utc"])
+
+
+def _pairs(pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((first, second) for first, second in pairs)
+
+
+def _computed(function: LayoutFunction) -> dict[str, object]:
+    transform = function.grouping.transform
+    return {
+        "function": function.grouping.spark_name or transform.type,
+        "num_buckets": (
+            transform.num_buckets if isinstance(transform, Bucket | MultiBucket) else 0
+        ),
+        "attributes": list(function.source_ids),
+    }

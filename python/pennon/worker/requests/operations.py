@@ -1,0 +1,84 @@
+"""The driver's operations: name → request message and what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pennon.execution import BatchStream
+from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.requests import data_plane
+from pennon.worker.requests import driver_requests as driver
+from pennon.worker.requests import key_derivation as derived_keys
+from pennon.worker.requests import write_requests as writes
+from pennon.worker.wire import messages as m
+from pennon.worker.wire import write_messages as w
+from pennon.worker.wire.json_fields import decode, encode
+
+if TYPE_CHECKING:
+    from pennon.worker.requests.dispatch import Handler
+    from pennon.worker.wire.framing import FrameSocket
+
+_DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (m.ListNamespaces, driver.list_namespaces),
+    (m.DescribeNamespace, driver.describe_namespace),
+    (m.CreateNamespace, driver.create_namespace),
+    (m.DropNamespace, driver.drop_namespace),
+    (m.AlterNamespace, driver.alter_namespace),
+    (m.ListTables, driver.list_tables),
+    (m.LoadTable, driver.load_table),
+    (m.CreateTable, driver.create_table),
+    (m.StageTable, driver.stage_table),
+    (m.PublishTable, driver.publish_table),
+    (m.DiscardTable, driver.discard_table),
+    (m.DropTable, driver.drop_table),
+    (m.RenameTable, driver.rename_table),
+    (m.AlterTable, driver.alter_table),
+    (m.AlterPartitioning, driver.alter_partitioning),
+    (m.PushPredicates, driver.push_predicates),
+    (m.PlanScan, driver.plan_scan),
+    (m.ListSplits, driver.list_splits),
+    (m.PackSplits, driver.pack_splits),
+    (m.PruneSplits, driver.prune_splits),
+    (w.PlanWrite, writes.plan_write),
+    (w.CommitWrite, writes.commit_write),
+    (w.AbortWrite, writes.abort_write),
+    (w.CheckDelete, writes.check_delete),
+    (w.DeleteRows, writes.delete_rows),
+    (m.ListProcedures, driver.list_procedures),
+    (m.Call, driver.call),
+)
+
+
+def _answer(
+    message: Any,
+    answer: Callable[[Any], Any],
+    request: Mapping[str, object],
+    frames: FrameSocket,
+) -> None:
+    decoded = decode(message, request)
+    STORAGE_OPTION_VALUES.remember(decoded.catalog.storage)
+    reply = answer(decoded)
+    if not isinstance(reply, tuple):
+        frames.send_json(encode(reply))
+        return
+    body, rows = reply
+    frames.send_json(encode(body))
+    send_table(rows, frames)
+
+
+def send_table(rows: pa.Table, frames: FrameSocket) -> None:
+    """Send a table as the Arrow stream behind a reply."""
+    data_plane.send_batches(BatchStream(rows.schema, iter(rows.to_batches())), frames)
+
+
+HANDLERS: Mapping[str, Handler] = MappingProxyType(
+    {
+        **{message.op: partial(_answer, message, answer) for message, answer in _DRIVER},
+        m.DeriveKeys.op: derived_keys.derive,
+    }
+)

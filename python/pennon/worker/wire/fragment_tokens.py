@@ -1,0 +1,126 @@
+"""The opaque texts of a fragment: what all of its tasks share, and what each one reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import MalformedMessage
+from pennon.execution import Fragment, LeafRead, Query, Relation
+from pennon.worker.wire.tokens import (
+    ScanToken,
+    Split,
+    assigned_column,
+    schema_of,
+    schema_text,
+    split_column,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.pushdown.tasks import FragmentTasks
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentToken:
+    """What all tasks of a fragment have in common.
+
+    Args:
+        scans: The relations, without what is read of them.
+        query: What is computed over them.
+    """
+
+    scans: tuple[ScanToken, ...]
+    query: Query
+
+    def to_json(self) -> str:
+        """Write the token."""
+        return json.dumps(
+            {
+                "scans": [scan.to_json() for scan in self.scans],
+                "sql": self.query.sql,
+                "schema": schema_text(self.query.schema),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> FragmentToken:
+        """Read the token; every task brings the same."""
+        return _fragment_token(text)
+
+    def fragment(self, task: str) -> Fragment:
+        """Put together what one task computes.
+
+        Args:
+            task: One of ``task_texts``.
+        """
+        try:
+            splits = json.loads(task)["relations"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise MalformedMessage(why="the text task is not one of the worker's") from error
+        relations = tuple(
+            relation(scan, Split.of(each)) for scan, each in zip(self.scans, splits, strict=True)
+        )
+        return Fragment(relations, self.query)
+
+
+@lru_cache(maxsize=32)
+def _fragment_token(text: str) -> FragmentToken:
+    try:
+        stored = json.loads(text)
+        scans = tuple(ScanToken.from_json(each) for each in stored["scans"])
+        return FragmentToken(scans, Query(str(stored["sql"]), schema_of(stored["schema"])))
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise MalformedMessage(why="the text fragment is not one of the worker's") from error
+
+
+def task_texts(
+    tasks: FragmentTasks, scans: Sequence[int], leaves: Mapping[int, pa.Table]
+) -> pa.Array:
+    """Write what each task reads, for 100,000 leaves in a part of a second.
+
+    Args:
+        tasks: The tasks.
+        scans: The scans of the relations, in their order.
+        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+
+    Returns:
+        One text per task, with the splits of each relation.
+    """
+    relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
+    lists = pc.binary_join_element_wise(*relations, ",")
+    return pc.binary_join_element_wise('{"relations":[', lists, "]}", "")
+
+
+def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
+    rows, numbers = tasks.numbers(scan)
+    counts = np.bincount(numbers, minlength=len(tasks.keys))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    # Narrow numbers are sorted in one pass over them.
+    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    texts = split_column(leaves).take(pa.array(rows["leaf"].to_numpy()[order]))
+    if rows["first_fragment"].null_count < rows.num_rows:
+        texts = pc.coalesce(assigned_column(rows, {scan: leaves}).take(pa.array(order)), texts)
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
+    return pc.binary_join_element_wise("[", joined, "]", "")
+
+
+def relation(scan: ScanToken, splits: Sequence[Split]) -> Relation:
+    """Put together what is read of a scan."""
+    leaves = tuple(
+        LeafRead(
+            split.location,
+            split.version,
+            scan.residuals[split.residual] if split.residual >= 0 else None,
+            split.fragments,
+        )
+        for split in splits
+    )
+    return Relation(scan.location, leaves, scan.schema, scan.namespace_schema, scan.storage_options)

@@ -1,0 +1,25 @@
+"""A scan's derived key as EXPLAIN shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.grouping.functions.partition_layout import LayoutFunction
+    from pennon.planning import ScanPlan
+
+
+def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> str:
+    """Spell the functions of a key over the columns of one scan, and what is said of its groups.
+
+    Example:
+        ``bucket(8, customer_id), region as one key (24 groups in 4 tasks)``
+    """
+    schema = plan.snapshot.schema
+    texts: list[str] = []
+    for function in functions:
+        sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
+        texts.append(function.grouping.transform.sql([str(source) for source in sources]))
+    return f"{', '.join(texts)} as one key ({note})"

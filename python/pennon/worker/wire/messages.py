@@ -1,0 +1,399 @@
+"""Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
+
+Those that change rows stand in ``write_messages.py``. The twin on the other side is
+``jvm-shim/src/main/java/dev/pennon/spark/worker/Messages.java``.
+``table``, ``scan``, ``split`` and ``write`` are opaque texts there; what they say stands in
+``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pennon.catalog.configured_catalog import Catalog
+
+JsonObject = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces:
+    """SHOW NAMESPACES."""
+
+    op: ClassVar[str] = "list_namespaces"
+    catalog: Catalog
+    namespace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespacesReply:
+    """The names, each from the catalog's root on."""
+
+    namespaces: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeNamespace:
+    """DESCRIBE NAMESPACE, and whether there is one; tables hold namespaces to DESCRIBE alone."""
+
+    op: ClassVar[str] = "describe_namespace"
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    in_tables: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesReply:
+    """The properties of a namespace."""
+
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace:
+    """CREATE NAMESPACE."""
+
+    op: ClassVar[str] = "create_namespace"
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamespace:
+    """DROP NAMESPACE."""
+
+    op: ClassVar[str] = "drop_namespace"
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedReply:
+    """Whether there was something to drop."""
+
+    dropped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterNamespace:
+    """ALTER NAMESPACE SET PROPERTIES."""
+
+    op: ClassVar[str] = "alter_namespace"
+    catalog: Catalog
+    namespace: tuple[str, ...]
+    set_properties: Mapping[str, str] = field(default_factory=dict, metadata={"key": "set"})
+    remove_properties: tuple[str, ...] = field(default=(), metadata={"key": "remove"})
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyReply:
+    """Done, and nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTables:
+    """SHOW TABLES."""
+
+    op: ClassVar[str] = "list_tables"
+    catalog: Catalog
+    namespace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListTablesReply:
+    """Names of plain tables and of partitioned namespaces."""
+
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTable:
+    """Any use of a table; a version or a time is time travel."""
+
+    op: ClassVar[str] = "load_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    version: str | None = None
+    timestamp_micros: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableReply:
+    """A table as Spark sees it."""
+
+    table: str
+    name: str
+    schema: JsonObject
+    partitioning: tuple[JsonObject, ...]
+    properties: Mapping[str, str]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE (``mode``)."""
+
+    op: ClassVar[str] = "create_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    schema: object
+    partitioning: tuple[JsonObject, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "create"
+
+
+@dataclass(frozen=True, slots=True)
+class StageTable:
+    """CREATE or REPLACE TABLE AS SELECT: the table to write to, which has no name yet."""
+
+    op: ClassVar[str] = "stage_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    schema: object
+    partitioning: tuple[JsonObject, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "create"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishTable:
+    """The rows of a staged table are there: give it its name."""
+
+    op: ClassVar[str] = "publish_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    table: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTable:
+    """The query of a staged table failed: delete its files."""
+
+    op: ClassVar[str] = "discard_table"
+    catalog: Catalog
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE."""
+
+    op: ClassVar[str] = "drop_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE RENAME TO."""
+
+    op: ClassVar[str] = "rename_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE, all but partition fields."""
+
+    op: ClassVar[str] = "alter_table"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    changes: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitioning:
+    """ALTER TABLE ADD, DROP, REPLACE PARTITION FIELD (``action``)."""
+
+    op: ClassVar[str] = "alter_partitioning"
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    action: str
+    transform: JsonObject | None = None
+    field_to_change: object = field(default=None, metadata={"key": "field"})
+    new_name: str | None = field(default=None, metadata={"key": "as"})
+
+
+@dataclass(frozen=True, slots=True)
+class PushPredicates:
+    """Which predicates need not be evaluated again by Spark."""
+
+    op: ClassVar[str] = "push_predicates"
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PushPredicatesReply:
+    """One answer per predicate, in order."""
+
+    accepted: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScan:
+    """A scan, with the columns that are left after pruning."""
+
+    op: ClassVar[str] = "plan_scan"
+    catalog: Catalog
+    table: str
+    schema: object
+    predicates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListSplits:
+    """The splits of a planned scan, asked for when Spark wants to see them; many never are."""
+
+    op: ClassVar[str] = "list_splits"
+    catalog: Catalog
+    plan: str
+    schema: object
+
+
+@dataclass(frozen=True, slots=True)
+class PackSplits:
+    """Other splits of a planned scan, for a query that groups nothing by partitions."""
+
+    op: ClassVar[str] = "pack_splits"
+    catalog: Catalog
+    plan: str
+    num_tasks: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitsReply:
+    """An Arrow stream with one row per split follows."""
+
+    arrow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlanScanReply:
+    """What holds for the whole scan."""
+
+    scan: str
+    plan: str
+    splits: int
+    keys: tuple[JsonObject, ...]
+    partitions_total: int
+    rows: int | None
+    bytes: int | None
+    description: str
+    ordering: tuple[JsonObject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSplits:
+    """Runtime filtering: the pushed predicates and those that the query found."""
+
+    op: ClassVar[str] = "prune_splits"
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSplitsReply:
+    """Partitions that are still possible."""
+
+    object_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One task's rows, sorted where the scan said so; an Arrow stream of the pruned schema."""
+
+    op: ClassVar[str] = "read"
+    scan: str
+    split: str
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunFragment:
+    """One task's rows of a fragment; the Arrow stream that follows has the promised columns."""
+
+    op: ClassVar[str] = "run_fragment"
+    fragment: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReply:
+    """The stream follows."""
+
+    arrow: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveKeys:
+    """The plan's skeleton from the derived-key rule; scans bring their catalog and plan."""
+
+    op: ClassVar[str] = "derive_keys"
+    nodes: tuple[JsonObject, ...]
+    parallelism: int
+    max_bytes: int
+    ansi: bool = False
+    execution: str = "spark"
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class ListProcedures:
+    """The procedures that CALL knows."""
+
+    op: ClassVar[str] = "list_procedures"
+    catalog: Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureParameter:
+    """A parameter; ``type`` is Spark's, as its JSON spells it."""
+
+    name: str
+    type: str
+    is_required: bool = field(metadata={"key": "required"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProcedureSignature:
+    """A procedure, its parameters in the order of positional arguments."""
+
+    name: str
+    parameters: tuple[ProcedureParameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListProceduresReply:
+    """Every procedure."""
+
+    procedures: tuple[ProcedureSignature, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """CALL of a procedure."""
+
+    op: ClassVar[str] = "call"
+    catalog: Catalog
+    procedure: str
+    arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallReply:
+    """The rows of a procedure, values in JSON."""
+
+    schema: JsonObject
+    rows: tuple[tuple[object, ...], ...]

@@ -1,0 +1,103 @@
+"""The requests that change rows, and their replies; ``messages.py`` has all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pennon.catalog.configured_catalog import Catalog
+from pennon.worker.wire.messages import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWrite:
+    """A write before its tasks start.
+
+    ``mode`` is ``append``, ``overwrite`` (the rows that satisfy the predicates, all without any) or
+    ``overwrite_partitions`` (those that the new rows fall into).
+    """
+
+    op: ClassVar[str] = "plan_write"
+    catalog: Catalog
+    table: str
+    schema: object
+    mode: str = "append"
+    predicates: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    query_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWriteReply:
+    """How Spark has to distribute and sort the rows."""
+
+    write: str
+    distribution: tuple[JsonObject, ...]
+    ordering: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One task's rows, which follow upward as an Arrow stream."""
+
+    op: ClassVar[str] = "write"
+    write: str
+    partition_id: int = 0
+    task_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReply:
+    """What the task staged, for the commit."""
+
+    staged: tuple[str, ...]
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWrite:
+    """All tasks ended: make their rows visible together."""
+
+    op: ClassVar[str] = "commit_write"
+    catalog: Catalog
+    write: str
+    staged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWriteReply:
+    """The version of the table with the rows."""
+
+    snapshot: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortWrite:
+    """The write failed: remove what its tasks staged."""
+
+    op: ClassVar[str] = "abort_write"
+    catalog: Catalog
+    write: str
+    staged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDelete:
+    """Whether DELETE can be done with whole partitions; the error says why not."""
+
+    op: ClassVar[str] = "check_delete"
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """DELETE of whole partitions, and TRUNCATE TABLE (no predicates)."""
+
+    op: ClassVar[str] = "delete_rows"
+    catalog: Catalog
+    table: str
+    predicates: tuple[str, ...]
