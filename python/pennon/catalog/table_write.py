@@ -1,0 +1,174 @@
+"""Writes of rows into a table: what they replace, and the one commit that shows them.
+
+Both doors come here: Spark's requests (``worker/requests/write_requests.py``) and the Python API.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, assert_never
+
+from pennon.catalog.plain_dataset import PlainSnapshot, append_plain, replace_plain
+from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
+from pennon.errors import WriteConflict
+from pennon.leaf import StagedPartition
+from pennon.leaf.write.partition_tuples import check_sources
+from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.manifest import Snapshot
+
+__all__ = [
+    "WriteMode",
+    "abort_write",
+    "check_write",
+    "commit_write",
+    "delete_rows",
+    "deleted_partitions",
+]
+
+_COMMIT_ATTEMPTS = 5
+
+
+class WriteMode(StrEnum):
+    """What a write does with the rows that are there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    """Rows that satisfy the write's condition go; without one, all."""
+    OVERWRITE_PARTITIONS = "overwrite_partitions"
+    """The partitions go into which the write has rows."""
+
+
+def check_write(
+    snapshot: Snapshot, table: str, mode: WriteMode, predicates: Sequence[str]
+) -> WriteMode:
+    """Refuse a write before any of its rows is computed; the commit decides it again.
+
+    Args:
+        snapshot: The table that is written to.
+        table: Its name, for errors.
+        mode: What the statement asks for.
+        predicates: Spark SQL texts that all rows to be overwritten satisfy; none means every row.
+
+    Returns:
+        The mode to commit with: the only partition of a table without any is the whole table.
+
+    Raises:
+        PennonError: The table is only read, a condition divides a partition, or a column that
+            the partition spec needs was dropped.
+    """
+    snapshot.check_writable("write to")
+    if mode is WriteMode.OVERWRITE_PARTITIONS and not snapshot.current_spec.fields:
+        mode = WriteMode.OVERWRITE
+    if mode is WriteMode.OVERWRITE:
+        whole_partitions(snapshot, table, predicates, action="overwrite")
+    if not isinstance(snapshot, PlainSnapshot):
+        check_sources(snapshot.current_spec, snapshot)
+    return mode
+
+
+def commit_write(
+    snapshot: Snapshot,
+    table: str,
+    mode: WriteMode,
+    predicates: Sequence[str],
+    staged: Sequence[str],
+) -> int:
+    """Show the staged rows of all tasks with one commit.
+
+    Args:
+        snapshot: What the write was based on.
+        table: The table's name, for errors.
+        mode: As ``check_write`` returned it.
+        predicates: As given to ``check_write``.
+        staged: What the tasks reported.
+
+    Returns:
+        The table's new version.
+
+    Raises:
+        WriteConflict: Another commit changed what this one replaces.
+    """
+    if isinstance(snapshot, PlainSnapshot):
+        commit = append_plain if mode is WriteMode.APPEND else replace_plain
+        if predicates and not _replaced(snapshot, table, mode, predicates, []):
+            commit = append_plain
+        return commit(snapshot, staged)
+    parts = [StagedPartition.from_json(text) for text in staged]
+    transaction = Transaction(snapshot)
+    if mode is WriteMode.APPEND:
+        transaction.append(parts)
+    else:
+        replaced = _replaced(snapshot, table, mode, predicates, parts)
+        replace_rows(transaction, parts, replaced)
+    return _committed(transaction, table)
+
+
+def abort_write(snapshot: Snapshot, staged: Sequence[str]) -> None:
+    """Remove the files of staged rows that will not be committed."""
+    if not isinstance(snapshot, PlainSnapshot):
+        Transaction(snapshot).abort([StagedPartition.from_json(text) for text in staged])
+
+
+def delete_rows(snapshot: Snapshot, table: str, predicates: Sequence[str]) -> int:
+    """Delete whole partitions.
+
+    Args:
+        snapshot: The table.
+        table: Its name, for errors.
+        predicates: Spark SQL texts that all have to hold; none means every row.
+
+    Returns:
+        The table's new version; the same one where no row was there to delete.
+
+    Raises:
+        NotWholePartitions: A partition has rows that stay beside rows that go.
+        WriteConflict: Another commit changed what this one deletes.
+    """
+    whole = deleted_partitions(snapshot, table, predicates)
+    if not whole:
+        return snapshot.version
+    if isinstance(snapshot, PlainSnapshot):
+        return replace_plain(snapshot, ())
+    transaction = Transaction(snapshot)
+    transaction.drop(whole)
+    return _committed(transaction, table)
+
+
+def deleted_partitions(
+    snapshot: Snapshot, table: str, predicates: Sequence[str]
+) -> tuple[str, ...]:
+    """Give the partitions that a DELETE drops; as ``delete_rows``."""
+    snapshot.check_writable("delete from")
+    return whole_partitions(snapshot, table, predicates, action="delete")
+
+
+def _replaced(
+    snapshot: Snapshot,
+    table: str,
+    mode: WriteMode,
+    predicates: Sequence[str],
+    staged: Sequence[StagedPartition],
+) -> Sequence[str]:
+    """Give the partitions whose rows go."""
+    if mode is WriteMode.OVERWRITE_PARTITIONS:
+        older = overlapped_partitions(snapshot, table, staged)
+        return [*(part.object_id for part in staged), *older]
+    return whole_partitions(snapshot, table, predicates, action="overwrite")
+
+
+def _committed(transaction: Transaction, table: str) -> int:
+    for _ in range(_COMMIT_ATTEMPTS):
+        match transaction.commit():
+            case Committed(committed):
+                return committed.version
+            case Conflicted(partition, reason):
+                raise WriteConflict(table=table, why=f"partition {partition}: {reason}")
+            case Retryable():
+                continue
+            case unexpected:
+                assert_never(unexpected)
+    raise WriteConflict(table=table, why="other commits came first each time")
