@@ -57,6 +57,6 @@ def test_a_path_without_a_namespace_is_one_message(
 def test_the_package_opens_without_spark(orders: str) -> None:
     namespace = pennon.open(orders)
     assert namespace.schema.names == ["day"]
-    assert namespace.plan_scan("day IS NULL").to_arrow().num_rows == 0
+    assert namespace.scan("day IS NULL").to_arrow().num_rows == 0
     with pytest.raises(AttributeError, match="levitate"):
         pennon.levitate  # noqa: B018

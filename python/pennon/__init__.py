@@ -9,17 +9,21 @@ from pennon import errors
 from pennon.catalog.upstream import namespace_alias
 
 if TYPE_CHECKING:
+    from pennon.namespace import connect
+    from pennon.namespace import create_namespace as create
     from pennon.namespace import open_namespace as open  # noqa: A004
     from pennon.session import configure, spark
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "configure", "errors", "open", "spark"]
+__all__ = ["__version__", "configure", "connect", "create", "errors", "open", "spark"]
 
 # lance_namespace.connect("pennon", …) works from here on.
 namespace_alias.register()
 
 # Imported on first use: opening a namespace needs no pyspark, and the worker neither.
 _PLACES = {
+    "connect": ("pennon.namespace", "connect"),
+    "create": ("pennon.namespace", "create_namespace"),
     "open": ("pennon.namespace", "open_namespace"),
     "spark": ("pennon.session", "spark"),
     "configure": ("pennon.session", "configure"),
@@ -32,3 +36,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(message)
     module, attribute = _PLACES[name]
     return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

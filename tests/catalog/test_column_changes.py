@@ -16,6 +16,7 @@ from pennon.errors import (
     UnsupportedTableChange,
 )
 from pennon.manifest import Snapshot, create
+from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
@@ -34,7 +35,7 @@ def changed(snapshot: Snapshot, kind: str, *column: str, **more: object) -> Snap
 
 def rows(snapshot: Snapshot, predicate: str | None = None, key: str = "id") -> list[dict]:
     return sorted(
-        plan_scan(snapshot, predicate).to_arrow().to_pylist(),
+        Scan(snapshot, predicate).to_arrow().to_pylist(),
         key=lambda row: (row[key] is None, row[key]),
     )
 
@@ -163,7 +164,7 @@ def test_a_promoted_partition_column_gets_a_wider_spec(
     for predicate, ids in (("region = 2", [1, 4]), ("region IS NULL", [2])):
         assert [row["id"] for row in rows(snapshot, predicate)] == ids
     assert len(plan_scan(snapshot, "region = 2").partitions) == 2
-    assert plan_scan(snapshot, "region > 100000").to_arrow()["id"].to_pylist() == (
+    assert Scan(snapshot, "region > 100000").to_arrow()["id"].to_pylist() == (
         [] if value == 0.1 else [3]
     )
 
@@ -187,7 +188,7 @@ def test_a_bucket_of_a_promoted_column_keeps_its_spec_and_its_rows(tmp_path: Pat
     for number in range(50):
         plan = plan_scan(snapshot, f"k = {number}")
         assert len(plan.partitions) == 1
-        assert sorted(plan.to_arrow()["id"].to_pylist()) == [number, number + 50]
+        assert sorted(read_plan(plan).to_arrow()["id"].to_pylist()) == [number, number + 50]
 
 
 @pytest.mark.parametrize(

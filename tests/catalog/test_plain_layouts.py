@@ -14,7 +14,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.plain_dataset import PlainSnapshot
-from pennon.planning import plan_scan
+from pennon.namespace import Scan
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 BY_ID = {"function": "identity", "arguments": [{"column": ["id"]}]}
@@ -32,7 +32,7 @@ def make(root: Path) -> Catalog:
 def ids(catalog: Catalog, name: str, predicate: str | None = None) -> list[int]:
     snapshot = load(catalog, (name,)).snapshot
     assert isinstance(snapshot, PlainSnapshot)
-    return sorted(plan_scan(snapshot, predicate).to_arrow()["id"].to_pylist())
+    return sorted(Scan(snapshot, predicate).to_arrow()["id"].to_pylist())
 
 
 def test_a_listing_without_a_manifest_is_read_and_nothing_is_written(tmp_path: Path) -> None:

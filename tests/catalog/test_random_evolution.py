@@ -26,7 +26,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.errors import PartitionFieldExists, UnsupportedTableChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot, create
-from pennon.planning import plan_scan
+from pennon.namespace import Scan
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.schema import children_of, with_children
 from pennon.transaction import Committed, Transaction
@@ -336,7 +336,7 @@ def _plain(field: pa.Field) -> pa.Field:
 
 
 def read(snapshot: Snapshot, predicate: str | None = None) -> Counter[str]:
-    table = plan_scan(snapshot, predicate).to_arrow()
+    table = Scan(snapshot, predicate).to_arrow()
     return counted(_undated(table.to_pylist()))
 
 

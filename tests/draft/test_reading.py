@@ -40,6 +40,7 @@ from pennon.errors import (
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest.draft import DraftLeaf, read_draft
+from pennon.namespace import read_plan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema
 
@@ -48,8 +49,8 @@ Found = tuple[list[object], int]
 
 def ids(location: str, predicate: str | None = None, version: int | None = None) -> Found:
     """The ids that a predicate finds, and the leaves that it reads."""
-    plan = pennon.open(location, version).plan_scan(predicate)
-    return sorted(plan.to_arrow()["id"].to_pylist()), plan.table.num_rows
+    plan = pennon.open(location, version).scan(predicate).plan()
+    return sorted(read_plan(plan).to_arrow()["id"].to_pylist()), plan.table.num_rows
 
 
 def state(location: str) -> set[Path]:
@@ -223,14 +224,14 @@ def test_a_leaf_that_is_gone_or_unreadable_is_named(tmp_path: Path) -> None:
     location = make(tmp_path, column, lambda row: [f"country={row['country'] or 'null'}"])
     other = pa.table({"id": ["x"], "country": [1]})
     lance.write_dataset(other, f"{location}/00000001_leaf.lance", mode="overwrite")
-    plan = pennon.open(location).plan_scan("country = 'a/b c'")
+    plan = pennon.open(location).scan("country = 'a/b c'").plan()
     places = [each.location for each in plan.partitions]
     assert places == ["00000001_leaf.lance", "00000003_leaf.lance"]
     with pytest.raises(LeafTypeMismatch, match=r"leaf 00000001_leaf\.lance"):
-        plan.to_arrow()
+        read_plan(plan).to_arrow()
     shutil.rmtree(f"{location}/00000001_leaf.lance")
     with pytest.raises(LeafMissing, match=r"leaf 00000001_leaf\.lance"):
-        pennon.open(location).plan_scan()
+        pennon.open(location).scan().plan()
 
 
 def test_the_catalog_lists_a_namespace_of_the_draft_as_a_table_that_is_only_read(
@@ -244,7 +245,7 @@ def test_the_catalog_lists_a_namespace_of_the_draft_as_a_table_that_is_only_read
     assert directory.namespaces(()) == []
     table = load(catalog, ("orders",))
     plan = plan_scan(table.snapshot, predicate)
-    assert (sorted(plan.to_arrow()["id"].to_pylist()), plan.table.num_rows) == wanted
+    assert (sorted(read_plan(plan).to_arrow()["id"].to_pylist()), plan.table.num_rows) == wanted
     change = [{"change": "set_property", "property": "a", "value": "b"}]
     for refused in (
         lambda: tables.drop(catalog, ("orders",)),

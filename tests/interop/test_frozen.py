@@ -16,6 +16,7 @@ from interop.freeze import FIRST, SECOND, THIRD, append, time
 from pennon.cli import main
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
+from pennon.namespace import read_plan
 
 FROZEN = sorted((Path(__file__).parent / "frozen").glob("*.zip"))
 
@@ -36,7 +37,7 @@ def wanted(frozen: Path) -> list[dict[str, object]]:
 
 
 def test_every_row_of_every_type_is_read(frozen: Path) -> None:
-    found = pennon.open(frozen / "orders").plan_scan().to_arrow().to_pylist()
+    found = pennon.open(frozen / "orders").scan().to_arrow().to_pylist()
     assert sorted(found, key=lambda row: row["id"]) == sorted(
         wanted(frozen), key=lambda row: str(row["id"]).zfill(3)
     )
@@ -56,8 +57,8 @@ def test_every_row_of_every_type_is_read(frozen: Path) -> None:
     ],
 )
 def test_both_specs_prune(frozen: Path, predicate: str, ids: list[int], leaves: int) -> None:
-    plan = pennon.open(frozen / "orders").plan_scan(predicate)
-    assert sorted(plan.to_arrow()["id"].to_pylist()) == ids
+    plan = pennon.open(frozen / "orders").scan(predicate).plan()
+    assert sorted(read_plan(plan).to_arrow()["id"].to_pylist()) == ids
     assert plan.table.num_rows == leaves
 
 
@@ -68,7 +69,7 @@ def test_it_breaks_no_rule_and_earlier_versions_are_read(frozen: Path) -> None:
     assert report.rows == len(FIRST) + len(SECOND) + len(THIRD)
     assert main(["check", location]) == 0
     versions = [each["version"] for each in lance.dataset(f"{location}/__manifest").versions()]
-    rows = [pennon.open(location, each).plan_scan().num_rows for each in versions[1:]]
+    rows = [pennon.open(location, each).scan().plan().num_rows for each in versions[1:]]
     assert sorted({n or 0 for n in rows}) == [0, 5, 7, 10]
     assert pennon.open(location, versions[2]).schema.names[1] == "region"
 
@@ -77,6 +78,6 @@ def test_it_can_be_written_on(frozen: Path) -> None:
     snapshot = Snapshot.open(str(frozen / "orders"))
     row = {"id": 50, "zone": "Eu", "at": time(3, 4, 9)}
     after = append(snapshot, [row])
-    found = pennon.open(after.location).plan_scan("id = 50").to_arrow().to_pylist()
+    found = pennon.open(after.location).scan("id = 50").to_arrow().to_pylist()
     assert [each["zone"] for each in found] == ["Eu"]
     assert check(after.location).violations == ()

@@ -16,7 +16,7 @@ from pennon.errors import (
     WriteColumnUnknown,
 )
 from pennon.manifest import ManifestCommitted, Snapshot, change_root
-from pennon.planning import plan_scan
+from pennon.namespace import Scan
 from transaction.lake import append, latest, make, stage
 
 COLUMNS = [("id", pa.int64()), ("region", pa.utf8())]
@@ -37,7 +37,7 @@ def evolved(snapshot: Snapshot, *columns: pa.Field) -> Snapshot:
 
 
 def read(snapshot: Snapshot) -> list[dict]:
-    return plan_scan(snapshot).to_arrow().sort_by("id").to_pylist()
+    return Scan(snapshot).to_arrow().sort_by("id").to_pylist()
 
 
 def row(**values: object) -> pa.RecordBatch:
@@ -69,7 +69,7 @@ def test_the_namespaces_type_is_read_or_the_conversion_is_an_error(tmp_path: Pat
     *others, column = base.schema.arrow
     for kind, value in ((pa.int64(), 5), (pa.float64(), 5.0)):
         snapshot = evolved(latest(base), *others, column.with_type(kind))
-        table = plan_scan(snapshot).to_arrow()
+        table = Scan(snapshot).to_arrow()
         assert (table.schema.field("v").type, table["v"].to_pylist()) == (kind, [value])
     snapshot = evolved(latest(base), *others, column.with_type(pa.date32()))
     with pytest.raises(LeafTypeMismatch, match=r"column v of leaf .*int32.*date32"):

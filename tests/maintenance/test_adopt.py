@@ -24,6 +24,7 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot, create
+from pennon.namespace import Scan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, spec_of
 from pennon.transforms.registry import from_sql
@@ -51,7 +52,7 @@ def test_a_dataset_becomes_a_partition_where_it_is(
     assert main(["adopt", path, "--into", snapshot.location]) == 0
     assert "region=us, 2 rows" in capsys.readouterr().out
     after = Snapshot.open(snapshot.location)
-    assert sorted(plan_scan(after, "region = 'us'").to_arrow()["id"].to_pylist()) == [7, 8]
+    assert sorted(Scan(after, "region = 'us'").to_arrow()["id"].to_pylist()) == [7, 8]
     assert plan_scan(after, "region = 'us'").table.num_rows == 1
     assert check(snapshot.location).violations == ()
     leaf = next(r for r in after.leaves().table.to_pylist() if r["partition_field_region"] == "us")

@@ -19,7 +19,7 @@ from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
-from pennon.planning import plan_scan
+from pennon.namespace import Scan
 from pennon.transaction import Committed, Transaction
 from transaction.lake import append, latest, make, regions, stage
 
@@ -95,7 +95,7 @@ def test_what_a_kept_version_reads_stays_and_no_other_version_does(
     again = expire(snapshot.location, older_than=datetime(2020, 1, 1, tzinfo=UTC))
     assert (again.versions, again.leaf_versions, again.num_files) == ([], 0, 0)
     assert [each for each in check(now.location).findings if each.severity == "violation"] == []
-    assert plan_scan(append(now, {999: "eu"}), "id = 999").to_arrow().num_rows == 1
+    assert Scan(append(now, {999: "eu"}), "id = 999").to_arrow().num_rows == 1
 
 
 def test_files_go_and_records_with_them(tmp_path: Path) -> None:

@@ -16,13 +16,14 @@ from pennon.errors import DraftLayout, MigrationRefused
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.migrate import migrate
 from pennon.manifest import Snapshot
+from pennon.namespace import read_plan
 from pennon.planning import plan_scan
 
 
 def ids(location: str, predicate: str | None = None) -> tuple[list[int], int]:
     """The ids that a predicate finds, and the leaves that it reads."""
     plan = plan_scan(Snapshot.open(location), predicate)
-    return sorted(plan.to_arrow()["id"].to_pylist()), plan.table.num_rows
+    return sorted(read_plan(plan).to_arrow()["id"].to_pylist()), plan.table.num_rows
 
 
 def test_a_draft_says_what_to_do_and_migrates_without_new_data_files(

@@ -23,6 +23,7 @@ from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.column_repair import set_guard
 from pennon.manifest.format.properties import GUARD_BIT, WRITER_FLAGS
+from pennon.namespace import Scan
 from pennon.planning import plan_scan
 from pennon.spec import PartitionSpec
 from transaction import lake
@@ -134,7 +135,7 @@ def test_lost_metadata_comes_back_from_the_versions_that_had_it(
     assert f"restored metadata {', '.join(sorted(lost))} from" in capsys.readouterr().out
     after = Snapshot.open(before.location)
     assert dict(after.metadata) == wanted
-    assert sorted(plan_scan(after).to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    assert sorted(Scan(after).to_arrow()["id"].to_pylist()) == [1, 2, 3]
     assert check(before.location).is_valid
 
 

@@ -16,6 +16,7 @@ import pennon
 from manifest import handmade
 from pennon import errors
 from pennon.cli import main
+from pennon.namespace import read_plan
 
 Damage = Callable[[Path], None]
 V2 = "partition_spec_v2"
@@ -222,7 +223,7 @@ def test_a_damage_is_named_by_the_library_and_by_every_command(
     damage, condition, message = DAMAGED[name]
     damage(root)
     with pytest.raises(condition, match=f"(?s){message}"):
-        pennon.open(root).plan_scan()
+        pennon.open(root).scan().plan()
     commands = [
         ["describe"],
         ["plan", str(root), "id = 1"],
@@ -242,20 +243,18 @@ def test_a_damage_is_named_by_the_library_and_by_every_command(
             assert "violation: " in told.out or told.err.startswith("[")
     if name in REPAIRABLE:
         assert main(["repair", str(root)]) == 0
-        assert sorted(pennon.open(root).plan_scan().to_arrow()["id"].to_pylist()) == list(
-            range(1, 9)
-        )
+        assert sorted(pennon.open(root).scan().to_arrow()["id"].to_pylist()) == list(range(1, 9))
 
 
 def test_a_missing_leaf_is_named_when_it_is_read(root: Path) -> None:
     place = f"b4a3c2d1_{handmade.US}"
     shutil.rmtree(root / place)
-    plan = pennon.open(root).plan_scan("country = 'US' AND event_date < DATE '2025-12-11'")
+    plan = pennon.open(root).scan("country = 'US' AND event_date < DATE '2025-12-11'").plan()
     with pytest.raises(errors.LeafMissing) as missing:
-        plan.to_arrow()
+        read_plan(plan).to_arrow()
     assert place in str(missing.value)
     # What does not need the leaf is still read.
-    other = pennon.open(root).plan_scan("event_date = DATE '2025-12-11' AND country = 'DE'")
+    other = pennon.open(root).scan("event_date = DATE '2025-12-11' AND country = 'DE'")
     assert other.to_arrow()["id"].to_pylist() == [5]
     assert main(["check", str(root)]) == 1
     assert main(["repair", str(root)]) == 0
@@ -267,4 +266,4 @@ def test_a_leaf_of_another_type_is_named_with_its_column(root: Path) -> None:
     shutil.rmtree(root / place)
     lance.write_dataset(rows, str(root / place))
     with pytest.raises(errors.LeafTypeMismatch, match=r"column id of leaf .*w1x2y3z4a5b6c7d8"):
-        pennon.open(root).plan_scan().to_arrow()
+        pennon.open(root).scan().to_arrow()

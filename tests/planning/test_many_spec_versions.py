@@ -10,6 +10,7 @@ import pytest
 
 from pennon.manifest import Snapshot, create
 from pennon.manifest.root_change import change_root
+from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.evolution import spec_of
@@ -100,7 +101,7 @@ def test_each_of_fifty_spec_versions_prunes_by_its_own_fields(
     assert len(evolved.specs) == _VERSIONS
     known = {name: _ROWS[at][name] for name in names}
     plan = plan_scan(evolved, " AND ".join(f"{name} <=> {_text(known[name])}" for name in names))
-    found = sorted(plan.to_arrow().to_pylist(), key=lambda row: row["id"])
+    found = sorted(read_plan(plan).to_arrow().to_pylist(), key=lambda row: row["id"])
     assert found == [row for row in _ROWS if known.items() <= row.items()]
     assert {each.object_id for each in plan.partitions} == _expected(evolved, known)
     assert len(plan.partitions) < evolved.leaves().table.num_rows
@@ -118,7 +119,7 @@ def test_each_of_fifty_spec_versions_prunes_by_its_own_fields(
 def test_other_predicates_give_the_rows_of_a_full_scan(
     evolved: Snapshot, predicate: str, matches: Callable[[dict[str, int]], bool]
 ) -> None:
-    found = plan_scan(evolved, predicate).to_arrow()["id"].to_pylist()
+    found = Scan(evolved, predicate).to_arrow()["id"].to_pylist()
     wanted = [row["id"] for row in _ROWS if matches({"id": row["id"], "at": row["id"] % 4})]  # type: ignore[operator, dict-item]
     assert sorted(found) == wanted
 
@@ -130,7 +131,7 @@ def _text(value: object) -> str:
 
 
 def test_fifty_spec_versions_without_a_predicate_are_all_read(evolved: Snapshot) -> None:
-    found = plan_scan(evolved).to_arrow().sort_by("id").to_pylist()
+    found = Scan(evolved).to_arrow().sort_by("id").to_pylist()
     assert found == _ROWS
     known = set(evolved.manifest.schema.names)
     assert {field.column for spec in evolved.specs.values() for field in spec.fields} <= known

@@ -13,6 +13,7 @@ from lance_namespace import errors as upstream_errors
 from pennon.errors import LeafMissing, LeafReadAtReference, ManifestColumnType
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
+from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
 from pennon.transaction import Committed, Transaction
 from transaction.lake import append, make, stage
@@ -74,7 +75,7 @@ def _state(
 
 
 def _ids(snapshot: Snapshot, predicate: str | None = None) -> dict[str | None, list[int]]:
-    rows = plan_scan(snapshot, predicate).to_arrow().sort_by("id").to_pylist()
+    rows = Scan(snapshot, predicate).to_arrow().sort_by("id").to_pylist()
     found: dict[str | None, list[int]] = {}
     for row in rows:
         found.setdefault(row["region"], []).append(row["id"])
@@ -109,14 +110,14 @@ def test_branches_and_tags_are_honoured_in_weak_mode_too(tmp_path: Path) -> None
 def test_a_plan_keeps_what_branch_and_tag_meant(tmp_path: Path, *, strong: bool) -> None:
     snapshot, leaves = _elsewhere(tmp_path, strong=strong)
     plan = plan_scan(snapshot)
-    before = sorted(plan.to_arrow()["id"].to_pylist())
+    before = sorted(read_plan(plan).to_arrow()["id"].to_pylist())
     for row in snapshot.leaves().table.to_pylist():
         if row["object_id"] != leaves[None]:
             main = lance.dataset(f"{snapshot.location}/{row['location']}")
             branch = lance.dataset(f"{main.uri}/tree/audit/late")
             moved = _add(branch, row["partition_field_region"], 30)
             main.tags.update("approved", ("audit/late", moved.version))
-    assert sorted(plan.to_arrow()["id"].to_pylist()) == before
+    assert sorted(read_plan(plan).to_arrow()["id"].to_pylist()) == before
     assert _ids(snapshot)["eu"][-1] == 30
 
 

@@ -14,6 +14,7 @@ from pennon.errors import PredicateNotEvaluable
 from pennon.manifest.format.names import leaf_name
 from pennon.manifest.manifest_commit import LeafChange, commit_leaves
 from pennon.manifest.snapshot import Snapshot
+from pennon.namespace import Scan, read_plan
 from pennon.planning import explain, plan_scan
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
 from pennon.spec.schema import NamespaceSchema
@@ -87,9 +88,11 @@ def test_the_rows_of_a_plan_are_those_of_the_predicate(
 ) -> None:
     plan = plan_scan(namespace, predicate, ["id"])
     assert plan.partitions_total == 6
-    assert sorted(plan.to_arrow().column("id").to_pylist(), key=str) == sorted(ids, key=str)
+    assert sorted(read_plan(plan).to_arrow().column("id").to_pylist(), key=str) == sorted(
+        ids, key=str
+    )
     assert len(plan.partitions) <= partitions
-    assert sum(batch.num_rows for batch in plan.to_batches()) == len(ids)
+    assert sum(batch.num_rows for batch in read_plan(plan).batches) == len(ids)
 
 
 def test_what_partition_values_decide_is_not_residual(namespace: Snapshot) -> None:
@@ -124,8 +127,8 @@ def test_weak_leaves_are_pinned_at_planning(tmp_path: Path) -> None:
         lance.write_dataset(
             _ROWS.slice(0, 1), str(Path(weak.location) / partition.location), mode="append"
         )
-    assert plan.to_arrow().num_rows == 2
-    assert plan_scan(weak, "country = 'US'").to_arrow().num_rows == 4
+    assert read_plan(plan).to_arrow().num_rows == 2
+    assert Scan(weak, "country = 'US'").to_arrow().num_rows == 4
 
 
 @pytest.mark.parametrize("predicate", ["my_udf(id) = 3", "country = 5"])
@@ -135,4 +138,4 @@ def test_a_conjunct_that_nobody_understands_is_an_error_of_the_reader(
     plan = plan_scan(namespace, predicate)
     assert plan.residuals == ()
     with pytest.raises(PredicateNotEvaluable, match="Cannot evaluate the predicate"):
-        plan.to_arrow()
+        read_plan(plan).to_arrow()

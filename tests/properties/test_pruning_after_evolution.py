@@ -26,7 +26,7 @@ from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
 from pennon.manifest import Snapshot, create
 from pennon.manifest.root_change import change_root
-from pennon.planning import plan_scan
+from pennon.namespace import Scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.evolution import spec_of
 from pennon.transforms.bucket import Bucket, MultiBucket
@@ -230,10 +230,10 @@ def test_every_snapshot_of_an_evolved_table_gives_the_rows_of_its_time(
             for predicate in asked.draw(
                 st.lists(trees(_atoms(columns), 3), min_size=2, max_size=5)
             ):
-                found = plan_scan(snapshot, predicate.sql).to_arrow().to_pylist()
+                found = Scan(snapshot, predicate.sql).to_arrow().to_pylist()
                 wanted = [row for row in rows if predicate.oracle(row) is True]
                 assert _keyed(found) == _keyed(wanted), f"{predicate.sql} at {version}"
-            assert _keyed(plan_scan(snapshot).to_arrow().to_pylist()) == _keyed(rows)
+            assert _keyed(Scan(snapshot).to_arrow().to_pylist()) == _keyed(rows)
 
 
 def _evolved(random: Random) -> Iterator[Table]:

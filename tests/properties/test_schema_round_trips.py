@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance_namespace_urllib3_client.models import JsonArrowSchema
 
-from pennon.planning import plan_scan
+from pennon.namespace import Scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.arrow_json import field_from_json
 from spec.test_arrow_json import TYPES
@@ -129,7 +129,7 @@ def test_rows_of_every_type_that_lance_stores_come_back(tmp_path: Path) -> None:
     rows = pa.RecordBatch.from_arrays([ids, regions, *arrays], schema=schema)
     snapshot = latest(append(make(tmp_path, schema), rows))
     assert snapshot.schema == NamespaceSchema.with_fresh_ids(schema)
-    found = plan_scan(snapshot).to_arrow().sort_by("id")
+    found = Scan(snapshot).to_arrow().sort_by("id")
     for name in schema.names:
         assert found[name].to_pylist() == rows.column(name).to_pylist(), schema.field(name)
     # another client that knows nothing of the namespace sees the same rows in the leaves

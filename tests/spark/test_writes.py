@@ -63,7 +63,7 @@ def test_one_insert_writes_each_partition_once(
     assert rows_of(spark.table(name)) == rows_of(source)
     # Spark groups by the transforms and sorts, so no partition is written by two tasks.
     root = location_of(spark, name)
-    plan = pennon.open(root).plan_scan(None)
+    plan = pennon.open(root).scan().plan()
     assert plan.partitions
     for partition in plan.partitions:
         leaf = lance.dataset(f"{root}/{partition.location}", version=partition.version)

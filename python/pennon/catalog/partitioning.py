@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from pennon.spec.schema import NamespaceSchema
     from pennon.spec.write_order import OrderColumn, WriteOrder
 
-__all__ = ["calls_of", "clustering", "evolved_spec", "partitioning", "sort_key", "sorting"]
+__all__ = [
+    "calls_of",
+    "clustering",
+    "evolved_spec",
+    "partitioned_by",
+    "partitioning",
+    "sort_key",
+    "sorting",
+]
 
 SparkTransform = dict[str, object]
 
@@ -37,6 +45,18 @@ def partitioning(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTra
     return tuple(
         _typed(function, _columns(function, schema)) for function in spec_functions(spec, schema)
     )
+
+
+def partitioned_by(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[str, ...]:
+    """Spell a spec as the SQL that a user types in PARTITIONED BY.
+
+    Args:
+        spec: The spec.
+        schema: The full namespace schema.
+
+    Spec: "Partition Spec".
+    """
+    return tuple(str(from_spark(transform)) for transform in partitioning(spec, schema))
 
 
 def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTransform, ...]:

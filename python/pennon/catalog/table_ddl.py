@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
@@ -88,7 +90,7 @@ def stage(
     Args:
         catalog: The catalog.
         identifier: Namespaces and name, or one path or URL.
-        schema: The columns, JSON of a Spark StructType.
+        schema: The columns: JSON of a Spark StructType, or an Arrow schema.
         transforms: The PARTITIONED BY clause; none makes one leaf.
         properties: TBLPROPERTIES and Spark's reserved ones.
         mode: ``create``, ``replace`` or ``create_or_replace``.
@@ -102,7 +104,8 @@ def stage(
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
-    columns = NamespaceSchema.with_fresh_ids(arrow_schema(schema))
+    arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
+    columns = NamespaceSchema.with_fresh_ids(arrow)
     for name in columns.arrow.names:
         check_column_name(name)
     spec = spec_of(columns, calls_of(transforms))

@@ -123,7 +123,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
 
 def _describe(options: argparse.Namespace) -> int:
     namespace = pennon.open(options.path, options.at, _pairs(options.storage))
-    plan = namespace.plan_scan()
+    plan = namespace.scan().plan()
     if options.json:
         print(json.dumps(_description(namespace, plan), indent=2))
         return 0
@@ -190,7 +190,7 @@ def _plan(options: argparse.Namespace) -> int:
     from pennon.planning import explain  # noqa: PLC0415 - only this command needs it
 
     namespace = pennon.open(options.path, options.at, _pairs(options.storage))
-    plan = namespace.plan_scan(options.predicate)
+    plan = namespace.scan(options.predicate).plan()
     if options.json:
         partitions = [
             {

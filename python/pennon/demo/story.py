@@ -14,6 +14,7 @@ import pennon
 from pennon.demo import flights_data, lake_on_disk, screen
 from pennon.demo.executed_plan import ExecutedPlan
 from pennon.errors import DemoCheckFailed
+from pennon.namespace import read_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,8 +74,8 @@ class Story:
         seconds = time.monotonic() - started
         screen.table(("origin", "flights", "delay_minutes"), rows)
         path = lake_on_disk.location_of(self.spark, f"{NAMESPACE}.flights")
-        plan = pennon.open(path).plan_scan(SUMMER)
-        screen.say("The same plan without Spark, from pennon.open(path).plan_scan(…):")
+        plan = pennon.open(path).scan(SUMMER).plan()
+        screen.say("The same plan without Spark, from pennon.open(path).scan(…).plan():")
         screen.say(
             f"partitions read: {len(plan.partitions)} of {plan.partitions_total}; "
             f"rows found: {sum(row.flights for row in rows):,}; time: {seconds:.2f} s"
@@ -82,7 +83,7 @@ class Story:
         screen.say("SQL that ran on __manifest:")
         screen.statement(plan.manifest_sql)
         _check(
-            plan.to_arrow().num_rows == sum(row.flights for row in rows),
+            read_plan(plan).to_arrow().num_rows == sum(row.flights for row in rows),
             "the library reads the same number of rows as Spark",
         )
 
@@ -126,9 +127,9 @@ class Story:
         screen.statement(sql)
         with screen.progress("query", self.spark):
             count = self.spark.sql(sql).collect()[0].flights
-        plan = namespace.plan_scan(
+        plan = namespace.scan(
             "origin = 'JFK' AND time_hour >= TIMESTAMP '2013-12-01 00:00:00'"
-        )
+        ).plan()
         screen.say(
             f"{count:,} rows from {len(plan.partitions)} of {plan.partitions_total} partitions, "
             "over both spec versions"
@@ -165,7 +166,7 @@ class Story:
             self.spark.sql(sql)
         rows = self.spark.table(f"{NAMESPACE}.{table}").count() - before
         path = lake_on_disk.location_of(self.spark, f"{NAMESPACE}.{table}")
-        partitions = pennon.open(path).plan_scan(None).partitions_total
+        partitions = pennon.open(path).scan().plan().partitions_total
         screen.done(f"{table}: {rows:,} rows inserted, {partitions} partitions in all")
 
     def _fetch(self, label: str, sql: str) -> tuple[pa.Table, DataFrame]:

@@ -52,6 +52,7 @@ from pennon.errors.leaves import (
     WriteColumnUnknown,
     WriteTypeMismatch,
 )
+from pennon.errors.library import DefaultNotOfType, NamespacePinned, RowsNotUnderstood
 from pennon.errors.maintenance import (
     AdoptionRefused,
     DraftLayout,
@@ -94,6 +95,7 @@ from pennon.errors.transforms import (
     PartitionExpressionFailed,
     PartitionExpressionRejected,
     TransformOnWrongType,
+    TransformSyntax,
     UnknownTransform,
 )
 from pennon.errors.worker import (
@@ -113,6 +115,7 @@ __all__ = [
     "ArrowFailure",
     "CatalogRefused",
     "CorruptJson",
+    "DefaultNotOfType",
     "DemoCheckFailed",
     "DemoDataNotFound",
     "DraftLayout",
@@ -149,6 +152,7 @@ __all__ = [
     "NamespaceHasNoManifest",
     "NamespaceNotEmpty",
     "NamespaceNotFound",
+    "NamespacePinned",
     "NamespaceSchemaMissing",
     "NotNullViolated",
     "NotPartitionedNamespace",
@@ -171,6 +175,7 @@ __all__ = [
     "ReadFailure",
     "ReservedProperty",
     "RootNotUsable",
+    "RowsNotUnderstood",
     "ServerDidNotStart",
     "SnapshotNotFound",
     "SparkDidNotStart",
@@ -183,6 +188,7 @@ __all__ = [
     "TableNotFound",
     "TableVersionNotFound",
     "TransformOnWrongType",
+    "TransformSyntax",
     "UnknownColumn",
     "UnknownImplementation",
     "UnknownOperation",

@@ -24,6 +24,17 @@ class InvalidTransform(PennonError):
     sql_state = "22023"
 
 
+class TransformSyntax(PennonError):
+    """A text that is neither a column nor a transform."""
+
+    condition = "TRANSFORM_SYNTAX"
+    template = (
+        "Cannot read {transform} as a partition transform: {why}. "
+        "Write a column, or a transform such as bucket(16, customer_id) or months(ordered_at)."
+    )
+    sql_state = "42601"
+
+
 class TransformOnWrongType(PennonError):
     """A transform on a column of a type that it does not take."""
 

@@ -2,6 +2,7 @@
 
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Query, Relation
+from pennon.execution.read_ahead import run_ahead
 from pennon.execution.run import run
 
-__all__ = ["BatchStream", "Fragment", "LeafRead", "Query", "Relation", "run"]
+__all__ = ["BatchStream", "Fragment", "LeafRead", "Query", "Relation", "run", "run_ahead"]

@@ -14,3 +14,7 @@ class BatchStream:
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
+
+    def to_arrow(self) -> pa.Table:
+        """Read all batches into a table."""
+        return pa.Table.from_batches(self.batches, self.schema)

@@ -3,6 +3,7 @@
 from pennon.leaf.dataset import forget_leaves, leaf_uri, open_leaf
 from pennon.leaf.read.leaf_view import LeafViews
 from pennon.leaf.read.scan import DEFAULT_BATCH_SIZE, scan_leaf, scan_view
+from pennon.leaf.write.clustered_rows import clustered
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.leaf.write.staged_partition import StagedPartition, WriteTarget
 
@@ -11,6 +12,7 @@ __all__ = [
     "LeafViews",
     "StagedPartition",
     "WriteTarget",
+    "clustered",
     "forget_leaves",
     "leaf_uri",
     "open_leaf",

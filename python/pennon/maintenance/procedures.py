@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-import sqlglot
-
 from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
+from pennon.catalog.table_name import parts_of
 from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
@@ -115,20 +114,8 @@ def located(catalog: Catalog, table: str) -> str:
         >>> located(Catalog("lance", "/lake"), "/data/orders/")
         '/data/orders'
     """
-    if is_path(table):
-        return _plain(table).rstrip("/")
-    parts = _parts(table)
-    if len(parts) > 1 and parts[0] == catalog.name:
-        parts = parts[1:]
-    return Directory(catalog).found(parts).location
-
-
-def _parts(table: str) -> tuple[str, ...]:
-    """Take a name of SQL apart; quoted parts may contain dots."""
-    if "`" not in table:
-        return tuple(table.split("."))
-    tokens = sqlglot.tokenize(table, read="spark")
-    return tuple(each.text for each in tokens if each.token_type is not sqlglot.TokenType.DOT)
+    parts = parts_of(catalog, table)
+    return parts[0] if is_path(table) else Directory(catalog).found(parts).location
 
 
 def _check(catalog: Catalog, arguments: Arguments) -> Rows:

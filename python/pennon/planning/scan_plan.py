@@ -7,7 +7,6 @@ version the manifest does not name (weak mode) is resolved once and pinned.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
@@ -15,10 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import PredicateNotEvaluable
-from pennon.leaf.dataset import open_leaf
-from pennon.leaf.read.scan import scan_leaf
-from pennon.leaf.schema.promotion import stream_schema
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
 from pennon.planning.projection.bind import bind_all
@@ -129,51 +124,6 @@ class ScanPlan:
     def num_bytes(self) -> int | None:
         """Bytes of the chosen partitions; None when one does not say."""
         return _total(self.table, "num_bytes")
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read the rows that satisfy the whole predicate, partition by partition.
-
-        Raises:
-            PredicateNotEvaluable: A conjunct is not understood by DataFusion either.
-        """
-        for partition in self.partitions:
-            yield from self._read(partition)
-
-    def to_arrow(self) -> pa.Table:
-        """Read the rows that satisfy the whole predicate into a table.
-
-        Its types are those of the batches: the plain forms of the schema's, without fixed-size
-        lists and dictionaries.
-
-        Raises:
-            PredicateNotEvaluable: A conjunct is not understood by DataFusion either.
-        """
-        with ThreadPoolExecutor(_READING_THREADS) as pool:
-            read = pool.map(lambda partition: list(self._read(partition)), self.partitions)
-            batches = [batch for batches in read for batch in batches]
-        return pa.Table.from_batches(batches, stream_schema(self.schema))
-
-    def _read(self, partition: PlannedPartition) -> Iterator[pa.RecordBatch]:
-        dataset = open_leaf(
-            self.snapshot.location,
-            partition.location,
-            partition.version,
-            self.snapshot.storage_options,
-        )
-        namespace_schema = self.snapshot.schema.arrow
-        try:
-            yield from scan_leaf(
-                dataset, self.schema, partition.residual, namespace_schema=namespace_schema
-            )
-        except (ValueError, OSError) as error:
-            if partition.residual is None or _REFUSED not in str(error):
-                raise
-            reason = str(error).splitlines()[0].removeprefix(_REFUSED).partition(", /")[0]
-            raise PredicateNotEvaluable(
-                predicate=partition.residual,
-                namespace=self.snapshot.location,
-                reason=reason.strip(": .") or str(error),
-            ) from error
 
 
 @dataclass(frozen=True, slots=True)

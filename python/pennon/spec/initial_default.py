@@ -27,7 +27,13 @@ import pyarrow as pa
 from pennon.errors import InvalidArrowJson
 from pennon.spec.json_text import text_of
 
-__all__ = ["INITIAL_DEFAULT", "initial_default", "value_from_json", "with_initial_default"]
+__all__ = [
+    "INITIAL_DEFAULT",
+    "initial_default",
+    "value_from_json",
+    "value_to_json",
+    "with_initial_default",
+]
 
 INITIAL_DEFAULT: Final = b"pennon:initial_default"
 
@@ -62,7 +68,7 @@ def with_initial_default(column: pa.Field, value: pa.Scalar | None) -> pa.Field:
     }
     if value is not None and value.is_valid:
         kept = value if value.type.equals(column.type) else value.cast(column.type)
-        metadata[INITIAL_DEFAULT] = text_of(_to_json(kept)).encode()
+        metadata[INITIAL_DEFAULT] = text_of(value_to_json(kept)).encode()
     return column.with_metadata(metadata or None)
 
 
@@ -73,22 +79,23 @@ def value_from_json(written: object, column: pa.Field) -> pa.Scalar:
     return pa.scalar(None, column.type) if value is None else value
 
 
-def _to_json(value: pa.Scalar) -> object:
+def value_to_json(value: pa.Scalar) -> object:
+    """Write a value in the form that is kept; None for NULL."""
     kind = value.type
     if not value.is_valid:
         return None
     if pa.types.is_dictionary(kind):
-        return _to_json(value.cast(kind.value_type))
+        return value_to_json(value.cast(kind.value_type))
     if pa.types.is_struct(kind):
-        return {child.name: _to_json(value[at]) for at, child in enumerate(kind)}
+        return {child.name: value_to_json(value[at]) for at, child in enumerate(kind)}
     if pa.types.is_map(kind):
         entries = value.values
         return {
-            "keys": [_to_json(each) for each in entries.field(0)],
-            "values": [_to_json(each) for each in entries.field(1)],
+            "keys": [value_to_json(each) for each in entries.field(0)],
+            "values": [value_to_json(each) for each in entries.field(1)],
         }
     if hasattr(kind, "value_field"):
-        return [_to_json(each) for each in value.values]
+        return [value_to_json(each) for each in value.values]
     if pa.types.is_floating(kind):
         number = float(value.as_py())
         return number if number - number == 0 else _SPELLED.get(number, "NaN")

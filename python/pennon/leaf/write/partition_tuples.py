@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
 
-__all__ = ["Run", "check_sources", "partition_tuples", "runs"]
+__all__ = ["Run", "check_sources", "partition_tuples", "runs", "tuple_codes"]
 
 _MOST_CODES = 1 << 62
 
@@ -128,7 +128,7 @@ def runs(batch: pa.RecordBatch, tuples: pa.RecordBatch) -> Iterator[Run]:
     """
     if batch.num_rows == 0:
         return
-    codes = _codes(tuples)
+    codes = tuple_codes(tuples)
     starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
     if len(starts) > len(np.unique(codes[starts])):
         _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
@@ -155,7 +155,7 @@ def _cut(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _codes(tuples: pa.RecordBatch) -> np.ndarray:
+def tuple_codes(tuples: pa.RecordBatch) -> np.ndarray:
     """One number per row, equal exactly where the tuples are."""
     codes = np.zeros(tuples.num_rows, np.int64)
     count = 1

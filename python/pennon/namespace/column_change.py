@@ -1,0 +1,89 @@
+"""Changes of columns and properties in the form that ``catalog.alter`` takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.columns.spark_types import spark_schema
+from pennon.errors import DefaultNotOfType
+from pennon.predicate.literals import to_expression
+from pennon.spec.initial_default import value_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["added", "altered", "property_changes", "renamed"]
+
+_Change = dict[str, object]
+
+
+def added(
+    name: str,
+    kind: pa.DataType,
+    *,
+    nullable: bool,
+    default: object,
+    comment: str | None,
+) -> _Change:
+    """Describe a column that is added.
+
+    Args:
+        name: Its path, with dots.
+        kind: Its type.
+        nullable: Whether it may be NULL.
+        default: Its value in rows that are there; None for NULL.
+        comment: Its comment.
+
+    Raises:
+        DefaultNotOfType: The default is no value of the type.
+    """
+    change: _Change = {
+        "change": "add_column",
+        "column": name.split("."),
+        "type": _spark_type(name, kind),
+        "nullable": nullable,
+        "comment": comment,
+    }
+    if default is not None:
+        try:
+            value = pa.scalar(default, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise DefaultNotOfType(column=name, default=repr(default), type=kind) from error
+        change["default"] = to_expression(value).sql(dialect="spark")
+        change["initial"] = value_to_json(value)
+    return change
+
+
+def renamed(name: str, to: str) -> _Change:
+    """Describe a column that gets another name."""
+    return {"change": "rename_column", "column": name.split("."), "new_name": to}
+
+
+def altered(
+    name: str, kind: pa.DataType | None, *, nullable: bool | None, comment: str | None
+) -> Iterator[_Change]:
+    """Describe what changes of a column."""
+    column = name.split(".")
+    if kind is not None:
+        yield {"change": "update_type", "column": column, "type": _spark_type(name, kind)}
+    if nullable is not None:
+        yield {"change": "update_nullability", "column": column, "nullable": nullable}
+    if comment is not None:
+        yield {"change": "update_comment", "column": column, "comment": comment}
+
+
+def property_changes(properties: Mapping[str, str | None]) -> Iterator[_Change]:
+    """Describe properties that are set, or with None removed."""
+    for name, value in properties.items():
+        if value is None:
+            yield {"change": "remove_property", "property": name}
+        else:
+            yield {"change": "set_property", "property": name, "value": value}
+
+
+def _spark_type(name: str, kind: pa.DataType) -> object:
+    struct = spark_schema(pa.schema([pa.field(name, kind)]))
+    fields = struct["fields"]
+    return fields[0]["type"] if isinstance(fields, list) else None

@@ -1,0 +1,163 @@
+"""A lake as a Python object: namespaces and tables under one root, by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pennon.catalog import table_ddl
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.directory import Directory
+from pennon.catalog.loaded_table import load
+from pennon.catalog.table_name import parts_of, spelled
+from pennon.namespace.opening import absolute
+from pennon.namespace.partitioned_namespace import PartitionedNamespace
+from pennon.transforms.transform_text import parse_transform
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+__all__ = ["Lake", "connect"]
+
+
+def connect(
+    root: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    implementation: str = "dir",
+) -> Lake:
+    """Connect to a lake; ``pennon.connect`` is this function.
+
+    Args:
+        root: The folder or URL under which the namespaces are; what ``pennon.spark`` calls root.
+        storage_options: Given to Lance; never printed.
+        implementation: Name of a ``lance_namespace`` implementation.
+
+    Example:
+        >>> import pennon, tempfile
+        >>> import pyarrow as pa
+        >>> lake = pennon.connect(tempfile.mkdtemp())
+        >>> lake.create_namespace("shop")
+        >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+        >>> lake.list_tables("shop")
+        ['shop.orders']
+        >>> lake.load_table("shop.orders").version
+        2
+    """
+    return Lake(Catalog("lance", absolute(root), implementation, dict(storage_options or {})))
+
+
+class Lake:
+    """Namespaces and tables under one root.
+
+    A name is ``shop.orders``; parts with dots or blanks stand in backquotes. The catalog's own name
+    in SQL, ``lance``, may stand before it.
+
+    Args:
+        catalog: Root, implementation and storage options.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    @property
+    def root(self) -> str:
+        """The folder or URL."""
+        return self._catalog.root
+
+    def load_table(self, name: str, version: int | None = None) -> PartitionedNamespace:
+        """Load a table.
+
+        Args:
+            name: Its name, or a path or URL.
+            version: A version of it, which is then only read; None for the newest.
+
+        Raises:
+            TableNotFound: There is none; the error lists near names.
+        """
+        number = None if version is None else str(version)
+        table = load(self._catalog, parts_of(self._catalog, name), number)
+        return PartitionedNamespace(self._catalog, table, is_pinned=version is not None)
+
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema,
+        partition_by: Sequence[str] = (),
+        *,
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> PartitionedNamespace:
+        """Create a table; as ``pennon.create``.
+
+        Raises:
+            TableAlreadyExists: There is a table of that name.
+            NamespaceNotFound: Its namespace is missing.
+        """
+        stated = {} if comment is None else {"comment": comment}
+        table = table_ddl.create(
+            self._catalog,
+            parts_of(self._catalog, name),
+            schema=schema,
+            transforms=[parse_transform(text) for text in partition_by],
+            properties={**(properties or {}), **stated},
+            mode="create",
+        )
+        return PartitionedNamespace(self._catalog, table)
+
+    def drop_table(self, name: str) -> None:
+        """Drop a table with its files.
+
+        Raises:
+            TableNotFound: There is none.
+        """
+        identifier = parts_of(self._catalog, name)
+        if not table_ddl.drop(self._catalog, identifier):
+            Directory(self._catalog).found(identifier)
+
+    def rename_table(self, name: str, to: str) -> None:
+        """Give a table another name; its files stay where they are."""
+        table_ddl.rename(self._catalog, parts_of(self._catalog, name), parts_of(self._catalog, to))
+
+    def table_exists(self, name: str) -> bool:
+        """Tell whether there is a table of that name."""
+        return Directory(self._catalog).find(parts_of(self._catalog, name)) is not None
+
+    def list_tables(self, namespace: str | None = None) -> list[str]:
+        """List the names of the tables of a namespace; without one, of all namespaces."""
+        directory = Directory(self._catalog)
+        start = () if namespace is None else parts_of(self._catalog, namespace)
+        below = (start,) if namespace is not None else _all_namespaces(directory, ())
+        return [spelled((*parent, name)) for parent in below for name in directory.tables(parent)]
+
+    def list_namespaces(self, parent: str | None = None) -> list[str]:
+        """List the names of the namespaces below another one, or of the root."""
+        start = () if parent is None else parts_of(self._catalog, parent)
+        return [spelled(child) for child in Directory(self._catalog).namespaces(start)]
+
+    def create_namespace(self, name: str, *, exist_ok: bool = False) -> None:
+        """Create a namespace.
+
+        Args:
+            name: Its name.
+            exist_ok: Whether it is no error that there is one.
+        """
+        Directory(self._catalog).create_namespace(
+            parts_of(self._catalog, name), {}, if_not_exists=exist_ok
+        )
+
+    def drop_namespace(self, name: str, *, cascade: bool = False) -> None:
+        """Drop a namespace, with all that is in it when ``cascade``."""
+        table_ddl.drop_namespace(self._catalog, parts_of(self._catalog, name), cascade=cascade)
+
+    def __repr__(self) -> str:
+        """Name the root."""
+        return f"Lake({self.root!r})"
+
+
+def _all_namespaces(directory: Directory, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    yield parent
+    for child in directory.namespaces(parent):
+        yield from _all_namespaces(directory, child)

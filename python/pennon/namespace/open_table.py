@@ -1,0 +1,116 @@
+"""What a table tells of itself: where it is, at which version, its columns and its partitioning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from pennon.catalog.loaded_table import Table, load
+from pennon.draft import DraftSnapshot
+from pennon.errors import NamespacePinned
+from pennon.namespace.description import described, described_html
+from pennon.namespace.upkeep import Maintenance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from pennon.catalog.configured_catalog import Catalog
+    from pennon.manifest import Snapshot
+    from pennon.spec.partition_spec import PartitionSpec
+
+__all__ = ["OpenTable"]
+
+
+class OpenTable:
+    """A table at a version, which it may be taken further from.
+
+    Args:
+        catalog: What names and storage options come from.
+        table: The table at the version to begin with.
+        is_pinned: Whether it stays at that version, and so is only read.
+    """
+
+    def __init__(self, catalog: Catalog, table: Table, *, is_pinned: bool = False) -> None:
+        self._catalog = catalog
+        self._table = table
+        self._is_pinned = is_pinned
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The table at the version that the object is at."""
+        return self._table.snapshot
+
+    @property
+    def name(self) -> str:
+        """The table's name in its catalog, or its path."""
+        return self._table.name
+
+    @property
+    def location(self) -> str:
+        """Path or URL of the namespace."""
+        return self.snapshot.location
+
+    @property
+    def version(self) -> int:
+        """Version of ``__manifest``."""
+        return self.snapshot.version
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it has the layout of the older draft, which is only read."""
+        return isinstance(self.snapshot, DraftSnapshot)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns; each carries its id under ``lance:field_id``."""
+        return self.snapshot.schema.arrow
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The partition spec that new rows are written with."""
+        return self.snapshot.current_spec
+
+    @property
+    def specs(self) -> Mapping[int, PartitionSpec]:
+        """Every partition spec by version."""
+        return self.snapshot.specs
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The user's table properties."""
+        return self.snapshot.properties
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Checks, repairs and clean-up of the table."""
+        return Maintenance(self.location, self._catalog.storage, self._follow)
+
+    def refresh(self) -> Self:
+        """Go to the newest version.
+
+        Returns:
+            This object.
+
+        Raises:
+            NamespacePinned: It was opened at a version.
+        """
+        self._check_unpinned("refresh")
+        self._table = load(self._catalog, self._table.identifier)
+        return self
+
+    def __repr__(self) -> str:
+        """Describe the table in one line."""
+        return described(self._table, is_pinned=self._is_pinned)
+
+    def _repr_html_(self) -> str:
+        return described_html(self._table)
+
+    def _follow(self) -> None:
+        """Go to what maintenance has made, but for an object that stays at its version."""
+        if not self._is_pinned:
+            self.refresh()
+
+    def _check_unpinned(self, verb: str) -> None:
+        if self._is_pinned:
+            raise NamespacePinned(verb=verb, name=self.name, version=self.version)

@@ -1,0 +1,120 @@
+"""The library's doors: a table by its path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pennon.catalog import table_ddl
+from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
+from pennon.catalog.loaded_table import load
+from pennon.draft import open_snapshot
+from pennon.errors import TableNotFound
+from pennon.namespace.partitioned_namespace import PartitionedNamespace
+from pennon.transforms.transform_text import parse_transform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+__all__ = ["create_namespace", "open_namespace"]
+
+_NAME = "pennon"
+
+
+def open_namespace(
+    path: str | os.PathLike[str],
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> PartitionedNamespace:
+    """Open a table by its path; ``pennon.open`` is this function.
+
+    Args:
+        path: Path or URL of a partitioned namespace, or of a plain Lance dataset.
+        version: A version of it, which is then only read; None for the newest.
+        storage_options: Given to Lance; never printed.
+
+    Raises:
+        NamespaceHasNoManifest: There is nothing.
+        PathNotTable: There is something else.
+        SnapshotNotFound: There is no such version.
+
+    Example:
+        >>> import pennon
+        >>> flights = pennon.open("lake/flights")  # doctest: +SKIP
+        >>> flights.scan("time_hour >= TIMESTAMP '2013-07-01'").to_arrow()  # doctest: +SKIP
+
+    Spec: "Metadata Definition".
+    """
+    location = absolute(path)
+    catalog = _catalog_of(location, storage_options)
+    try:
+        table = load(catalog, (location,), None if version is None else str(version))
+    except TableNotFound:
+        open_snapshot(location, version, None, catalog.storage)  # tells what is missing there
+        raise
+    return PartitionedNamespace(catalog, table, is_pinned=version is not None)
+
+
+def create_namespace(
+    path: str | os.PathLike[str],
+    schema: pa.Schema,
+    partition_by: Sequence[str] = (),
+    *,
+    properties: Mapping[str, str] | None = None,
+    comment: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> PartitionedNamespace:
+    """Create a table at a path; ``pennon.create`` is this function.
+
+    Args:
+        path: Path or URL of a folder that does not exist or is empty.
+        schema: Its columns.
+        partition_by: As in PARTITIONED BY: ``["months(ordered_at)", "bucket(16, customer_id)"]``.
+        properties: Table properties, for example ``{"write.order": "id"}``.
+        comment: Its comment.
+        storage_options: Given to Lance; never printed.
+
+    Raises:
+        TableAlreadyExists: There is a table.
+        UnknownTransform: Lists the known ones.
+        PartitionSourceNotFound: A transform names a column that is not in the schema.
+
+    Example:
+        >>> import pennon, tempfile
+        >>> import pyarrow as pa
+        >>> schema = pa.schema({"id": pa.int64(), "ordered_at": pa.timestamp("us", "UTC")})
+        >>> path = tempfile.mkdtemp() + "/orders"
+        >>> orders = pennon.create(path, schema, partition_by=["months(ordered_at)"])
+        >>> [field.field_id for field in orders.spec.fields]
+        ['ordered_at_year', 'ordered_at_month']
+
+    Spec: "Metadata Definition", "Physical Layout and Naming".
+    """
+    location = absolute(path)
+    catalog = _catalog_of(location, storage_options)
+    stated = {} if comment is None else {"comment": comment}
+    table = table_ddl.create(
+        catalog,
+        (location,),
+        schema=schema,
+        transforms=[parse_transform(text) for text in partition_by],
+        properties={**(properties or {}), **stated},
+        mode="create",
+    )
+    return PartitionedNamespace(catalog, table)
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Make a local path absolute; a URL stays."""
+    text = plain_path(os.fspath(path))
+    if is_local(text):
+        text = os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - keeps `..` out
+    return text.rstrip("/") or text
+
+
+def _catalog_of(location: str, storage_options: Mapping[str, str] | None) -> Catalog:
+    above = location.rpartition("/")[0] or "/"
+    return Catalog(_NAME, above, storage=dict(storage_options or {}))

@@ -1,0 +1,85 @@
+"""What keeps a table well: check, repair, expire old versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pennon.maintenance.checks.check import check
+from pennon.maintenance.checks.findings import no_progress
+from pennon.maintenance.expire import expire
+from pennon.maintenance.repair import repair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from pennon.maintenance.checks.findings import CheckReport, Progress
+    from pennon.maintenance.expire import Expired
+    from pennon.maintenance.repair import Repaired
+
+__all__ = ["Maintenance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """The upkeep of one table; what the procedures of SQL and the command line do.
+
+    Args:
+        location: Path or URL of the table.
+        storage_options: Given to Lance, never printed.
+        refresh: Takes the table to the version that a change made.
+    """
+
+    location: str
+    storage_options: Mapping[str, str]
+    refresh: Callable[[], object]
+
+    def check(self, version: int | None = None, progress: Progress = no_progress) -> CheckReport:
+        """Hold every rule of the format against the files, and compute partition values again.
+
+        Args:
+            version: A version of ``__manifest``; None for the newest.
+            progress: Is told how far it is.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.check().is_valid
+            True
+        """
+        return check(self.location, self.storage_options, version=version, progress=progress)
+
+    def repair(self, progress: Progress = no_progress) -> Repaired:
+        """Restore what another writer took from ``__manifest``.
+
+        Args:
+            progress: Is told how far it is.
+
+        Raises:
+            ManifestNotRepairable: What was lost stands nowhere else.
+        """
+        done = repair(self.location, self.storage_options, progress=progress)
+        self.refresh()
+        return done
+
+    def expire_snapshots(self, older_than: datetime | None = None, retain_last: int = 1) -> Expired:
+        """Remove old versions, and the files that only they read.
+
+        Args:
+            older_than: Versions from before this time, with a zone, go; None for five days ago.
+            retain_last: How many of the newest versions stay whatever their age.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.expire_snapshots(retain_last=10).versions
+            []
+        """
+        return expire(
+            self.location, self.storage_options, older_than=older_than, retain_last=retain_last
+        )

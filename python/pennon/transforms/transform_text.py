@@ -1,0 +1,84 @@
+"""A transform as its SQL text: ``months(ordered_at)``, ``bucket(16, customer_id)``, a column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import Token, TokenType
+from sqlglot.errors import TokenError
+
+from pennon.errors import TransformSyntax
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+__all__ = ["parse_transform"]
+
+_Argument = dict[str, object]
+
+
+def parse_transform(text: str) -> dict[str, object]:
+    """Read one entry of PARTITIONED BY into the form that ``registry.from_spark`` takes.
+
+    Args:
+        text: A column, or a transform of columns; names with blanks or dots in backquotes.
+
+    Raises:
+        TransformSyntax: The text is neither.
+
+    Example:
+        >>> parse_transform("bucket(16, customer_id)")
+        {'function': 'bucket', 'arguments': [{'literal': 16}, {'column': ['customer_id']}]}
+
+    Spec: "Transform Schema".
+    """
+    try:
+        tokens = sqlglot.tokenize(text, read="spark")
+    except TokenError as error:
+        raise TransformSyntax(transform=text, why="a quote is not closed") from error
+    if not tokens:
+        raise TransformSyntax(transform=text, why="it is empty")
+    if len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
+        if tokens[-1].token_type is not TokenType.R_PAREN:
+            raise TransformSyntax(transform=text, why="the closing parenthesis is missing")
+        return {"function": tokens[0].text, "arguments": _arguments(text, tokens[2:-1])}
+    return {"function": "identity", "arguments": [_argument(text, tokens)]}
+
+
+def _arguments(text: str, tokens: Sequence[Token]) -> list[_Argument]:
+    pieces: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.COMMA:
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return [_argument(text, piece) for piece in pieces]
+
+
+def _argument(text: str, tokens: Sequence[Token]) -> _Argument:
+    match tokens:
+        case [token] if token.token_type is TokenType.STRING:
+            return {"literal": token.text}
+        case [token] if token.token_type is TokenType.NUMBER and token.text.isdecimal():
+            return {"literal": int(token.text)}
+        case [dash, token] if (dash.token_type, token.token_type) == (
+            TokenType.DASH,
+            TokenType.NUMBER,
+        ) and token.text.isdecimal():
+            return {"literal": -int(token.text)}
+    names, dots = tokens[::2], tokens[1::2]
+    is_path = (
+        len(names) == len(dots) + 1
+        and all(_is_name(token) for token in names)
+        and all(token.token_type is TokenType.DOT for token in dots)
+    )
+    if not is_path:
+        shown = " ".join(token.text for token in tokens) or "nothing"
+        raise TransformSyntax(transform=text, why=f"{shown} is neither a column nor a literal")
+    return {"column": [token.text for token in names]}
+
+
+def _is_name(token: Token) -> bool:
+    return token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()
