@@ -28,7 +28,7 @@ LEVELS = (
     {"transforms"},
     {"spec"},
     {"manifest", "leaf"},
-    {"execution", "planning", "grouping", "transaction", "draft"},
+    {"execution", "plan", "planning", "grouping", "transaction", "draft"},
     {"pushdown"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime"},
@@ -43,6 +43,8 @@ PEERS: set[tuple[str, str]] = {
     ("leaf", "manifest"),  # a writer looks up, or names, the leaf of each partition tuple
     ("maintenance", "catalog"),  # CALL names its tables as the catalog does
     ("grouping", "planning"),  # a grouping describes the partitions of a plan
+    ("grouping", "plan"),  # which scans share a key is found by a walk over the query's tree
+    ("plan", "grouping"),  # a scan of that tree says how its partitions can be grouped
 }
 
 FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|manager|base)(_|$)")

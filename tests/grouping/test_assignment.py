@@ -14,17 +14,17 @@ from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
 from pennon.grouping.functions.spec_functions import SpecFunction
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.resolve.plan_nodes import (
-    GroupNode,
-    JoinNode,
-    JoinType,
-    OpaqueNode,
-    PlanNode,
-    ScanNode,
-    WindowNode,
-)
 from pennon.grouping.tasks.assignment import Assignment, assign
 from pennon.grouping.tasks.task_target import TaskTarget
+from pennon.plan import (
+    Group,
+    Join,
+    JoinType,
+    Opaque,
+    PlanNode,
+    Scan,
+    Window,
+)
 from pennon.transforms.identity import Identity
 
 MIB = 1 << 20
@@ -33,12 +33,12 @@ BY_K = GroupingFunction(Identity(), (pa.int64(),))
 K = 0
 
 
-def scan(attribute: int) -> ScanNode:
+def scan(attribute: int) -> Scan:
     """Make a scan of column 0, whose leaves are partitioned by it."""
     layout = Layout(
         (LayoutFunction(BY_K, (K,)),), {1: (SpecFunction(BY_K, (K,), ("partition_field_k",)),)}
     )
-    return ScanNode(layout, {K: frozenset({attribute})})
+    return Scan(layout=layout, attributes={K: frozenset({attribute})})
 
 
 def leaves(*chosen: tuple[int, int, int]) -> pa.Table:
@@ -64,7 +64,7 @@ def read_by(assigned: Assignment, scan: int) -> dict[int, list[tuple[int | None,
 
 
 def join(kind: JoinType = JoinType.INNER) -> list[PlanNode]:
-    return [scan(10), scan(20), JoinNode(0, 1, kind, ((10, 20),))]
+    return [scan(10), scan(20), Join(0, 1, kind, equated=((10, 20),))]
 
 
 def test_many_small_keys_share_few_tasks_the_same_in_all_scans() -> None:
@@ -146,7 +146,7 @@ def test_a_large_side_beside_a_preserved_one_is_not_divided(kind: JoinType) -> N
 
 
 @pytest.mark.parametrize(
-    "operator", [GroupNode(2, frozenset({10}), ((10, 10),)), WindowNode(2, frozenset({10}))]
+    "operator", [Group(2, frozenset({10}), ((10, 10),)), Window(2, frozenset({10}))]
 )
 def test_what_an_aggregate_or_window_needs_together_is_not_divided(operator: PlanNode) -> None:
     nodes = [*join(), operator]
@@ -175,7 +175,7 @@ def test_a_window_that_spark_serves_gets_a_key_only_to_run_in_fewer_tasks() -> N
     reporting = scan(10)
     nodes: list[PlanNode] = [
         replace(reporting, reported=reporting.layout.functions),
-        WindowNode(0, frozenset({10})),
+        Window(0, frozenset({10})),
     ]
     keys = derive_keys(nodes)
     few = assign(keys, nodes, {0: leaves((0, 1, 1), (1, 1, 1))}, TaskTarget(4, 128 * MIB))
@@ -210,7 +210,7 @@ def trees(draw: st.DrawFn) -> list[PlanNode]:
         is_left = draw(st.booleans())
         left, right = (root, len(nodes) - 1) if is_left else (len(nodes) - 1, root)
         pair = (visible, attribute) if is_left else (attribute, visible)
-        nodes.append(JoinNode(left, right, kind, (pair,)))
+        nodes.append(Join(left, right, kind, equated=(pair,)))
         root = len(nodes) - 1
         kept = pair[0] if kind.keeps_left else pair[1] if kind.keeps_right else None
         if kept is None:
@@ -227,7 +227,7 @@ def row(scan: int, leaf: int, k: int, part: int) -> Row:
 def result(nodes: list[PlanNode], position: int, rows: dict[int, list[Row]]) -> list[Row]:
     """Join by nested loops: rows of key and content."""
     node = nodes[position]
-    if not isinstance(node, JoinNode):
+    if not isinstance(node, Join):
         return rows[position]
     left, right = (result(nodes, each, rows) for each in (node.left, node.right))
     kind = node.join_type
@@ -252,7 +252,7 @@ def result(nodes: list[PlanNode], position: int, rows: dict[int, list[Row]]) -> 
 def test_the_tasks_of_a_tree_have_together_the_rows_of_the_tree(
     nodes: list[PlanNode], data: st.DataObject, parallelism: int, max_bytes: int
 ) -> None:
-    scans = [at for at, node in enumerate(nodes) if isinstance(node, ScanNode)]
+    scans = [at for at, node in enumerate(nodes) if isinstance(node, Scan)]
     chosen = {at: data.draw(PARTS) for at in scans}
     everything = {
         at: [row(at, leaf, k, part) for leaf, (k, _, n) in enumerate(of) for part in range(n)]
@@ -279,10 +279,10 @@ def test_the_tasks_of_a_tree_have_together_the_rows_of_the_tree(
 def test_scans_beside_a_shuffled_side_have_all_keys_of_their_group() -> None:
     nodes: list[PlanNode] = [
         scan(10),
-        OpaqueNode(),
-        JoinNode(0, 1, JoinType.RIGHT, ((10, 60),)),
+        Opaque(),
+        Join(0, 1, JoinType.RIGHT, equated=((10, 60),)),
         scan(30),
-        JoinNode(2, 3, JoinType.LEFT, ((60, 30),)),
+        Join(2, 3, JoinType.LEFT, equated=((60, 30),)),
     ]
     chosen = {0: leaves((1, MIB, 1), (3, MIB, 1)), 3: leaves((2, MIB, 1), (3, MIB, 1))}
     assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(2, 128 * MIB))

@@ -16,26 +16,26 @@ from pennon.grouping.resolve.group_tree import (
 )
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.resolve.key_group import DerivedKeys
-from pennon.grouping.resolve.plan_nodes import (
-    ExpandNode,
-    GroupNode,
-    JoinNode,
+from pennon.plan import (
+    Expand,
+    Group,
+    Join,
     JoinType,
     PlanNode,
-    UnionNode,
+    Union,
 )
 from pennon.transforms.bucket import Bucket
 
 # Attribute 10 of one scan and 20 of the other come out as 10.
-UNION = UnionNode((0, 1), ((10, (10, 20)), (11, (11, 21))))
+UNION = Union((0, 1), ((10, (10, 20)), (11, (11, 21))))
 
 
-def united(above: PlanNode, union: UnionNode = UNION) -> list[PlanNode]:
+def united(above: PlanNode, union: Union = UNION) -> list[PlanNode]:
     return [scan(10, (Bucket(12), (0,))), scan(20, (Bucket(8), (0,))), union, above]
 
 
 def test_inputs_of_a_union_meet_in_their_common_reduction() -> None:
-    answer = derive_keys(united(GroupNode(2, frozenset({10}), ((10, 10),))))
+    answer = derive_keys(united(Group(2, frozenset({10}), ((10, 10),))))
     assert answer.served == {2, 3}
     assert [keys_of(answer, each) for each in (0, 1)] == [["bucket(4, col0)"]] * 2
 
@@ -51,7 +51,7 @@ def test_a_column_of_a_union_has_the_key_only_where_all_inputs_have_it(
     columns: tuple[tuple[int, tuple[int, ...]], ...],
 ) -> None:
     keys = frozenset({columns[-1][0]})
-    nodes = united(GroupNode(2, keys, ()), UnionNode((0, 1), columns))
+    nodes = united(Group(2, keys, ()), Union((0, 1), columns))
     assert derive_keys(nodes).served == frozenset()
 
 
@@ -59,11 +59,11 @@ def test_a_union_that_no_operator_uses_leaves_its_inputs_apart() -> None:
     nodes = [
         scan(10, (Bucket(12), (0,))),
         scan(20, (Bucket(12), (0,))),
-        JoinNode(0, 1, JoinType.INNER, ((10, 20),)),
+        Join(0, 1, JoinType.INNER, equated=((10, 20),)),
         scan(30, (Bucket(8), (0,))),
         scan(40, (Bucket(8), (0,))),
-        JoinNode(3, 4, JoinType.INNER, ((30, 40),)),
-        UnionNode((2, 5), ((10, (10, 30)),)),
+        Join(3, 4, JoinType.INNER, equated=((30, 40),)),
+        Union((2, 5), ((10, (10, 30)),)),
     ]
     answer = derive_keys(nodes)
     assert answer.served == {2, 5}
@@ -74,7 +74,7 @@ def test_a_union_that_no_operator_uses_leaves_its_inputs_apart() -> None:
 def test_partners_are_those_of_all_inputs_of_a_union_and_no_input_is_divided() -> None:
     nodes = [
         *united(scan(30, (Bucket(4), (0,)))),
-        JoinNode(2, 3, JoinType.LEFT, ((10, 30),)),
+        Join(2, 3, JoinType.LEFT, equated=((10, 30),)),
     ]
     (group,) = derive_keys(nodes).groups
     tree = group_tree(nodes, group)
@@ -92,9 +92,9 @@ def test_an_expansion_brings_the_key_of_columns_that_it_leaves_alone() -> None:
         return derive_keys(
             [
                 scan(10, (Bucket(8), (0,))),
-                ExpandNode(0, columns),
-                GroupNode(1, frozenset({50, 51}), ((50, 50),)),
-                GroupNode(2, frozenset({50}), ((50, 50),)),
+                Expand(0, columns),
+                Group(1, frozenset({50, 51}), ((50, 50),)),
+                Group(2, frozenset({50}), ((50, 50),)),
             ]
         )
 

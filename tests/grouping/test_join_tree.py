@@ -12,15 +12,15 @@ from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.resolve.key_group import DerivedKeys
-from pennon.grouping.resolve.plan_nodes import (
-    GroupNode,
-    JoinNode,
+from pennon.plan import (
+    Group,
+    Join,
     JoinType,
-    OpaqueNode,
+    Opaque,
     PlanNode,
-    ProjectNode,
-    ScanNode,
-    WindowNode,
+    Project,
+    Scan,
+    Window,
 )
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch, EpochUnit
@@ -32,7 +32,7 @@ from pennon.transforms.truncate import Truncate
 INT, TEXT = pa.int64(), pa.string()
 
 
-def scan(first_attribute: int, *functions: tuple[Transform, tuple[int, ...]]) -> ScanNode:
+def scan(first_attribute: int, *functions: tuple[Transform, tuple[int, ...]]) -> Scan:
     """Make a scan of columns 0 (int64) and 1 (text), as attributes counted from the first."""
     kinds = (INT, TEXT)
     layout = Layout(
@@ -44,7 +44,7 @@ def scan(first_attribute: int, *functions: tuple[Transform, tuple[int, ...]]) ->
     )
     reported = tuple(each for each in layout.functions if each.grouping.spark_name is not None)
     attributes = {at: frozenset({first_attribute + at}) for at in range(2)}
-    return ScanNode(layout, attributes, reported)
+    return Scan(layout=layout, attributes=attributes, reported=reported)
 
 
 def keys_of(answer: DerivedKeys, position: int) -> list[str]:
@@ -57,9 +57,9 @@ def test_bucket_counts_meet_in_their_greatest_common_divisor_over_the_whole_tree
         [
             scan(10, (Bucket(12), (0,))),
             scan(20, (Bucket(8), (0,))),
-            JoinNode(0, 1, JoinType.INNER, ((10, 20),)),
+            Join(0, 1, JoinType.INNER, equated=((10, 20),)),
             scan(30, (Bucket(6), (0,))),
-            JoinNode(2, 3, JoinType.LEFT, ((20, 30),)),
+            Join(2, 3, JoinType.LEFT, equated=((20, 30),)),
         ]
     )
     assert answer.served == {2, 4}
@@ -86,8 +86,8 @@ def test_only_preserved_sides_are_grouped_above_a_join(
         [
             scan(10, (Bucket(8), (0,))),
             scan(20, (Bucket(8), (0,))),
-            JoinNode(0, 1, join_type, ((10, 20),)),
-            GroupNode(2, frozenset({attribute}), ((attribute, attribute),)),
+            Join(0, 1, join_type, equated=((10, 20),)),
+            Group(2, frozenset({attribute}), ((attribute, attribute),)),
         ]
     )
     assert answer.served == ({2, 3} if is_served else {2})
@@ -96,9 +96,9 @@ def test_only_preserved_sides_are_grouped_above_a_join(
 @pytest.mark.parametrize("above", JoinType)
 def test_a_padded_column_meets_by_equality_and_by_nothing_else(above: JoinType) -> None:
     def meets(below: JoinType, compared: int, *, is_null_safe: bool = False) -> bool:
-        join = JoinNode(2, 3, above, ((compared, 30),), is_null_safe=is_null_safe)
+        join = Join(2, 3, above, equated=((compared, 30),), is_null_safe=is_null_safe)
         sides = [scan(10, (Bucket(8), (0,))), scan(20, (Bucket(4), (0,)))]
-        equated = JoinNode(0, 1, below, ((10, 20),))
+        equated = Join(0, 1, below, equated=((10, 20),))
         answer = derive_keys([*sides, equated, scan(30, (Bucket(8), (0,))), join])
         return 4 in answer.served - answer.computed.keys()
 
@@ -115,25 +115,25 @@ def test_a_padded_column_stays_padded_above_a_join_that_keeps_it() -> None:
     nodes: list[PlanNode] = [
         scan(10, (Bucket(8), (0,))),
         scan(20, (Bucket(4), (0,))),
-        JoinNode(0, 1, JoinType.LEFT, ((10, 20),)),
-        ProjectNode(2, ((25, 20),)),
+        Join(0, 1, JoinType.LEFT, equated=((10, 20),)),
+        Project(2, renamed=((25, 20),)),
         scan(30, (Bucket(8), (0,))),
-        JoinNode(3, 4, JoinType.LEFT, ((25, 30),)),
+        Join(3, 4, JoinType.LEFT, equated=((25, 30),)),
     ]
-    third = [scan(40, (Bucket(8), (0,))), JoinNode(5, 6, JoinType.LEFT, ((30, 40),))]
+    third = [scan(40, (Bucket(8), (0,))), Join(5, 6, JoinType.LEFT, equated=((30, 40),))]
     assert derive_keys([*nodes, *third]).served == {2, 5, 7}
-    grouped = GroupNode(5, frozenset({25, 30}), ())
+    grouped = Group(5, frozenset({25, 30}), ())
     assert derive_keys([*nodes, grouped]).served == {2, 5}
 
 
 def test_spark_does_not_see_that_a_padded_column_meets() -> None:
     plain: list[PlanNode] = [
         scan(10, (Bucket(8), (0,))),
-        OpaqueNode(),
-        JoinNode(0, 1, JoinType.LEFT, ((10, 60),)),
+        Opaque(),
+        Join(0, 1, JoinType.LEFT, equated=((10, 60),)),
     ]
     assert derive_keys(plain).served == frozenset()
-    joined = [*plain, OpaqueNode(), JoinNode(2, 3, JoinType.LEFT, ((60, 70),))]
+    joined = [*plain, Opaque(), Join(2, 3, JoinType.LEFT, equated=((60, 70),))]
     answer = derive_keys(joined)
     assert answer.served == answer.computed.keys() == {2, 4}
 
@@ -142,10 +142,10 @@ def test_spark_is_not_asked_to_compute_an_expression_that_a_column_reduces_to() 
     column, expression = Identity(), Expression("lower(col0)")
     nodes: list[PlanNode] = [
         scan(10, (column, (1,))),
-        OpaqueNode(),
-        JoinNode(0, 1, JoinType.INNER, ((11, 71),)),
+        Opaque(),
+        Join(0, 1, JoinType.INNER, equated=((11, 71),)),
         scan(20, (expression, (1,))),
-        JoinNode(2, 3, JoinType.INNER, ((11, 21),)),
+        Join(2, 3, JoinType.INNER, equated=((11, 21),)),
     ]
     answer = derive_keys(nodes)
     assert not answer.served  # Spark serves the first join by what its scan reports.
@@ -158,8 +158,8 @@ def test_a_shuffled_join_ends_the_groups_below_it() -> None:
     nodes: list[PlanNode] = [
         scan(10, (MultiBucket(8), (0, 1))),
         scan(20, (Bucket(8), (0,))),
-        JoinNode(0, 1, JoinType.INNER, ((10, 20),)),
-        GroupNode(2, frozenset({10, 11}), ()),
+        Join(0, 1, JoinType.INNER, equated=((10, 20),)),
+        Group(2, frozenset({10, 11}), ()),
     ]
     assert derive_keys(nodes).served == frozenset()
 
@@ -167,12 +167,12 @@ def test_a_shuffled_join_ends_the_groups_below_it() -> None:
 def test_a_projection_renames_and_drops_attributes() -> None:
     renamed: list[PlanNode] = [
         scan(10, (Bucket(8), (0,))),
-        ProjectNode(0, ((99, 10),)),
+        Project(0, renamed=((99, 10),)),
         scan(20, (Bucket(8), (0,))),
-        JoinNode(1, 2, JoinType.INNER, ((99, 20),)),
+        Join(1, 2, JoinType.INNER, equated=((99, 20),)),
     ]
     assert derive_keys(renamed).served == {3}
-    dropped = [renamed[0], ProjectNode(0, ((98, 11),)), *renamed[2:]]
+    dropped = [renamed[0], Project(0, renamed=((98, 11),)), *renamed[2:]]
     assert derive_keys(dropped).served == frozenset()
 
 
@@ -181,7 +181,7 @@ def test_identities_make_a_function_of_several_columns() -> None:
         [
             scan(10, (Identity(), (0,)), (Identity(), (1,))),
             scan(20, (MultiBucket(4), (0, 1))),
-            JoinNode(0, 1, JoinType.FULL, ((10, 20), (11, 21))),
+            Join(0, 1, JoinType.FULL, equated=((10, 20), (11, 21))),
         ]
     )
     assert answer.served == {2}
@@ -189,21 +189,21 @@ def test_identities_make_a_function_of_several_columns() -> None:
 
 
 def test_spark_groups_a_single_scan_by_itself_where_it_can() -> None:
-    window = WindowNode(0, frozenset({10, 11}))
+    window = Window(0, frozenset({10, 11}))
     assert derive_keys([scan(10, (Bucket(8), (0,))), window]).served == frozenset()
     assert derive_keys([scan(10, (MultiBucket(8), (0, 1))), window]).served == {1}
 
 
 def test_nothing_is_known_above_an_opaque_node() -> None:
-    nodes = [scan(10, (Bucket(8), (0,))), OpaqueNode(), GroupNode(1, frozenset({10}), ())]
+    nodes = [scan(10, (Bucket(8), (0,))), Opaque(), Group(1, frozenset({10}), ())]
     assert derive_keys(nodes) == DerivedKeys({}, frozenset(), {})
 
 
 def test_integers_of_two_widths_have_the_same_buckets() -> None:
     narrow = GroupingFunction(Bucket(8), (pa.int32(),))
-    left = ScanNode(Layout((LayoutFunction(narrow, (7,)),), {}), {7: frozenset({10})})
+    left = Scan(layout=Layout((LayoutFunction(narrow, (7,)),), {}), attributes={7: frozenset({10})})
     answer = derive_keys(
-        [left, scan(20, (Bucket(4), (0,))), JoinNode(0, 1, JoinType.INNER, ((10, 20),))]
+        [left, scan(20, (Bucket(4), (0,))), Join(0, 1, JoinType.INNER, equated=((10, 20),))]
     )
     assert answer.scans[0] == (LayoutFunction(GroupingFunction(Bucket(4), (pa.int32(),)), (7,)),)
     assert answer.scans[1] == (LayoutFunction(GroupingFunction(Bucket(4), (INT,)), (0,)),)
@@ -220,8 +220,8 @@ def test_decimals_hash_alike_where_their_scale_is_the_same() -> None:
 def test_a_side_without_partitioning_computes_the_key() -> None:
     nodes = [
         scan(10, (MultiBucket(8), (0, 1))),
-        OpaqueNode(),
-        JoinNode(1, 0, JoinType.RIGHT, ((30, 10), (31, 11))),
+        Opaque(),
+        Join(1, 0, JoinType.RIGHT, equated=((30, 10), (31, 11))),
     ]
     answer = derive_keys(nodes)
     assert answer.served == {2}
@@ -233,17 +233,17 @@ def test_a_side_without_partitioning_computes_the_key() -> None:
 
 
 def test_a_cast_hides_the_partitioning_from_spark_and_not_from_the_key() -> None:
-    join = JoinNode(0, 1, JoinType.INNER, ((10, 30),), has_casts=True)
-    assert derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join]).served == {2}
+    join = Join(0, 1, JoinType.INNER, equated=((10, 30),), has_casts=True)
+    assert derive_keys([scan(10, (Bucket(8), (0,))), Opaque(), join]).served == {2}
 
 
 def test_one_of_two_sides_with_nothing_in_common_stays() -> None:
     nodes: list[PlanNode] = [
         scan(10, (MultiBucket(8), (0, 1))),
         scan(20, (Truncate(3), (1,))),
-        JoinNode(0, 1, JoinType.INNER, ((10, 20), (11, 21))),
+        Join(0, 1, JoinType.INNER, equated=((10, 20), (11, 21))),
         scan(30, (MultiBucket(4), (0, 1))),
-        JoinNode(2, 3, JoinType.LEFT, ((20, 30), (11, 31))),
+        Join(2, 3, JoinType.LEFT, equated=((20, 30), (11, 31))),
     ]
     answer = derive_keys(nodes)
     assert answer.served == {2, 4}
@@ -263,9 +263,9 @@ def test_the_side_stays_that_has_more_bytes(left_bytes: int, stays: int) -> None
     nodes: list[PlanNode] = [
         replace(scan(10, (MultiBucket(8), (0, 1))), num_bytes=left_bytes),
         replace(scan(20, (MultiBucket(8), (0, 1))), num_bytes=100),
-        JoinNode(0, 1, JoinType.INNER, ((10, 20), (11, 21))),
+        Join(0, 1, JoinType.INNER, equated=((10, 20), (11, 21))),
         replace(scan(30, (MultiBucket(8), (1, 0))), num_bytes=500),
-        JoinNode(2, 3, JoinType.INNER, compared),
+        Join(2, 3, JoinType.INNER, equated=compared),
     ]
     answer = derive_keys(nodes)
     assert answer.computed[4][0].source_ids == ((11, 10) if stays else (30, 31))
@@ -276,12 +276,12 @@ def test_the_smaller_side_stays_where_that_spares_a_shuffle_above() -> None:
     first: list[PlanNode] = [
         replace(scan(10, (MultiBucket(8), (0, 1))), num_bytes=75),
         replace(scan(20, (Truncate(10), (0,))), num_bytes=70),
-        JoinNode(0, 1, JoinType.INNER, ((10, 20), (11, 21))),
+        Join(0, 1, JoinType.INNER, equated=((10, 20), (11, 21))),
     ]
     assert derive_keys(first).computed.keys() == {2}
     assert keys_of(derive_keys(first), 0) == ["multi_bucket(8, col0, col1)"]
     third = replace(scan(30, (Truncate(6), (0,))), num_bytes=70)
-    answer = derive_keys([*first, third, JoinNode(2, 3, JoinType.LEFT, ((20, 30),))])
+    answer = derive_keys([*first, third, Join(2, 3, JoinType.LEFT, equated=((20, 30),))])
     assert answer.served == {2, 4}
     assert keys_of(answer, 1) == keys_of(answer, 3) == ["truncate(30, col0)"]
 
@@ -290,9 +290,9 @@ def test_a_side_that_moves_reports_nothing_by_which_spark_would_move_the_other()
     larger = replace(scan(10, (Bucket(9), (0,))), num_bytes=900)
     sides: list[PlanNode] = [larger, scan(20, (Bucket(16), (0,)))]
     compared = ((10, 20),)
-    assert derive_keys([*sides, JoinNode(0, 1, JoinType.INNER, compared)]).moved == {1}
-    grouped = GroupNode(1, frozenset({20}), ((20, 20),))
-    answer = derive_keys([*sides, grouped, JoinNode(0, 2, JoinType.INNER, compared)])
+    assert derive_keys([*sides, Join(0, 1, JoinType.INNER, equated=compared)]).moved == {1}
+    grouped = Group(1, frozenset({20}), ((20, 20),))
+    answer = derive_keys([*sides, grouped, Join(0, 2, JoinType.INNER, equated=compared)])
     assert not answer.moved
     assert keys_of(answer, 1) == ["bucket(16, col0)"]
 
@@ -300,18 +300,18 @@ def test_a_side_that_moves_reports_nothing_by_which_spark_would_move_the_other()
 def test_a_side_is_shuffled_by_no_more_than_what_is_needed_above() -> None:
     nodes: list[PlanNode] = [
         scan(10, (Bucket(8), (0,)), (Bucket(4), (1,))),
-        OpaqueNode(),
-        JoinNode(0, 1, JoinType.INNER, ((10, 60), (11, 61))),
+        Opaque(),
+        Join(0, 1, JoinType.INNER, equated=((10, 60), (11, 61))),
     ]
     assert not derive_keys(nodes).served  # Spark serves it by both functions that it reports.
-    answer = derive_keys([*nodes, WindowNode(2, frozenset({60}))])
+    answer = derive_keys([*nodes, Window(2, frozenset({60}))])
     assert answer.served == {2, 3}
     assert keys_of(answer, 0) == ["bucket(8, col0)"]
 
 
 def test_spark_does_not_see_through_a_null_safe_comparison() -> None:
-    join = JoinNode(0, 1, JoinType.INNER, ((10, 30),), is_null_safe=True)
-    answer = derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join])
+    join = Join(0, 1, JoinType.INNER, equated=((10, 30),), is_null_safe=True)
+    answer = derive_keys([scan(10, (Bucket(8), (0,))), Opaque(), join])
     assert answer.served == {2}
     assert keys_of(answer, 0) == ["bucket(8, col0)"]
 
@@ -337,5 +337,5 @@ def test_a_date_and_a_timestamp_meet_in_days_and_never_in_a_hash() -> None:
     assert common(Epoch(EpochUnit.MONTHS), Identity()) == "months(col0)"
     assert common(Bucket(4), Bucket(4)) == "None"
     as_midnight = ((10, 30),)
-    join = JoinNode(0, 1, JoinType.INNER, as_midnight, dates=frozenset(as_midnight))
-    assert derive_keys([scan(10, (Bucket(8), (0,))), OpaqueNode(), join]).served == frozenset()
+    join = Join(0, 1, JoinType.INNER, equated=as_midnight, dates=frozenset(as_midnight))
+    assert derive_keys([scan(10, (Bucket(8), (0,))), Opaque(), join]).served == frozenset()

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from pennon.execution import BatchStream, Fragment, LeafRead, Query, Relation, run
 from pennon.execution.engine import result_schema
-from pennon.pushdown import Group, Node, Output, Project, Scan, Semantics
+from pennon.plan import AggregateCall, Column, Group, Output, PlanNode, Project, Scan
+from pennon.pushdown import Semantics
 from pennon.pushdown.query import fragment_query
 from pennon.spec.schema import NamespaceSchema
 
@@ -42,7 +43,7 @@ def field_id(schema: pa.Schema, name: str) -> int:
 
 
 def computed(
-    nodes: Sequence[Node], relations: Sequence[Relation], semantics: Semantics = ANSI
+    nodes: Sequence[PlanNode], relations: Sequence[Relation], semantics: Semantics = ANSI
 ) -> pa.Table:
     """Run the whole plan as one fragment; its scans are the relations, in order."""
     query = fragment_query(nodes, len(nodes) - 1, semantics)
@@ -55,7 +56,17 @@ def computed(
 def scan_of(table: pa.Table | pa.Schema) -> Scan:
     """Scan columns that are called ``c`` and their number."""
     schema = table if isinstance(table, pa.Schema) else table.schema
-    return Scan(tuple((int(field.name[1:]), field.name, field.type) for field in schema))
+    return columns_of(*((int(field.name[1:]), field.name, field.type) for field in schema))
+
+
+def columns_of(*columns: tuple[int, str, pa.DataType]) -> Scan:
+    """Scan columns by their attribute, name and type."""
+    return Scan(tuple(Column(*each) for each in columns))
+
+
+def grouped(child: int, keys: Sequence[Output], calls: Sequence[AggregateCall]) -> Group:
+    """Aggregate by keys that get attributes of their own."""
+    return Group(child, keys=tuple(keys), calls=tuple(calls))
 
 
 def value_of(text: str, result: pa.DataType, rows: pa.Table, root: Path) -> list[object]:
@@ -65,7 +76,7 @@ def value_of(text: str, result: pa.DataType, rows: pa.Table, root: Path) -> list
 
 
 def aggregate_of(
-    nodes: Sequence[Node], group: Group, rows: pa.Table, root: Path, semantics: Semantics = ANSI
+    nodes: Sequence[PlanNode], group: Group, rows: pa.Table, root: Path, semantics: Semantics = ANSI
 ) -> pa.Table:
     """Aggregate rows after some nodes."""
     below = [scan_of(rows), *nodes]

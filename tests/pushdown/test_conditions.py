@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from pennon.pushdown import Filter
+from pennon.plan import Filter
 from pushdown.computed import computed, relation, scan_of
 
 MONEY: Final = pa.decimal128(9, 2)

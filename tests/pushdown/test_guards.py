@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from pennon.errors import FragmentOverflow
-from pennon.pushdown import AggregateCall, Group, Output, Semantics
+from pennon.plan import AggregateCall, Output
+from pennon.pushdown import Semantics
 from pennon.pushdown.expressions import typed_expression
 from pennon.pushdown.semantics import Declined
-from pushdown.computed import ANSI, aggregate_of, value_of
+from pushdown.computed import ANSI, aggregate_of, grouped, value_of
 
 NAN, MINUS_NAN = float("nan"), math.copysign(float("nan"), -1.0)
 BIG = 2**63 - 1
@@ -179,7 +180,7 @@ def test_parts_of_dates(tmp_path: Path) -> None:
 def total(kind: pa.DataType, values: list[object], result: pa.DataType, **options: object) -> list:
     root, semantics = options["root"], options.get("semantics", ANSI)
     rows = pa.table({"c1": pa.array(values, kind)})
-    group = Group(0, (), (AggregateCall(9, "sum", "`c1`", result),))
+    group = grouped(0, (), (AggregateCall(9, "sum", "`c1`", result),))
     return aggregate_of([], group, rows, root, semantics)["c9"].to_pylist()
 
 
@@ -210,13 +211,13 @@ def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:
     """The keys come out as 0.0 and NaN; MIN and MAX hold NaN for the greatest."""
     rows = pa.table({"c1": [0.0, -0.0, NAN, MINUS_NAN, 1.5, None]})
     calls = (AggregateCall(9, "count", "1", pa.int64()),)
-    found = aggregate_of([], Group(0, (Output(8, "`c1`", pa.float64()),), calls), rows, tmp_path)
+    found = aggregate_of([], grouped(0, (Output(8, "`c1`", pa.float64()),), calls), rows, tmp_path)
     counted = {str(row["c8"]): row["c9"] for row in found.to_pylist()}
     assert counted == {"0.0": 2, "nan": 2, "1.5": 1, "None": 1}
     extremes = tuple(
         AggregateCall(at, name, "`c1`", pa.float64()) for at, name in ((6, "min"), (7, "max"))
     )
-    found = aggregate_of([], Group(0, (), extremes), rows, tmp_path / "extremes")
+    found = aggregate_of([], grouped(0, (), extremes), rows, tmp_path / "extremes")
     assert found["c6"].to_pylist()[0] == 0.0
     assert math.isnan(found["c7"].to_pylist()[0])
 
@@ -228,7 +229,7 @@ def test_an_aggregate_over_nothing_has_one_row(tmp_path: Path) -> None:
         AggregateCall(9, "max", "`c2`", pa.utf8()),
     )
     rows = pa.table({"c1": pa.array([], pa.int32()), "c2": pa.array([], pa.utf8())})
-    found = aggregate_of([], Group(0, (), calls), rows, tmp_path)
+    found = aggregate_of([], grouped(0, (), calls), rows, tmp_path)
     assert found.to_pylist() == [{"c7": 0, "c8": None, "c9": None}]
     assert found.schema.field("c9").type == pa.utf8()
 

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from pennon.errors import FragmentFailed
 from pennon.execution import engine
-from pennon.grouping.resolve.plan_nodes import JoinType
-from pennon.pushdown import AggregateCall, Filter, Group, Join, Output, Project, Scan
-from pushdown.computed import computed, relation, scan_of
+from pennon.plan import AggregateCall, Filter, Group, Join, JoinType, Output, Project
+from pushdown.computed import columns_of, computed, grouped, relation, scan_of
 
 MONEY = pa.decimal128(9, 2)
 KEYS = {
@@ -167,7 +166,7 @@ def totals(kind: pa.DataType, child: int) -> Group:
         AggregateCall(43, "count", "1", pa.int64()),
         AggregateCall(44, "max", "`c3`", pa.int32()),
     )
-    return Group(child, (Output(40, "`c1`", kind),), calls)
+    return grouped(child, (Output(40, "`c1`", kind),), calls)
 
 
 def totalled(rows: list[tuple]) -> list[tuple]:
@@ -207,16 +206,16 @@ def test_three_tables_filters_and_computed_columns(tmp_path: Path) -> None:
     two = pa.table({"k": pa.array([2, 2, 3], pa.int64()), "Name": ["a", "b", "c"]})
     three = pa.table({"c": pa.array([2], pa.int64())})
     nodes = [
-        Scan(((1, odd, pa.int32()),)),
-        Scan(((11, "k", pa.int64()), (12, "Name", pa.utf8()))),
+        columns_of((1, odd, pa.int32())),
+        columns_of((11, "k", pa.int64()), (12, "Name", pa.utf8())),
         Filter(1, "(NOT (`c12` = 'b'))"),
         Join(0, 2, JoinType.INNER, "(CAST(`c1` AS BIGINT) = `c11`)"),
         Project(3, (Output(20, "(`c11` * CAST(2 AS BIGINT))", pa.int64()),)),
-        Scan(((31, "c", pa.int64()),)),
+        columns_of((31, "c", pa.int64())),
         Project(5, (Output(32, "(`c31` + `c31`)", pa.int64()),)),
         Join(4, 6, JoinType.LEFT, "(`c20` = `c32`)"),
         Project(7, ()),
-        Group(8, (), (AggregateCall(40, "count", "1", pa.int64()),)),
+        grouped(8, (), (AggregateCall(40, "count", "1", pa.int64()),)),
     ]
     relations = [
         relation(tmp_path, name, table.schema, [table])

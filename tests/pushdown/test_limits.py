@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from pennon.pushdown import AggregateCall, Group, Limit, Output, SortKey
+from pennon.plan import AggregateCall, Limit, Output, SortKey
 from pennon.pushdown.query import fragment_query
 from pennon.pushdown.semantics import Declined
-from pushdown.computed import ANSI, computed, relation, scan_of
+from pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
 VALUES = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),
@@ -96,13 +96,13 @@ def test_the_first_groups_may_have_no_value(
 ) -> None:
     values = [None if number % 3 == 0 else (number * 7) % 20 for number in range(12)]
     table = pa.table({"c1": list(range(12)), "c2": pa.array(values, pa.int64())})
-    grouped = Group(
+    group = grouped(
         0, (Output(11, "`c1`", pa.int64()),), (AggregateCall(12, function, "`c2`", pa.int64()),)
     )
     keys = (SortKey("`c12`", is_ascending, is_nulls_first),)
     rows = relation(tmp_path, "leaf", table.schema, [table])
     for count in (1, 4, 5, 9, 20):
-        found = computed([scan_of(table), grouped, Limit(1, count, keys)], [rows]).to_pylist()
+        found = computed([scan_of(table), group, Limit(1, count, keys)], [rows]).to_pylist()
         every = [{"c12": value} for value in values]
         assert ranks(found, keys) == sorted(ranks(every, keys))[:count]
 

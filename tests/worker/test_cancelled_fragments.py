@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from worker.worker_client import Connection, Driver, Worker, compared, field, transform
+from worker.worker_client import DERIVATION, Connection, Driver, Worker, field, joined, transform
 
 # Every row meets every other: 2.5 thousand million pairs, minutes of work.
 ROWS = 50_000
@@ -39,14 +39,13 @@ def fragment_of(worker: Worker, root: Path, functions: list[list] | None) -> dic
             plan, _ = driver.scan(driver.ask("load_table", identifier=["shop", name]))
             columns = [[10 * at + 1, "id"], [10 * at + 2, "n"]]
             catalog = {"catalog": driver.catalog, "plan": plan["plan"], "table": name}
-            nodes.append({"node": "scan", "columns": columns, **catalog})
-        join = {"left": 0, "right": 1, "type": "inner", "compared": [compared(1, 11)]}
-        nodes.append({"node": "join", **join, "condition": "(`c1` = `c11`)"})
+            nodes.append({"node": "scan", "columns": columns, "fields": [], **catalog})
+        nodes.append(joined(0, 1, "inner"))
         if functions is not None:
             grouped = {"keys": [], "columns": [], "grouping": [], "functions": functions}
+            grouped["outputs"] = []
             nodes.append({"node": "group", "child": 2, **grouped})
-        options = {"parallelism": 2, "max_bytes": 1 << 27, "ansi": True, "execution": "worker"}
-        reply = connection.request("derive_keys", nodes=nodes, **options)
+        reply = connection.request("derive_keys", nodes=nodes, **DERIVATION)
         tasks = connection.arrow().to_pylist()
     fragment = reply["fragments"][0]["scan"]
     return {"op": "run_fragment", "fragment": fragment, "split": tasks[0]["split"]}

@@ -11,7 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from worker.worker_client import Driver, WorkerFailed, compared, field, transform
+from worker.worker_client import DERIVATION, Driver, WorkerFailed, field, joined, transform
 
 ORDERS = [field("id", "long"), field("region", "string"), field("day", "date")]
 ITEMS = [field("id", "long"), field("price", "decimal(12,2)"), field("n", "integer")]
@@ -59,11 +59,11 @@ class Tables:
         fields = ORDERS if name == "orders" else ITEMS
         columns = [[first + at, each["name"]] for at, each in enumerate(fields)]
         catalog, plan = self.driver.catalog, self.plans[name]["plan"]
-        return {"node": "scan", "catalog": catalog, "plan": plan, "columns": columns, "table": name}
+        scan = {"node": "scan", "catalog": catalog, "plan": plan, "table": name}
+        return scan | {"columns": columns, "fields": []}
 
     def derive(self, nodes: Sequence[dict], **options: object) -> tuple[dict, list[dict]]:
-        request = {"parallelism": 2, "max_bytes": 1 << 27, "ansi": True, "execution": "worker"}
-        reply = self.driver.connection.request("derive_keys", nodes=nodes, **request | options)
+        reply = self.driver.connection.request("derive_keys", nodes=nodes, **DERIVATION | options)
         return reply, self.driver.connection.arrow().to_pylist()
 
     def rows(self, fragment: dict, tasks: Sequence[dict]) -> list[tuple]:
@@ -84,14 +84,12 @@ def tables(driver: Driver) -> Tables:
 
 
 def join(left: int, right: int, condition: str | None = "(`c1` = `c11`)") -> dict:
-    return {
-        "node": "join",
-        "left": left,
-        "right": right,
-        "type": "inner",
-        "compared": [compared(1, 11)],
-        "condition": condition,
-    }
+    return joined(left, right, "inner", condition)
+
+
+def where(child: int, condition: str | None, *prunings: int) -> dict:
+    node = {"node": "filter", "child": child, "condition": condition}
+    return node | {"prunings": list(prunings)}
 
 
 def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None) -> dict:
@@ -102,6 +100,7 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
         "columns": [[key, key] for key, _, _ in keys],
         "grouping": [[text, kind, 100 + key] for key, text, kind in keys],
         "functions": calls,
+        "outputs": [],
     }
 
 
@@ -148,7 +147,7 @@ def test_an_aggregate_over_a_join_is_partial_or_complete(tables: Tables) -> None
 
 def test_one_relation_is_aggregated_in_parts_or_by_its_own_key(tables: Tables) -> None:
     condition = "(`c13` = CAST(3 AS INT))"
-    below = [tables.scan("items", 11), {"node": "filter", "child": 0, "condition": condition}]
+    below = [tables.scan("items", 11), where(0, condition)]
     calls = [*COUNTED, [201, "sum", "`c12`", "decimal(12,2)", "decimal(22,2)"]]
     reply, rows = tables.derive([*below, group(1, [], calls)])
     (fragment,) = reply["fragments"]
@@ -191,10 +190,10 @@ def test_an_aggregate_that_is_not_certain_stays_above_its_join(tables: Tables) -
 
 
 def test_a_pruning_by_a_join_that_stays_in_spark_is_not_lost(tables: Tables) -> None:
-    pruned = {"node": "filter", "child": 0, "condition": "TRUE", "prunings": [5]}
+    pruned = where(0, "TRUE", 5)
     for implied, count in (([5], 1), ([4], 0)):
-        joined = join(1, 2) | {"implied": implied}
-        nodes = [tables.scan("orders", 1), pruned, tables.scan("items", 11), joined]
+        above = join(1, 2) | {"implied": implied}
+        nodes = [tables.scan("orders", 1), pruned, tables.scan("items", 11), above]
         reply, _ = tables.derive(nodes)
         assert len(reply["fragments"]) == count
         assert (3 in reply["served"]) is (count == 0)
@@ -222,7 +221,7 @@ def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
 
 
 def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -> None:
-    broadcast = {"node": "filter", "child": 0, "condition": None}
+    broadcast = {"node": "pass", "child": 0}
     for between in (broadcast, {"node": "window", "child": 0, "keys": [1]}):
         nodes = [tables.scan("orders", 1), between, tables.scan("items", 11), join(1, 2)]
         reply, _ = tables.derive(nodes)
@@ -239,7 +238,7 @@ def test_an_operator_that_needs_the_key_keeps_it_from_becoming_a_fragment(tables
 
 def test_a_filter_on_a_scan_alone_is_no_fragment(tables: Tables) -> None:
     condition = "(`c13` = CAST(3 AS INT))"
-    nodes = [tables.scan("items", 11), {"node": "filter", "child": 0, "condition": condition}]
+    nodes = [tables.scan("items", 11), where(0, condition)]
     assert tables.derive(nodes)[0]["fragments"] == []
 
 
@@ -260,6 +259,7 @@ def test_a_plain_dataset_is_aggregated_in_the_types_that_spark_sees(
     )
     plan, _ = driver.scan(driver.ask("load_table", identifier=["plain"]))
     scan = {"node": "scan", "catalog": driver.catalog, "plan": plan["plan"], "table": "plain"}
+    scan["fields"] = []
     nodes = [
         scan | {"columns": [[1, "n"], [2, "s"]]},
         group(0, [(2, "`c2`", "string")], [[200, "sum", "`c1`", "long", "long"]]),

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from manifest.many_partitions import add_partitions
-from worker.worker_client import Driver, compared, field, transform
+from worker.worker_client import DERIVATION, Driver, field, joined, transform
 
 COUNT = 100_000
 FIELDS = [field("k", "long"), field("v", "double")]
@@ -26,17 +26,9 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
         assert splits.num_rows == COUNT
         columns = [[10 * at + 1, "k"], [10 * at + 2, "v"]]
         scan = {"catalog": driver.catalog, "plan": plan["plan"], "columns": columns, "table": name}
-        nodes.append({"node": "scan", **scan})
-    condition = "(`c1` = `c11`)"
-    join = {
-        "left": 0,
-        "right": 1,
-        "type": "full",
-        "compared": [compared(1, 11)],
-        "condition": condition,
-    }
-    nodes.append({"node": "join", **join})
-    options = {"parallelism": 2, "max_bytes": 1 << 27, "ansi": True, "execution": execution}
+        nodes.append({"node": "scan", "fields": [], **scan})
+    nodes.append(joined(0, 1, "full"))
+    options = {**DERIVATION, "execution": execution}
     reply = driver.connection.request("derive_keys", nodes=nodes, **options)
     assigned = driver.connection.arrow()
     tasks = pc.count_distinct(assigned["key"]).as_py()

@@ -196,6 +196,33 @@ def transform(function: str, *arguments: object) -> dict:
     }
 
 
+DERIVATION = {
+    "parallelism": 2,
+    "max_bytes": 1 << 27,
+    "ansi": True,
+    "execution": "worker",
+    "one_task_bytes": 0,
+    "replicated_bytes": 0,
+}
+"""What a request for derived keys says of the session."""
+
+
+def joined(left: int, right: int, kind: str, condition: str | None = "(`c1` = `c11`)") -> dict:
+    """Join on columns 1 and 11."""
+    return {
+        "node": "join",
+        "left": left,
+        "right": right,
+        "type": kind,
+        "text": "c1 = c11",
+        "compared": [compared(1, 11)],
+        "null_safe": False,
+        "condition": condition,
+        "implied": [],
+        "broadcast": None,
+    }
+
+
 def compared(left: int, right: int) -> dict:
     """Compare a BIGINT column of each side of a join, as the rule of the JVM tells it."""
     sides = {"left": left, "right": right}

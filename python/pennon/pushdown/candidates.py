@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from pennon.pushdown.plan import Filter, Group, Join, Limit, Project, Scan, children_of, subtree_of
+from pennon.plan import Filter, Group, Join, Limit, Plan, Project, Scan
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.semantics import Declined
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
-    from pennon.pushdown.plan import Node
+    from pennon.plan import PlanNode
     from pennon.pushdown.semantics import Semantics
 
 
@@ -57,7 +57,7 @@ class Candidate:
 
 
 def candidates(
-    nodes: Sequence[Node], keys: DerivedKeys, semantics: Semantics
+    nodes: Sequence[PlanNode], keys: DerivedKeys, semantics: Semantics
 ) -> Iterator[tuple[Candidate, ...]]:
     """Find the subtrees that can be fragments.
 
@@ -69,7 +69,7 @@ def candidates(
     Yields:
         For each place of the plan the fragments that are possible there, the best one first.
     """
-    finder = _Finder(tuple(nodes), semantics)
+    finder = _Finder(nodes if isinstance(nodes, Plan) else Plan(tuple(nodes)), semantics)
     grouped: set[int] = set()
     for group in keys.groups:
         found = tuple(finder.of_group(group))
@@ -84,12 +84,10 @@ def candidates(
 
 
 class _Finder:
-    def __init__(self, nodes: tuple[Node, ...], semantics: Semantics) -> None:
+    def __init__(self, nodes: Plan, semantics: Semantics) -> None:
         self.nodes = nodes
         self.semantics = semantics
-        self.parents: Mapping[int, int] = {
-            child: position for position, node in enumerate(nodes) for child in children_of(node)
-        }
+        self.parents: Mapping[int, int] = nodes.parents
 
     def of_group(self, group: KeyGroup) -> Iterator[Candidate]:
         """Try the nodes from the highest that can be inside down to the uppermost join."""
@@ -126,7 +124,7 @@ class _Finder:
 
     def of_one_relation(self, position: int) -> Iterator[Candidate]:
         """Aggregate one relation in parts that Spark puts together."""
-        positions = subtree_of(self.nodes, position)
+        positions = self.nodes.subtree(position)
         below = [self.nodes[each] for each in positions if each != position]
         if isinstance(self.nodes[position], Group) and all(
             isinstance(each, Scan | Filter | Project) for each in below
@@ -136,7 +134,7 @@ class _Finder:
                 yield Candidate(position, positions, FragmentMode.PARTIAL, query, None)
 
     def candidate(self, root: int, group: KeyGroup) -> Candidate | None:
-        positions = subtree_of(self.nodes, root)
+        positions = self.nodes.subtree(root)
         inside = set(positions)
         top = self.nodes[root]
         unlimited = top.child if isinstance(top, Limit) else root

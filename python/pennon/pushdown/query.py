@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.grouping.resolve.plan_nodes import JoinType
+from pennon.plan import Filter, Group, Join, JoinType, Limit, Project, Scan
 from pennon.predicate.dialect import DataFusion
 from pennon.pushdown.expressions import typed_condition, typed_expression
 from pennon.pushdown.guards import comparable, extreme_of, total
-from pennon.pushdown.plan import Filter, Group, Join, Limit, Project, Scan
 from pennon.pushdown.semantics import Declined
 from pennon.pushdown.typed import Typed, cast, enclosed, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.pushdown.plan import AggregateCall, Node, Output, SortKey
+    from pennon.plan import AggregateCall, Output, PlanNode, SortKey
     from pennon.pushdown.semantics import Semantics
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
@@ -59,7 +58,7 @@ class _Selected:
     types: Mapping[str, pa.DataType]
 
 
-def fragment_query(nodes: Sequence[Node], root: int, semantics: Semantics) -> FragmentQuery:
+def fragment_query(nodes: Sequence[PlanNode], root: int, semantics: Semantics) -> FragmentQuery:
     """Write the query of a subtree.
 
     Args:
@@ -85,7 +84,7 @@ def fragment_query(nodes: Sequence[Node], root: int, semantics: Semantics) -> Fr
 
 
 class _Writer:
-    def __init__(self, nodes: Sequence[Node], root: int, semantics: Semantics) -> None:
+    def __init__(self, nodes: Sequence[PlanNode], root: int, semantics: Semantics) -> None:
         self.nodes = nodes
         self.root = root
         top = nodes[root]
@@ -104,7 +103,7 @@ class _Writer:
                 self.prunings |= node.prunings
                 condition = typed_condition(node.condition, below.types, self.semantics)
                 names = [exp.column(name, quoted=True) for name in below.types]
-                return _Selected(_from(below, position, names).where(condition), below.types)
+                return _Selected(_from(below, f"t{position}", names).where(condition), below.types)
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:
@@ -120,11 +119,11 @@ class _Writer:
         self.scans.append(position)
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
-        for column, name, data_type in scan.columns:
-            if data_type is None or not is_plain(data_type):
-                raise Declined(why=f"the column {name}")
-            types[f"c{column}"] = data_type
-            columns.append(_named(exp.column(name, quoted=True), f"c{column}"))
+        for column in scan.columns:
+            if column.type is None or not is_plain(column.type):
+                raise Declined(why=f"the column {column.name}")
+            types[f"c{column.id}"] = column.type
+            columns.append(_named(exp.column(column.name, quoted=True), f"c{column.id}"))
         return _Selected(_select(columns).from_(exp.to_table(relation)), types)
 
     def limited(self, position: int, node: Limit) -> _Selected:
@@ -134,7 +133,7 @@ class _Writer:
         below = self.select(node.child)
         keys = [self.ordered(key, below.types) for key in node.order]
         names = [exp.column(name, quoted=True) for name in below.types]
-        select = _from(below, position, names).limit(node.count, copy=False)
+        select = _from(below, f"t{position}", names).limit(node.count, copy=False)
         return _Selected(select.order_by(*keys, copy=False) if keys else select, below.types)
 
     def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
@@ -148,14 +147,18 @@ class _Writer:
         )
 
     def project(self, position: int, node: Project) -> _Selected:
-        below = self.select(node.child)
+        if node.outputs is None:
+            raise Declined(why="a projection of which nothing was told")
+        return self.computed(self.select(node.child), f"t{position}", node.outputs)
+
+    def computed(self, below: _Selected, name: str, outputs: Sequence[Output]) -> _Selected:
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
-        for output in node.outputs:
+        for output in outputs:
             value = self.output(output, below.types)
             types[f"c{output.id}"] = value.type
             columns.append(_named(value.tree, f"c{output.id}"))
-        return _Selected(_from(below, position, columns), types)
+        return _Selected(_from(below, name, columns), types)
 
     def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
         value = typed_expression(output.text, columns, self.semantics)
@@ -190,7 +193,7 @@ class _Writer:
 
     def group(self, position: int, node: Group) -> _Selected:
         below = self.select(node.child)
-        if node.calls is None:
+        if node.keys is None or node.calls is None:
             raise Declined(why="an aggregate function that is not known")
         types: dict[str, pa.DataType] = {}
         keys, columns = [], []
@@ -206,7 +209,7 @@ class _Writer:
                 raise Declined(why="extremes of floats by group")
             types[f"c{call.output}"] = result.type
             columns.append(_named(result.tree, f"c{call.output}"))
-        select = _from(below, position, columns)
+        select = _from(below, f"t{position}", columns)
         return _Selected(select.group_by(*keys) if keys else select, types)
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
@@ -230,8 +233,8 @@ class _Writer:
         return found
 
 
-def _from(below: _Selected, position: int, columns: Sequence[exp.Expr]) -> exp.Select:
-    return _select(columns).from_(below.select.subquery(f"t{position}", copy=False))
+def _from(below: _Selected, name: str, columns: Sequence[exp.Expr]) -> exp.Select:
+    return _select(columns).from_(below.select.subquery(name, copy=False))
 
 
 def _select(columns: Sequence[exp.Expr]) -> exp.Select:

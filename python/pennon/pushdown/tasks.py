@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.key_group import KeyGroup
-    from pennon.grouping.resolve.plan_nodes import PlanNode
     from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.plan import PlanNode
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.grouping.resolve.offer import OfferedFunction
-from pennon.grouping.resolve.plan_nodes import JoinType
+from pennon.plan import JoinType
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.offer import Offer
-    from pennon.grouping.resolve.plan_nodes import JoinNode
+    from pennon.plan import Join
 
 
-def meeting_functions(left: Offer, right: Offer, join: JoinNode) -> tuple[OfferedFunction, ...]:
+def meeting_functions(left: Offer, right: Offer, join: Join) -> tuple[OfferedFunction, ...]:
     """List the finest functions to which both sides reduce on equated attributes."""
     mine = [*left.functions, *_of_identities(left, right, join, flipped=False)]
     theirs = [*right.functions, *_of_identities(right, left, join, flipped=True)]
@@ -104,7 +104,7 @@ def _are_equated(
 
 
 def _of_identities(
-    offer: Offer, target: Offer, join: JoinNode, *, flipped: bool
+    offer: Offer, target: Offer, join: Join, *, flipped: bool
 ) -> list[OfferedFunction]:
     """List functions of several columns that one side can compute from its identity columns."""
     identities = [function for function in offer.functions if function.grouping.is_identity]

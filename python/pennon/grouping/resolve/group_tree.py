@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pennon.grouping.resolve.plan_nodes import (
-    ExpandNode,
-    GroupNode,
-    JoinNode,
+from pennon.plan import (
+    Expand,
+    Filter,
+    Group,
+    Join,
     JoinType,
-    OpaqueNode,
-    PassNode,
-    ProjectNode,
-    ScanNode,
-    UnionNode,
-    WindowNode,
+    Limit,
+    Opaque,
+    Pass,
+    Project,
+    Scan,
+    Union,
+    Window,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pennon.grouping.resolve.key_group import KeyGroup
-    from pennon.grouping.resolve.plan_nodes import PlanNode
+    from pennon.plan import PlanNode
 
     KeySet = npt.NDArray[np.bool_]
     """For each key of a group, whether it is in the set."""
@@ -81,18 +83,25 @@ def group_tree(nodes: Sequence[PlanNode], group: KeyGroup) -> GroupTree:
 
 def _tree(nodes: Sequence[PlanNode], group: KeyGroup, position: int) -> GroupTree:
     match nodes[position]:
-        case ScanNode() if position in group.scans:
+        case Scan() if position in group.scans:
             return MemberScan(position)
-        case JoinNode() as join if position in group.joins:
+        case Join() as join if position in group.joins:
             left, right = (_tree(nodes, group, each) for each in (join.left, join.right))
             return ServedJoin(join.join_type, left, right)
-        case GroupNode(child=child) | WindowNode(child=child) if position in group.groupings:
+        case Group(child=child) | Window(child=child) if position in group.groupings:
             return ServedGrouping(_tree(nodes, group, child))
-        case UnionNode(children=children) if position in group.carriers:
+        case Union(children=children) if position in group.carriers:
             return ServedUnion(tuple(_tree(nodes, group, each) for each in children))
-        case ProjectNode(child=child) | PassNode(child=child) | ExpandNode(child=child):
+        case (
+            Project(child=child)
+            | Filter(child=child)
+            | Pass(child=child)
+            | Expand(child=child)
+            | Limit(child=child)
+            | Join(streamed=int(child))
+        ):
             return _tree(nodes, group, child)
-        case ScanNode() | JoinNode() | GroupNode() | WindowNode() | UnionNode() | OpaqueNode():
+        case Scan() | Join() | Group() | Window() | Union() | Opaque():
             return Outside()
 
 

@@ -21,20 +21,22 @@ from pennon.grouping.functions.meeting_functions import meeting_functions, share
 from pennon.grouping.functions.partition_layout import LayoutFunction
 from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup, SpareGroup
 from pennon.grouping.resolve.offer import Offer, OfferedFunction, renamed
-from pennon.grouping.resolve.plan_nodes import (
-    ExpandNode,
-    GroupNode,
-    JoinNode,
-    OpaqueNode,
-    PassNode,
-    PlanNode,
-    ProjectNode,
-    ScanNode,
-    UnionNode,
-    WindowNode,
-    read_by,
-)
 from pennon.grouping.resolve.verdict import Verdict, grouping_verdict, join_verdict, not_comparable
+from pennon.plan import (
+    Expand,
+    Filter,
+    Group,
+    Join,
+    Limit,
+    Opaque,
+    Pass,
+    Plan,
+    PlanNode,
+    Project,
+    Scan,
+    Union,
+    Window,
+)
 
 
 def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
@@ -45,10 +47,11 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
 
     Spec: "Storage Partitioned Join".
     """
-    resolver = _resolved(nodes, {})
+    plan = nodes if isinstance(nodes, Plan) else Plan(tuple(nodes))
+    resolver = _resolved(plan, {})
     for position, stays_left in list(resolver.stays_left.items()):
         # The side with fewer bytes may be the one that the joins above can use.
-        other = _resolved(nodes, {**resolver.stays_left, position: not stays_left})
+        other = _resolved(plan, {**resolver.stays_left, position: not stays_left})
         if other.num_shuffled_bytes < resolver.num_shuffled_bytes:
             resolver = other
     return DerivedKeys(
@@ -62,7 +65,7 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
     )
 
 
-def _resolved(nodes: Sequence[PlanNode], stays_left: Mapping[int, bool]) -> _Resolver:
+def _resolved(nodes: Plan, stays_left: Mapping[int, bool]) -> _Resolver:
     resolver = _Resolver(nodes, stays_left)
     for position in range(len(nodes)):
         resolver.offers.append(resolver.offer_of(position))
@@ -74,7 +77,7 @@ def _resolved(nodes: Sequence[PlanNode], stays_left: Mapping[int, bool]) -> _Res
 class _Resolver:
     """Walks the plan bottom-up; an offer that is taken or lost is not offered again."""
 
-    def __init__(self, nodes: Sequence[PlanNode], stays_left: Mapping[int, bool]) -> None:
+    def __init__(self, nodes: Plan, stays_left: Mapping[int, bool]) -> None:
         self.nodes = nodes
         self.wanted = stays_left
         self.stays_left: dict[int, bool] = {}  # joins of which one side stays: whether the left one
@@ -99,35 +102,39 @@ class _Resolver:
 
     def offer_of(self, position: int) -> Offer | None:
         match self.nodes[position]:
-            case ScanNode() as scan:
+            case Scan() as scan:
                 return _scan_offer(position, scan)
-            case ProjectNode() as project:
-                return renamed(self.take(project.child), project.columns)
-            case PassNode() as node:
-                return self.take(node.child)
-            case JoinNode() as join:
+            case Project() as project:
+                return renamed(self.take(project.child), project.renamed)
+            case Filter(child=child) | Pass(child=child) | Limit(child=child, order=()):
+                return self.take(child)
+            case Join(streamed=int(child)):
+                # The other side is sent to where these rows are.
+                return self.take(child)
+            case Join(equated=()) as join:
+                sides = [self.offers[each] for each in (join.left, join.right)]
+                self.verdicts[position] = not_comparable(self.nodes, sides, join.text)
+                return None
+            case Join() as join:
                 return self.join_offer(position, join)
-            case UnionNode() as union:
+            case Union() as union:
                 inputs = [
                     (child, tuple((new, old[at]) for new, old in union.columns))
                     for at, child in enumerate(union.children)
                 ]
                 return self.carried_offer(position, inputs)
-            case ExpandNode() as expand:
+            case Expand() as expand:
                 return self.carried_offer(position, [(expand.child, expand.columns)])
-            case GroupNode() as group:
-                return self.grouped_offer(position, group.child, group.keys, group.columns)
-            case WindowNode() as window:
-                return self.grouped_offer(position, window.child, window.keys, None)
-            case OpaqueNode() as opaque:
-                if opaque.condition:
-                    sides = [self.offers[each] for each in opaque.children]
-                    self.verdicts[position] = not_comparable(self.nodes, sides, opaque.condition)
+            case Group(keys=()) | Limit() | Opaque():
                 return None
+            case Group() as group:
+                return self.grouped_offer(position, group.child, group.group_by, group.columns)
+            case Window() as window:
+                return self.grouped_offer(position, window.child, window.keys, None)
             case unknown:
                 assert_never(unknown)
 
-    def join_offer(self, position: int, join: JoinNode) -> Offer | None:
+    def join_offer(self, position: int, join: Join) -> Offer | None:
         left, right = offered = self.take(join.left), self.take(join.right)
         if left is None and right is not None:
             left = _computed(position, join, right, is_left=False)
@@ -143,7 +150,7 @@ class _Resolver:
             left, right, common = self.one_sided(position, join, left, right)
         for child, side in ((join.left, left), (join.right, right)):
             if side is None or position in side.members or not common:
-                self.num_shuffled_bytes += read_by(self.nodes, child)[0]
+                self.num_shuffled_bytes += self.nodes.num_read(child)[0]
         self.verdicts[position] = join_verdict(
             self.nodes, *offered, common, join.equated, is_one_sided=is_one_sided and bool(common)
         )
@@ -164,13 +171,13 @@ class _Resolver:
         return None
 
     def one_sided(
-        self, position: int, join: JoinNode, left: Offer, right: Offer
+        self, position: int, join: Join, left: Offer, right: Offer
     ) -> tuple[Offer, Offer, tuple[OfferedFunction, ...]]:
         """Let one side of two that have nothing in common stay: the one that reads more bytes.
 
         The other one is shuffled onto it, as one without partitioning is.
         """
-        is_larger = read_by(self.nodes, join.left) >= read_by(self.nodes, join.right)
+        is_larger = self.nodes.num_read(join.left) >= self.nodes.num_read(join.right)
         first = self.wanted.get(position, is_larger)
         for stays_left in (first, not first):
             stays, moves = (left, right) if stays_left else (right, left)
@@ -196,7 +203,7 @@ class _Resolver:
         offer = self.take(child)
         if offer is None:
             self.verdicts[position] = grouping_verdict(self.nodes, operator, None, ())
-            self.num_shuffled_bytes += read_by(self.nodes, child)[0]
+            self.num_shuffled_bytes += self.nodes.num_read(child)[0]
             return None
         covered = tuple(
             function
@@ -205,7 +212,7 @@ class _Resolver:
         )
         self.verdicts[position] = grouping_verdict(self.nodes, operator, offer, covered)
         if not covered:
-            self.num_shuffled_bytes += read_by(self.nodes, child)[0]
+            self.num_shuffled_bytes += self.nodes.num_read(child)[0]
             self.finish(offer)
             return None
         groupings = (*offer.groupings, position)
@@ -241,7 +248,7 @@ class _Resolver:
             function
             for function in functions
             if function.grouping.is_known_to_jvm
-            or all(isinstance(self.nodes[member], ScanNode) for member in function.sources)
+            or all(isinstance(self.nodes[member], Scan) for member in function.sources)
         )
 
     def finish(self, offer: Offer, *, is_moved: bool = False) -> None:
@@ -256,7 +263,7 @@ class _Resolver:
             self.finish(part, is_moved=is_moved)
         if offer.parts:
             return
-        scans = sorted(each for each in offer.members if isinstance(self.nodes[each], ScanNode))
+        scans = sorted(each for each in offer.members if isinstance(self.nodes[each], Scan))
         if not offer.joins and not offer.groupings:
             if is_moved:
                 self.moved.update(scans)
@@ -282,10 +289,10 @@ class _Resolver:
         """See a function of the group on the columns, and the widths of integers, of a member."""
         node, source_ids = self.nodes[member], function.sources[member]
         types = function.grouping.source_types
-        if isinstance(node, ScanNode):
+        if isinstance(node, Scan):
             own = {
                 source: kind
-                for each in node.layout.functions
+                for each in (node.layout.functions if node.layout else ())
                 for source, kind in zip(each.source_ids, each.grouping.source_types, strict=True)
             }
             types = tuple(own[source] for source in source_ids)
@@ -295,27 +302,27 @@ class _Resolver:
         """Whether Spark's own matching serves a group of one scan."""
         node = self.nodes[scan]
         joins = (self.nodes[position] for position in offer.joins)
-        if any(isinstance(join, JoinNode) and join.has_casts for join in joins):
+        if any(isinstance(join, Join) and join.has_casts for join in joins):
             return False
-        return isinstance(node, ScanNode) and any(
+        return isinstance(node, Scan) and any(
             self.bound(function, scan) in node.reported for function in offer.functions
         )
 
 
-def _scan_offer(position: int, scan: ScanNode) -> Offer | None:
+def _scan_offer(position: int, scan: Scan) -> Offer | None:
     functions = tuple(
         OfferedFunction(
             function.grouping,
             tuple(scan.attributes.get(source, frozenset()) for source in function.source_ids),
             {position: function.source_ids},
         )
-        for function in scan.layout.functions
+        for function in (scan.layout.functions if scan.layout else ())
         if function.grouping.is_constant_for_spark
     )
     return Offer(functions) if functions else None
 
 
-def _computed(position: int, join: JoinNode, other: Offer, *, is_left: bool) -> Offer | None:
+def _computed(position: int, join: Join, other: Offer, *, is_left: bool) -> Offer | None:
     """Offer the functions that Spark can compute for a side without partitioning.
 
     Args:

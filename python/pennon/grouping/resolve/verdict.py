@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pennon.grouping.resolve.plan_nodes import ExpandNode, ScanNode
+from pennon.plan import Expand, Scan
 from pennon.transforms.bucket import Bucket, MultiBucket
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.offer import Offer, OfferedFunction
-    from pennon.grouping.resolve.plan_nodes import PlanNode
+    from pennon.plan import PlanNode
 
 _NOTHING = "no partitioning reaches this place"
 
@@ -88,7 +88,7 @@ def grouping_verdict(
             operator, spelled, "", "", "its input is not partitioned, or was shuffled before"
         )
     columns = " or ".join(_columns(nodes, each) for each in functions)
-    if offer is not None and any(isinstance(nodes[each], ExpandNode) for each in offer.carriers):
+    if offer is not None and any(isinstance(nodes[each], Expand) for each in offer.carriers):
         reason = f"it does not group by {columns}, or not in all of its grouping sets"
         return Verdict(operator, spelled, "", "", reason, f"group by {columns} in all sets")
     reason = f"it does not group by {columns}"
@@ -198,6 +198,6 @@ def _columns(nodes: Sequence[PlanNode], function: OfferedFunction) -> str:
 def _names(nodes: Sequence[PlanNode], sources: Mapping[int, tuple[int, ...]]) -> list[str]:
     for member, source_ids in sources.items():
         node = nodes[member]
-        if isinstance(node, ScanNode):
+        if isinstance(node, Scan):
             return [f"{node.table}.{node.names.get(each, each)}" for each in source_ids]
     return ["?" for each in next(iter(sources.values()))]

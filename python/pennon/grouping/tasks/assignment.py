@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pennon.grouping.resolve.key_group import DerivedKeys
-    from pennon.grouping.resolve.plan_nodes import PlanNode
     from pennon.grouping.tasks.member_leaves import MemberLeaves
     from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.plan import PlanNode
 
     Numbers = npt.NDArray[np.int64]
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
-    from pennon.grouping.resolve.plan_nodes import PlanNode
     from pennon.grouping.tasks.member_leaves import MemberLeaves
     from pennon.grouping.tasks.skew import DividedKey
     from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.plan import PlanNode
 
     Numbers = npt.NDArray[np.int64]
 

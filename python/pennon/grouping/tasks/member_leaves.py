@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pennon.grouping.derived_key import surrogates
-from pennon.grouping.resolve.plan_nodes import ScanNode
+from pennon.plan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.group_tree import KeySet
-    from pennon.grouping.resolve.plan_nodes import PlanNode
+    from pennon.plan import PlanNode
 
     Numbers = npt.NDArray[np.int64]
 
@@ -91,7 +91,7 @@ def members_of(
     hashes = {
         scan: surrogates(node.layout, functions[scan], leaves[scan]).to_numpy()
         for scan in functions
-        if isinstance(node := nodes[scan], ScanNode)
+        if isinstance(node := nodes[scan], Scan) and node.layout is not None
     }
     values, numbers = np.unique(np.concatenate(list(hashes.values())), return_inverse=True)
     members: dict[int, MemberLeaves] = {}

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pennon.catalog.columns.projected_columns import with_field_ids
-from pennon.catalog.columns.spark_types import arrow_schema, arrow_type, spark_schema
-from pennon.errors import MalformedMessage, PennonError
+from pennon.errors import MalformedMessage
 from pennon.execution import Query
 from pennon.execution.engine import result_schema
 from pennon.execution.memory import pool_bytes
-from pennon.grouping.resolve.plan_nodes import JoinType, OpaqueNode
-from pennon.leaf.schema.promotion import stream_schema, stream_type
+from pennon.leaf.schema.promotion import stream_type
+from pennon.plan import Group, Limit, Opaque, Plan, PlanNode, Scan
 from pennon.planning import explain
-from pennon.pushdown import (
-    AggregateCall,
-    Candidate,
-    Filter,
-    FragmentMode,
-    Group,
-    Join,
-    Limit,
-    Opaque,
-    Output,
-    Project,
-    Scan,
-    Semantics,
-    SortKey,
-    candidates,
-)
+from pennon.pushdown import Candidate, FragmentMode, Semantics, candidates
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.worker.wire.fragment_tokens import FragmentToken, task_texts
 from pennon.worker.wire.key_text import key_text
@@ -40,10 +24,9 @@ from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.key_group import DerivedKeys
-    from pennon.grouping.resolve.plan_nodes import PlanNode
     from pennon.grouping.tasks.task_target import TaskTarget
     from pennon.planning import ScanPlan
-    from pennon.pushdown import Node
+    from pennon.worker.wire.messages import DeriveKeys
 
 _WORKER = "worker"
 
@@ -66,49 +49,47 @@ class ChosenFragment:
 
 
 def choose_fragments(
-    request: Mapping[str, Any],
-    keyed: tuple[DerivedKeys, Sequence[PlanNode]],
+    request: DeriveKeys,
+    plan: Plan,
+    keys: DerivedKeys,
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
 ) -> list[ChosenFragment]:
     """Choose the fragments of a query; none where the session does not want any.
 
     Args:
-        request: The rule's, with the texts of the plan's expressions.
-        keyed: The keys that the plan allows, and the plan as their derivation sees it.
+        request: The rule's.
+        plan: The query.
+        keys: The keys that it allows.
         plans: What each scan reads.
         target: What tasks should look like.
     """
-    if request.get("execution") != _WORKER:
+    if request.execution != _WORKER:
         return []
-    nodes = [_node(message, plans.get(at)) for at, message in enumerate(request["nodes"])]
-    semantics = Semantics(ansi=bool(request.get("ansi", False)))
-    keys, plan_nodes = keyed
+    semantics = Semantics(ansi=request.ansi)
     for spare in keys.spare:
         keys = keys.using(spare)
     chosen: list[ChosenFragment] = []
-    for alternatives in candidates(nodes, keys, semantics):
+    for alternatives in candidates(plan, keys, semantics):
         for candidate in alternatives:
             read = {scan: plans[scan] for scan in candidate.query.scans}
-            tasks = tasks_of(candidate, (keys, plan_nodes), read, target, pool_bytes=pool_bytes())
-            found = None if tasks is None else _planned(candidate, nodes, plans, tasks)
+            tasks = tasks_of(candidate, (keys, plan), read, target, pool_bytes=pool_bytes())
+            found = None if tasks is None else _planned(candidate, plan, plans, tasks)
             if found is not None:
                 chosen.append(found)
                 break
     return chosen
 
 
-def without_fragments(
-    nodes: Sequence[PlanNode], chosen: Sequence[ChosenFragment]
-) -> list[PlanNode]:
+def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
     """See a plan as it is when its fragments are computed elsewhere."""
     inside = {position for each in chosen for position in each.candidate.positions}
-    return [OpaqueNode() if at in inside else node for at, node in enumerate(nodes)]
+    return plan.replaced(dict.fromkeys(inside, Opaque()))
 
 
 def _planned(
     candidate: Candidate,
-    nodes: Sequence[Node],
+    nodes: Sequence[PlanNode],
     plans: Mapping[int, ScanPlan],
     tasks: FragmentTasks,
 ) -> ChosenFragment | None:
@@ -132,7 +113,7 @@ def _planned(
 
 def _size(
     candidate: Candidate,
-    nodes: Sequence[Node],
+    nodes: Sequence[PlanNode],
     plans: Mapping[int, ScanPlan],
     num_tasks: int,
 ) -> dict[str, int | None]:
@@ -161,11 +142,11 @@ def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], tasks: Fra
     return "\n".join(lines)
 
 
-def _scan_token(node: Node, plan: ScanPlan) -> ScanToken:
+def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
     if not isinstance(node, Scan):
         raise MalformedMessage(why="a fragment reads what is no scan")
     full = plan.snapshot.schema.arrow
-    wanted = pa.schema([pa.field(name, kind) for _, name, kind in node.columns])
+    wanted = pa.schema([pa.field(each.name, each.type) for each in node.columns])
     return ScanToken(
         plan.snapshot.location,
         with_field_ids(wanted, full),
@@ -173,63 +154,3 @@ def _scan_token(node: Node, plan: ScanPlan) -> ScanToken:
         plan.residuals,
         plan.snapshot.storage_options,
     )
-
-
-def _node(message: Mapping[str, Any], plan: ScanPlan | None) -> Node:
-    match message["node"]:
-        case "scan" if plan is not None:
-            types = _column_types(plan)
-            columns = [(number, name, types.get(name)) for number, name in message["columns"]]
-            return Scan(tuple(columns))
-        case "filter":
-            prunings = frozenset(message.get("prunings", ()))
-            return Filter(message["child"], message.get("condition"), prunings)
-        case "project" if "expressions" in message:
-            return Project(message["child"], tuple(map(_output, message["expressions"])))
-        case "join" if "condition" in message:
-            return Join(
-                message["left"],
-                message["right"],
-                JoinType(message["type"]),
-                message["condition"],
-                frozenset(message.get("implied", ())),
-            )
-        case "group" if message.get("grouping") is not None:
-            keys = [_output((key, text, kind)) for text, kind, key in message["grouping"]]
-            functions = message.get("functions")
-            calls = None if functions is None else tuple(map(_call, functions))
-            return Group(message["child"], tuple(keys), calls)
-        case "limit" | "top":
-            order = tuple(SortKey(*key) for key in message.get("order", ()))
-            return Limit(message["child"], message["count"], order)
-    below = [message[name] for name in ("child", "left", "right") if name in message]
-    return Opaque((*below, *message.get("children", ())))
-
-
-def _output(output: Sequence[Any]) -> Output:
-    number, text, kind = output
-    return Output(number, text, _type(kind))
-
-
-def _call(function: Sequence[Any]) -> AggregateCall:
-    number, name, argument, _, kind = function
-    return AggregateCall(number, name, argument, _type(kind))
-
-
-def _type(kind: object) -> pa.DataType | None:
-    try:
-        return stream_type(arrow_type(kind, "a column"))
-    except PennonError:
-        return None
-
-
-def _column_types(plan: ScanPlan) -> dict[str, pa.DataType]:
-    """The types that Spark sees; columns of types that it does not have are left out."""
-    found: dict[str, pa.DataType] = {}
-    for field in plan.snapshot.schema.arrow:
-        try:
-            seen = arrow_schema(spark_schema(pa.schema([field])))
-        except PennonError:
-            continue
-        found[field.name] = stream_schema(seen).field(0).type
-    return found

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.configured_catalog import Catalog
-from pennon.errors import MalformedMessage
 from pennon.execution import BatchStream
-from pennon.grouping.functions.compared_columns import ComparedColumn, Comparison
-from pennon.grouping.functions.partition_layout import layout_of
-from pennon.grouping.key_grouping import reported_functions
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.resolve.plan_nodes import (
-    ExpandNode,
-    GroupNode,
-    JoinNode,
-    JoinType,
-    OpaqueNode,
-    PassNode,
-    ProjectNode,
-    ScanNode,
-    UnionNode,
-    WindowNode,
-)
 from pennon.grouping.tasks.assignment import assign
 from pennon.grouping.tasks.task_target import TaskTarget
 from pennon.planning.leaf_order import mergeable_scans
@@ -35,14 +18,14 @@ from pennon.spec.write_order import WRITE_ORDER
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.requests.data_plane import send_batches
 from pennon.worker.requests.fragment_choice import choose_fragments, without_fragments
-from pennon.worker.requests.kept_plans import find_plan
+from pennon.worker.requests.plan_outline import plan_of
 from pennon.worker.wire.json_fields import decode
 from pennon.worker.wire.key_text import key_text
+from pennon.worker.wire.messages import DeriveKeys
 from pennon.worker.wire.tokens import assigned_column
 
 if TYPE_CHECKING:
     from pennon.grouping.functions.partition_layout import LayoutFunction
-    from pennon.grouping.resolve.plan_nodes import PlanNode
     from pennon.grouping.resolve.verdict import Verdict
     from pennon.grouping.tasks.assignment import Assignment
     from pennon.planning import ScanPlan
@@ -53,21 +36,15 @@ _KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "s
 _NO_LEAF = -1
 
 
-def derive(request: Mapping[str, Any], frames: FrameSocket) -> None:
+def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``derive_keys``: which operators are served, and each served scan's keys."""
-    plans: dict[int, ScanPlan] = {}
-    nodes: list[PlanNode] = []
-    for position, message in enumerate(request["nodes"]):
-        if message["node"] == "scan":
-            plans[position] = find_plan(decode(Catalog, message["catalog"]), message["plan"])
-            nodes.append(_scan_node(plans[position], message))
-        else:
-            nodes.append(_node(message))
+    message = decode(DeriveKeys, request)
+    outline, plans = plan_of(message.nodes)
     leaves = {position: plan.table for position, plan in plans.items()}
-    target = TaskTarget(request["parallelism"], request["max_bytes"])
-    whole = derive_keys(nodes)
-    fragments = choose_fragments(request, (whole, nodes), plans, target)
-    remaining = without_fragments(nodes, fragments)
+    target = TaskTarget(message.parallelism, message.max_bytes)
+    whole = derive_keys(outline)
+    fragments = choose_fragments(message, outline, whole, plans, target)
+    remaining = without_fragments(outline, fragments)
     left = derive_keys(remaining) if fragments else whole
     assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
@@ -138,83 +115,6 @@ def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa
     table = table.append_column("split", splits)
     batches: list[pa.RecordBatch] = table.cast(_KEYS).to_batches()
     return batches
-
-
-def _scan_node(plan: ScanPlan, message: Mapping[str, Any]) -> ScanNode:
-    columns: Sequence[tuple[int, str]] = message["columns"]
-    schema = plan.snapshot.schema
-    layout = layout_of(plan.snapshot.specs, schema, plan.table, plan.fixed)
-    attributes: dict[int, frozenset[int]] = {}
-    paths = [(attribute, (name,)) for attribute, name in columns]
-    for attribute, path in [*paths, *message.get("fields", ())]:
-        column = schema.field_by_path(path)
-        if column is not None:
-            attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
-    projected = frozenset((name,) for _, name in columns)
-    return ScanNode(
-        layout,
-        attributes,
-        reported_functions(layout, schema, projected),
-        str(message.get("table", "")),
-        {each.id: str(each) for each in schema.fields},
-        plan.num_bytes or 0,
-    )
-
-
-def _node(message: Mapping[str, Any]) -> PlanNode:
-    match message["node"]:
-        case "project":
-            return ProjectNode(message["child"], _pairs(message["columns"]))
-        case "join":
-            return _join_node(message)
-        case "group" if message.get("grouping") == []:
-            return OpaqueNode()
-        case "group":
-            return GroupNode(
-                message["child"], frozenset(message["keys"]), _pairs(message["columns"])
-            )
-        case "window":
-            return WindowNode(message["child"], frozenset(message["keys"]))
-        case "union":
-            columns = tuple((new, tuple(old)) for new, *old in message["columns"])
-            return UnionNode(tuple(message["children"]), columns)
-        case "expand":
-            return ExpandNode(message["child"], _pairs(message["columns"]))
-        case "filter" | "limit":
-            return PassNode(message["child"])
-        case "opaque" | "top":
-            sides = tuple(message[side] for side in ("left", "right") if side in message)
-            return OpaqueNode(str(message.get("text", "")), sides)
-        case other:
-            raise MalformedMessage(why=f"a plan node has the unknown kind {other}")
-
-
-def _join_node(message: Mapping[str, Any]) -> JoinNode | OpaqueNode:
-    left, right = message["left"], message["right"]
-    compared = [
-        Comparison(_compared_column(each["left"]), _compared_column(each["right"]))
-        for each in message["compared"]
-    ]
-    equated = [comparison for comparison in compared if comparison.equates]
-    if not equated:
-        return OpaqueNode(message["text"], (left, right))
-    return JoinNode(
-        left,
-        right,
-        JoinType(message["type"]),
-        tuple(each.attributes for each in equated),
-        bool(message.get("null_safe", False)),
-        any(each.has_casts for each in equated),
-        frozenset(each.attributes for each in equated if each.is_of_midnights),
-    )
-
-
-def _compared_column(message: Mapping[str, Any]) -> ComparedColumn:
-    return ComparedColumn(message["column"], tuple(message["types"]), message["utc"])
-
-
-def _pairs(pairs: Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((first, second) for first, second in pairs)
 
 
 def _computed(function: LayoutFunction) -> dict[str, object]:

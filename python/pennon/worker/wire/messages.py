@@ -344,9 +344,10 @@ class DeriveKeys:
     nodes: tuple[JsonObject, ...]
     parallelism: int
     max_bytes: int
-    ansi: bool = False
-    execution: str = "spark"
-    time_zone: str = "UTC"
+    ansi: bool
+    execution: str
+    one_task_bytes: int
+    replicated_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ import org.apache.spark.sql.util.ArrowUtils;
  * @param ordered positions of the scans whose splits can be read in the order of the scan
  * @param declined positions of the scans that are to be shuffled, and report nothing
  * @param fragments the parts of the query that the worker takes over, by the position of the node
+ * @param isOneTask whether the whole query is so small that one task computes it
  * @param verdicts what was found at each join, aggregate and window, for people
  */
 public record DerivedKeyReply(
@@ -38,6 +39,7 @@ public record DerivedKeyReply(
     Set<Integer> ordered,
     Set<Integer> declined,
     Map<Integer, FragmentReply> fragments,
+    boolean isOneTask,
     JsonNode verdicts) {
   /** A function of attributes, which are named by their expression ids. */
   public record Computed(String function, int numBuckets, List<Long> attributes) {}
@@ -71,6 +73,7 @@ public record DerivedKeyReply(
           positions(reply.path("ordered")),
           positions(reply.path("declined")),
           FragmentReply.ofReply(reply, keys),
+          reply.path("one_task").asBoolean(),
           reply.path("verdicts"));
     } catch (WorkerFailure failure) {
       throw failure.raise();

@@ -124,7 +124,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!outline.hasScans()) {
       return plan;
     }
-    if (!outline.hasGroupings() && !outline.hasAggregatesForWorker() && listener == null) {
+    if (!outline.hasGroupings() && !outline.hasWorkForWorker() && listener == null) {
       return PackedScans.in(plan, conf);
     }
     DerivedKeyReply reply = DerivedKeyReply.ask(request(outline, conf));
@@ -138,6 +138,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (reply.changesThePlan()) {
       FragmentRewrite fragments = new FragmentRewrite(reply, outline);
       rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
+    }
+    if (reply.isOneTask()) {
+      return OneTask.in(rewritten, conf);
     }
     return outline.hasGroupings() || listener != null
         ? rewritten
@@ -153,7 +156,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
         org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
     request.put("max_bytes", conf.filesMaxPartitionBytes());
     request.put("ansi", conf.ansiEnabled());
-    request.put("time_zone", conf.sessionLocalTimeZone());
+    request.put("one_task_bytes", outline.oneTaskBytes());
+    request.put("replicated_bytes", outline.replicatedBytes());
     request.set("nodes", outline.message());
     return request;
   }

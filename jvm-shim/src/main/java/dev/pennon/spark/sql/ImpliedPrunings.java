@@ -19,8 +19,14 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
  * told of each such filter, and of the join that implies it.
  */
 final class ImpliedPrunings {
-  /** One side of a join that shuffles: the plan of the other side, and what the join implies. */
-  record Side(LogicalPlan partner, ArrayNode implied) {}
+  /**
+   * One side of a join.
+   *
+   * @param partner the plan of the other side
+   * @param implied the prunings that the join implies
+   * @param isBroadcast whether Spark broadcasts a side: what it prunes by a broadcast is left then
+   */
+  record Side(LogicalPlan partner, ArrayNode implied, boolean isBroadcast) {}
 
   private final Deque<Side> sides = new ArrayDeque<>();
 
@@ -56,8 +62,8 @@ final class ImpliedPrunings {
   private boolean isImplied(DynamicPruningSubquery pruning, ArrayNode prunings) {
     for (Side side : sides) {
       if (isOver(pruning, side.partner())) {
-        // Spark itself drops those that are for broadcasts only: this join is none.
-        if (!pruning.onlyInBroadcast()) {
+        // Spark itself drops those that are for broadcasts only where the join is none.
+        if (!pruning.onlyInBroadcast() || side.isBroadcast()) {
           side.implied().add(pruning.exprId().id());
           prunings.add(pruning.exprId().id());
         }

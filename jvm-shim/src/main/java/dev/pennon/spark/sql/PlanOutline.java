@@ -4,6 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.ByteLimits;
 import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.compat.Unions;
 import dev.pennon.spark.read.PennonScan;
@@ -18,10 +19,8 @@ import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
-import org.apache.spark.sql.catalyst.optimizer.BuildRight$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
-import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys$;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftSingle$;
@@ -45,7 +44,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
@@ -71,7 +69,7 @@ final class PlanOutline {
 
   private final ArrayNode nodes = Messages.array();
   private final ColumnIds ids = new ColumnIds();
-  private final JoinSelectionHelper broadcasts;
+  private final BroadcastSide broadcasts;
   private final SQLConf conf;
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
   private final RowLimits limits = new RowLimits();
@@ -80,9 +78,12 @@ final class PlanOutline {
   private int scans;
   private int groupings;
   private int aggregates;
+  private int joins;
+  private long oneTaskBytes = Long.MAX_VALUE;
+  private long replicatedBytes = Long.MAX_VALUE;
 
-  PlanOutline(JoinSelectionHelper broadcasts, SQLConf conf, boolean isForWorker) {
-    this.broadcasts = broadcasts;
+  PlanOutline(JoinSelectionHelper spark, SQLConf conf, boolean isForWorker) {
+    this.broadcasts = new BroadcastSide(spark, conf);
     this.conf = conf;
     this.isForWorker = isForWorker;
   }
@@ -106,14 +107,24 @@ final class PlanOutline {
     return groupings > 0;
   }
 
-  /** Whether there is an aggregate, and the worker may compute it. */
-  boolean hasAggregatesForWorker() {
-    return isForWorker && aggregates > 0;
+  /** Whether there is an aggregate or a join, and the worker may compute it. */
+  boolean hasWorkForWorker() {
+    return isForWorker && aggregates + joins > 0;
   }
 
   /** Whether every catalog of the plan's scans lets the worker execute parts of it. */
   boolean isForWorker() {
     return isForWorker;
+  }
+
+  /** The most bytes that one task computes by itself. */
+  long oneTaskBytes() {
+    return oneTaskBytes;
+  }
+
+  /** The most bytes that every worker evaluates for itself. */
+  long replicatedBytes() {
+    return replicatedBytes;
   }
 
   /** The two halves of an aggregate; null when it has none. */
@@ -148,7 +159,7 @@ final class PlanOutline {
       return expand(expand);
     }
     if (plan instanceof Generate || plan instanceof Sample || plan instanceof CollectMetrics) {
-      return through(plan, List.of(outline(plan.children().head())), 0);
+      return through(plan);
     }
     if (plan instanceof LocalLimit limit
         && limit.limitExpr() instanceof Literal literal
@@ -171,7 +182,7 @@ final class PlanOutline {
     List<Node> children = new ArrayList<>();
     items(plan.children()).forEach(child -> children.add(outline(child)));
     groupings += isGroupedByPython(plan) ? 1 : 0;
-    return add(plan, Kind.OPAQUE, node("opaque"), children);
+    return opaque(plan, children);
   }
 
   /** Functions over groups want their keys together, and get nothing but them. */
@@ -184,7 +195,7 @@ final class PlanOutline {
 
   private Node scan(DataSourceV2ScanRelation relation) {
     if (!(relation.scan() instanceof PennonScan scan)) {
-      return add(relation, Kind.OPAQUE, node("opaque"), List.of());
+      return opaque(relation, List.of());
     }
     ObjectNode message = scan.outline().put("node", "scan");
     ArrayNode columns = message.putArray("columns");
@@ -196,13 +207,15 @@ final class PlanOutline {
     scans++;
     String catalog = message.path("catalog").path("name").asText();
     isForWorker &= Execution.of(catalog, conf) == Execution.WORKER;
+    oneTaskBytes = Math.min(oneTaskBytes, ByteLimits.oneTask(catalog, conf));
+    replicatedBytes = Math.min(replicatedBytes, ByteLimits.replicated(catalog, conf));
     return add(relation, Kind.SCAN, message, List.of());
   }
 
   private Node group(Aggregate aggregate) {
     Node child = outline(aggregate.child());
     if (aggregate.groupingExpressions().isEmpty() && !isForWorker) {
-      return add(aggregate, Kind.OPAQUE, node("opaque"), List.of(child));
+      return opaque(aggregate, List.of(child));
     }
     ObjectNode message = node("group").put("child", child.position());
     message.set("keys", ids.all(aggregate.groupingExpressions()));
@@ -220,51 +233,42 @@ final class PlanOutline {
   }
 
   private Node join(Join join) {
-    Option<BuildSide> hinted = broadcasts.getBroadcastBuildSide(join, true, conf);
-    Option<BuildSide> built = hinted.isDefined() ? hinted : bySize(join);
-    built = built.isDefined() ? built : withoutKeys(join);
+    BuildSide broadcast = broadcasts.of(join);
     ArrayNode implied = Messages.array();
+    boolean isBroadcast = broadcast != null;
     List<Node> children =
-        built.isDefined()
-            ? List.of(outline(join.left()), outline(join.right()))
-            : List.of(
-                prunings.within(new Side(join.right(), implied), () -> outline(join.left())),
-                prunings.within(new Side(join.left(), implied), () -> outline(join.right())));
-    if (built.isDefined()) {
-      // A broadcast leaves the other side where it is: its grouping passes through.
-      return through(join, children, built.get() == BuildLeft$.MODULE$ ? 1 : 0);
-    }
+        List.of(
+            prunings.within(
+                new Side(join.right(), implied, isBroadcast), () -> outline(join.left())),
+            prunings.within(
+                new Side(join.left(), implied, isBroadcast), () -> outline(join.right())));
+    joins++;
     ComparedColumns compared = new ComparedColumns(join, ids);
-    String condition = join.condition().isDefined() ? join.condition().get().sql() : "TRUE";
-    if (compared.pairs().isEmpty()) {
-      // Spark shuffles the side that compares an expression onto the other one.
-      groupings += compared.comparesAny() ? 1 : 0;
-      ObjectNode opaque = node("opaque").put("text", condition);
-      opaque.put("left", children.get(0).position()).put("right", children.get(1).position());
-      return add(join, Kind.OPAQUE, opaque, children);
-    }
+    Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
     ObjectNode message = node("join");
     message.put("left", children.get(0).position()).put("right", children.get(1).position());
-    message.put("type", typeName(join.joinType())).put("text", condition);
+    message.put("type", typeName(join.joinType())).put("text", condition.sql());
     message.set("compared", compared.pairs());
-    message.put("null_safe", join.condition().get().exists(e -> e instanceof EqualNullSafe));
+    message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
     boolean isKnown = !(join.joinType() instanceof LeftSingle$);
-    message.put("condition", isKnown ? FragmentText.ofCondition(join.condition().get()) : null);
+    message.put("condition", isKnown ? FragmentText.ofCondition(condition) : null);
     message.set("implied", implied);
-    groupings++;
-    return add(join, Kind.JOIN, message, children);
-  }
-
-  private Option<BuildSide> bySize(Join join) {
-    boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
-    return hasHint ? Option.empty() : broadcasts.getBroadcastBuildSide(join, false, conf);
+    boolean isLeft = broadcast == BuildLeft$.MODULE$;
+    message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
+    if (isBroadcast) {
+      // A broadcast leaves the other side where it is: its grouping passes through.
+      nodes.add(message);
+      return new Node(join, Kind.PASS, nodes.size() - 1, isLeft ? 1 : 0, children);
+    }
+    // Spark shuffles the side that compares an expression onto the other one.
+    groupings += compared.comparesAny() ? 1 : 0;
+    return add(join, compared.pairs().isEmpty() ? Kind.OPAQUE : Kind.JOIN, message, children);
   }
 
   /** What leaves the rows of one child where they are, and is not for the worker. */
-  private Node through(LogicalPlan plan, List<Node> children, int through) {
-    ObjectNode message = node("filter").put("child", children.get(through).position());
-    nodes.add(message.putNull("condition"));
-    return new Node(plan, Kind.PASS, nodes.size() - 1, through, children);
+  private Node through(LogicalPlan plan) {
+    Node child = outline(plan.children().head());
+    return add(plan, Kind.PASS, node("pass").put("child", child.position()), List.of(child));
   }
 
   private Node union(Union union) {
@@ -300,22 +304,6 @@ final class PlanOutline {
     return add(expand, Kind.EXPAND, message, List.of(child));
   }
 
-  /**
-   * The side that Spark broadcasts where no expressions of both sides are equated: the one whose
-   * rows need no partner. An inner join is a product then, a full one keeps neither side in place.
-   */
-  private static Option<BuildSide> withoutKeys(Join join) {
-    boolean hasHint = join.hint().leftHint().isDefined() || join.hint().rightHint().isDefined();
-    if (hasHint || ExtractEquiJoinKeys$.MODULE$.unapply(join).isDefined()) {
-      return Option.empty();
-    }
-    return switch (typeName(join.joinType())) {
-      case "left", "semi", "anti", "existence" -> Option.apply(BuildRight$.MODULE$);
-      case "right" -> Option.apply(BuildLeft$.MODULE$);
-      default -> Option.empty();
-    };
-  }
-
   private Node limit(LocalLimit limit, int count) {
     limits.note(limit, count);
     Node child = outline(limit.child());
@@ -338,12 +326,19 @@ final class PlanOutline {
   private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
     Node child = outline(input);
     if (partitionSpec.isEmpty()) {
-      return add(plan, Kind.OPAQUE, node("opaque"), List.of(child));
+      return opaque(plan, List.of(child));
     }
     ObjectNode message = node("window").put("child", child.position());
     message.set("keys", ids.all(partitionSpec));
     groupings++;
     return add(plan, Kind.WINDOW, message, List.of(child));
+  }
+
+  private Node opaque(LogicalPlan plan, List<Node> children) {
+    ObjectNode message = node("opaque");
+    ArrayNode positions = message.putArray("children");
+    children.forEach(child -> positions.add(child.position()));
+    return add(plan, Kind.OPAQUE, message, children);
   }
 
   private Node add(LogicalPlan plan, Kind kind, ObjectNode message, List<Node> children) {

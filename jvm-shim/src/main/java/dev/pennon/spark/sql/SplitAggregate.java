@@ -52,9 +52,15 @@ import scala.Option;
 final class SplitAggregate {
   private static final Logger LOG = LoggerFactory.getLogger(SplitAggregate.class);
 
+  private static final String COUNT_DISTINCT = "count_distinct";
+
   /** One column that the worker computes. */
   private record Part(
       AttributeReference column, String function, Expression argument, AggregateFunction partial) {
+    boolean isDistinct() {
+      return function.equals(COUNT_DISTINCT);
+    }
+
     boolean countsRows() {
       return function.equals("count") && argument instanceof Literal;
     }
@@ -115,6 +121,7 @@ final class SplitAggregate {
           .add(type(part.argument().dataType()))
           .add(type(part.column().dataType()));
     }
+    message.set("outputs", FragmentText.ofValues(sequence(finished)));
   }
 
   private static JsonNode type(DataType type) {
@@ -135,7 +142,7 @@ final class SplitAggregate {
       outputs.add(named(aggregate.groupingExpressions().apply(i), groups.get(i)));
     }
     for (Part part : parts.values()) {
-      outputs.add(named(complete(part.partial()), part.column()));
+      outputs.add(named(complete(part.partial(), part.isDistinct()), part.column()));
     }
     return aggregate.copy(
         aggregate.groupingExpressions(), sequence(outputs), aggregate.child(), aggregate.hint());
@@ -143,6 +150,9 @@ final class SplitAggregate {
 
   /** The aggregate's output from the columns where a group may have several rows. */
   LogicalPlan mergedOver(LogicalPlan columns) {
+    if (parts.values().stream().anyMatch(Part::isDistinct)) {
+      throw new IllegalStateException("counts of distinct values cannot be added");
+    }
     return aggregate.copy(
         sequence(groups), sequence(merged), columns, aggregate.hint());
   }
@@ -204,10 +214,13 @@ final class SplitAggregate {
 
   private Expression result(AggregateExpression expression, boolean isMerged) throws Unsplittable {
     AggregateFunction function = expression.aggregateFunction();
-    if (expression.isDistinct() || expression.mode() != Complete$.MODULE$) {
+    if (expression.mode() != Complete$.MODULE$) {
       throw new Unsplittable();
     }
     Option<Expression> filter = expression.filter();
+    if (expression.isDistinct()) {
+      return distinct(function, filter);
+    }
     if (function instanceof Count count && count.children().size() == 1) {
       return count(filtered(count.children().apply(0), filter), isMerged);
     }
@@ -218,6 +231,16 @@ final class SplitAggregate {
     Expression argument = filtered(function.children().apply(0), filter);
     Expression column = part(name, argument, with(function, argument));
     return isMerged ? complete(with(function, column)) : column;
+  }
+
+  /** A count of different values, of which the worker has to see all at once. */
+  private Expression distinct(AggregateFunction function, Option<Expression> filter)
+      throws Unsplittable {
+    if (!(function instanceof Count count) || count.children().size() != 1) {
+      throw new Unsplittable();
+    }
+    Expression argument = filtered(count.children().apply(0), filter);
+    return part(COUNT_DISTINCT, argument, new Count(sequence(List.of(argument))));
   }
 
   private String simpleName(AggregateFunction function) throws Unsplittable {
@@ -304,8 +327,12 @@ final class SplitAggregate {
   }
 
   private static AggregateExpression complete(AggregateFunction function) {
+    return complete(function, false);
+  }
+
+  private static AggregateExpression complete(AggregateFunction function, boolean isDistinct) {
     return new AggregateExpression(
-        function, Complete$.MODULE$, false, Option.empty(), NamedExpression.newExprId());
+        function, Complete$.MODULE$, isDistinct, Option.empty(), NamedExpression.newExprId());
   }
 
   private static Expression cast(Expression value, DataType type) {

@@ -1,0 +1,44 @@
+package dev.pennon.spark.catalog;
+
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.Map;
+import org.apache.spark.network.util.JavaUtils;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** The limits that a session sets on what a worker computes by itself, as bytes. */
+public final class ByteLimits {
+  private static final String ONE_TASK = "execution.one-task-bytes";
+  private static final String REPLICATED = "execution.replicated-bytes";
+
+  private ByteLimits() {}
+
+  /** The most bytes of all inputs of a query that one task computes. */
+  public static long oneTask(String catalog, SQLConf conf) {
+    return of(catalog, ONE_TASK, "16m", conf);
+  }
+
+  /** The most bytes of the inputs of a join's side that each worker evaluates for itself. */
+  public static long replicated(String catalog, SQLConf conf) {
+    return of(catalog, REPLICATED, "64m", conf);
+  }
+
+  private static long of(String catalog, String option, String otherwise, SQLConf conf) {
+    String setting = "spark.sql.catalog." + catalog + "." + option;
+    String value = conf.getConfString(setting, otherwise);
+    try {
+      return JavaUtils.byteStringAsBytes(value.strip());
+    } catch (NumberFormatException e) {
+      throw new WorkerFailure(
+              "BYTES_UNKNOWN",
+              "[BYTES_UNKNOWN] Cannot use "
+                  + setting
+                  + " = "
+                  + value
+                  + ": it is no number of bytes. Set it to one, such as 64m or 0, or unset it.",
+              Map.of("setting", setting, "value", value),
+              "22023",
+              null)
+          .raise();
+    }
+  }
+}

@@ -1,0 +1,46 @@
+"""A query's plan as one tree: decoded once, walked by grouping and by pushdown (design §5)."""
+
+from pennon.plan.nodes import (
+    AggregateCall,
+    Column,
+    Expand,
+    Filter,
+    Group,
+    Join,
+    JoinType,
+    Limit,
+    Opaque,
+    Output,
+    Pass,
+    PlanNode,
+    Project,
+    Scan,
+    Side,
+    SortKey,
+    Union,
+    Window,
+)
+from pennon.plan.tree import Plan, children_of
+
+__all__ = [
+    "AggregateCall",
+    "Column",
+    "Expand",
+    "Filter",
+    "Group",
+    "Join",
+    "JoinType",
+    "Limit",
+    "Opaque",
+    "Output",
+    "Pass",
+    "Plan",
+    "PlanNode",
+    "Project",
+    "Scan",
+    "Side",
+    "SortKey",
+    "Union",
+    "Window",
+    "children_of",
+]

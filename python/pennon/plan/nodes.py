@@ -1,0 +1,275 @@
+"""The operators of a query, each with the attributes and the expressions that it was told with.
+
+Nodes stand in post-order and name each other by position. An attribute is Spark's expression id; a
+negative number is a field of a struct. A text is Spark SQL over columns named ``c<attribute>``;
+one that is None could not be written, and what needs it stays in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
+
+
+class JoinType(StrEnum):
+    """Join types by which sides keep their rows' attributes and grouping above the join."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+    EXISTENCE = "existence"
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether rows of the left side come out under their own key."""
+        return self not in (JoinType.RIGHT, JoinType.FULL)
+
+    @property
+    def keeps_right(self) -> bool:
+        """Whether rows of the right side come out under their own key."""
+        return self in (JoinType.INNER, JoinType.RIGHT)
+
+
+class Side(StrEnum):
+    """A side of a join."""
+
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a scan: its attribute, its name in the table, its type; None for a nested one."""
+
+    id: int
+    name: str
+    type: pa.DataType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column that a node makes: its attribute, its text, its type; None for a nested one."""
+
+    id: int
+    text: str | None
+    type: pa.DataType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A scan of a namespace.
+
+    Args:
+        columns: Its output, in order.
+        layout: How its chosen partitions can be grouped; None where nothing asks for it.
+        attributes: Field id of a column → attributes that carry it.
+        reported: The functions that the scan reports to Spark as keys.
+        table: The table's name, for people.
+        names: Field id of a column → its name, for people.
+        num_bytes: Bytes of the chosen partitions, as far as they are known.
+        num_rows: Rows of them; None where they are not known.
+    """
+
+    columns: tuple[Column, ...] = ()
+    layout: Layout | None = None
+    attributes: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    reported: tuple[LayoutFunction, ...] = ()
+    table: str = ""
+    names: Mapping[int, str] = field(default_factory=dict)
+    num_bytes: int = 0
+    num_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows for which the condition is true.
+
+    Args:
+        child: Its input.
+        condition: The condition, without the prunings.
+        prunings: Ids of filters by the values of another table; a join above implies each.
+    """
+
+    child: int
+    condition: str | None
+    prunings: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A projection.
+
+    Args:
+        child: Its input.
+        outputs: Its columns; None where they were not told.
+        renamed: For each output attribute that is one of the input, that one.
+    """
+
+    child: int
+    outputs: tuple[Output, ...] | None = None
+    renamed: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A join of two inputs.
+
+    Args:
+        left: One input.
+        right: The other.
+        join_type: What becomes of rows without partner.
+        condition: The whole of its condition.
+        implied: Ids of the prunings below that leave out nothing that this join would not.
+        equated: Pairs of attributes that it compares by ``=`` or ``<=>``, left first.
+        is_null_safe: Whether some are equated by ``<=>``, which Spark's own matching does not see
+            through.
+        has_casts: Whether one of them is compared under a cast, behind which Spark sees no
+            partitioning.
+        dates: The pairs of a DATE and a timestamp, which compares midnights: only days and coarser
+            fit.
+        broadcast: The side that Spark would broadcast; None where it would shuffle.
+        text: The condition as people read it.
+    """
+
+    left: int
+    right: int
+    join_type: JoinType
+    condition: str | None = None
+    implied: frozenset[int] = frozenset()
+    equated: tuple[tuple[int, int], ...] = ()
+    is_null_safe: bool = False
+    has_casts: bool = False
+    dates: frozenset[tuple[int, int]] = frozenset()
+    broadcast: Side | None = None
+    text: str = ""
+
+    @property
+    def streamed(self) -> int | None:
+        """The input whose rows a broadcast leaves where they are; None where Spark shuffles."""
+        if self.broadcast is None:
+            return None
+        return self.right if self.broadcast is Side.LEFT else self.left
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """``sum``, ``count``, ``min``, ``max`` or ``count_distinct`` of one argument.
+
+    Args:
+        output: Attribute of the result.
+        name: The function.
+        argument: Its text.
+        type: Type of the result; None for a nested one.
+    """
+
+    output: int
+    name: str
+    argument: str | None
+    type: pa.DataType | None
+
+    @property
+    def is_mergeable(self) -> bool:
+        """Whether results over parts of a group give the one over the whole."""
+        return self.name != "count_distinct"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An aggregate (or DISTINCT).
+
+    Args:
+        child: Its input.
+        group_by: Its grouping attributes.
+        columns: For each output attribute that is one of the input, that one.
+        keys: The grouping expressions and the attributes that they get; None where the aggregate
+            cannot be told in parts.
+        calls: The functions; None where one of them is not known.
+        outputs: The aggregate's own output over the keys' and the functions' attributes.
+    """
+
+    child: int
+    group_by: frozenset[int] = frozenset()
+    columns: tuple[tuple[int, int], ...] = ()
+    keys: tuple[Output, ...] | None = None
+    calls: tuple[AggregateCall, ...] | None = None
+    outputs: tuple[Output, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window or a window group limit: its partitioning attributes."""
+
+    child: int
+    keys: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A ``UNION ALL``.
+
+    Args:
+        children: Its inputs.
+        columns: For each output attribute, the one of each input that it takes.
+    """
+
+    children: tuple[int, ...]
+    columns: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Several rows for each one: for each output attribute that is one of the input in all."""
+
+    child: int
+    columns: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """By what rows are ordered: an expression, its direction, and where its NULLs stand."""
+
+    text: str | None
+    is_ascending: bool
+    is_nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most so many rows of what a task computes: any of them, or the first ones by an order.
+
+    Args:
+        child: Its input.
+        count: The most rows.
+        order: What they are ordered by; none where any rows will do.
+    """
+
+    child: int
+    count: int
+    order: tuple[SortKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What leaves rows and attributes where they are, and stays in Spark."""
+
+    child: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Anything else: nothing of its inputs is known above it."""
+
+    children: tuple[int, ...] = ()
+
+
+PlanNode = Scan | Filter | Project | Join | Group | Window | Union | Expand | Limit | Pass | Opaque

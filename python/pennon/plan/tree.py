@@ -1,0 +1,100 @@
+"""A plan: its nodes in post-order, and how they hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import assert_never, overload
+
+from pennon.plan.nodes import (
+    Expand,
+    Filter,
+    Group,
+    Join,
+    Limit,
+    Opaque,
+    Pass,
+    PlanNode,
+    Project,
+    Scan,
+    Union,
+    Window,
+)
+
+
+@dataclass(frozen=True)
+class Plan(Sequence[PlanNode]):
+    """The nodes of a query, children before their parents.
+
+    Example:
+        >>> plan = Plan((Scan(), Filter(0, "TRUE"), Scan(), Opaque((1, 2))))
+        >>> plan.subtree(1), plan.parents[1], plan.leaves(3)
+        ((0, 1), 3, (0, 2))
+    """
+
+    nodes: tuple[PlanNode, ...]
+
+    @overload
+    def __getitem__(self, position: int) -> PlanNode: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[PlanNode, ...]: ...
+    def __getitem__(self, position: int | slice) -> PlanNode | tuple[PlanNode, ...]:
+        """Give the node at a position."""
+        return self.nodes[position]
+
+    def __len__(self) -> int:
+        """Count the nodes."""
+        return len(self.nodes)
+
+    @cached_property
+    def parents(self) -> Mapping[int, int]:
+        """The position right above each node but the root."""
+        return {
+            child: position for position, node in enumerate(self) for child in children_of(node)
+        }
+
+    def children(self, position: int) -> tuple[int, ...]:
+        """List the positions right below a node."""
+        return children_of(self.nodes[position])
+
+    def subtree(self, position: int) -> tuple[int, ...]:
+        """List the positions of a node and all below it, in post-order."""
+        reached, waiting = [], [position]
+        while waiting:
+            current = waiting.pop()
+            reached.append(current)
+            waiting += children_of(self.nodes[current])
+        return tuple(sorted(reached))
+
+    def leaves(self, position: int) -> tuple[int, ...]:
+        """List the positions at or below a node that have nothing below them."""
+        return tuple(at for at in self.subtree(position) if not children_of(self.nodes[at]))
+
+    def scans(self, position: int) -> tuple[int, ...]:
+        """List the positions of the scans at or below a node."""
+        return tuple(at for at in self.subtree(position) if isinstance(self.nodes[at], Scan))
+
+    def num_read(self, position: int) -> tuple[int, int]:
+        """Sum up what is read at or below a node: bytes as far as they are known, and scans."""
+        read = [node for at in self.subtree(position) if isinstance(node := self.nodes[at], Scan)]
+        return sum(scan.num_bytes for scan in read), len(read)
+
+    def replaced(self, nodes: Mapping[int, PlanNode]) -> Plan:
+        """See the plan with other nodes at some positions."""
+        return Plan(tuple(nodes.get(at, node) for at, node in enumerate(self.nodes)))
+
+
+def children_of(node: PlanNode) -> tuple[int, ...]:
+    """List the positions right below a node."""
+    match node:
+        case Scan():
+            return ()
+        case Filter() | Project() | Group() | Window() | Expand() | Limit() | Pass():
+            return (node.child,)
+        case Join():
+            return (node.left, node.right)
+        case Union() | Opaque():
+            return node.children
+        case unknown:
+            assert_never(unknown)
