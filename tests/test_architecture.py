@@ -24,7 +24,7 @@ JAVA = sorted(SHIM.rglob("*.java"))
 # From left to right; a subject may import what stands further left, and itself.
 LEVELS = (
     {"errors"},
-    {"settings", "predicate"},
+    {"settings", "predicate", "caching"},
     {"transforms"},
     {"spec"},
     {"manifest", "leaf"},

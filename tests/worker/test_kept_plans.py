@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from manifest.many_partitions import add_partitions
+from pennon.caching import Cache
 from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
-from pennon.errors import PlanNotRepeated
+from pennon.errors import PlanNotRepeated, TableMadeAnew
+from pennon.manifest import Snapshot
 from pennon.worker.requests import kept_plans as plans
 from pennon.worker.wire.tokens import TableToken
 from worker.worker_client import field, transform
@@ -32,17 +34,27 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
     )
     location = table.snapshot.location
     add_partitions(Path(location), 1_000)
-    newest = TableToken("orders", location, table.snapshot.version + 1, is_plain=False).to_json()
-    monkeypatch.setattr(plans, "_plans", plans._plans.copy())
-    plans._plans.clear()
+    snapshot = Snapshot.open(location)
+    newest = TableToken(
+        "orders", location, snapshot.version, is_plain=False, identity=snapshot.identity
+    ).to_json()
+    cache: Cache[plans._Kept] = Cache("plans", max_bytes=1 << 20, weigh=lambda kept: kept.nbytes)
+    monkeypatch.setattr(plans, "_plans", cache)
     asked = [plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (100, 600, 900)]
-    assert [each.plan for each in plans._plans.values()] == [plan for _, plan in asked]
-    monkeypatch.setattr(plans, "_KEPT_BYTES", asked[2][1].table.nbytes)
-    *_, (_, last) = (plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (50, 850))
-    assert [each.plan for each in plans._plans.values()] == [last]
+    assert (cache.figures.entries, cache.figures.evictions) == (3, 0)
+    assert cache.figures.num_bytes > sum(plan.table.nbytes for _, plan in asked)
+    one = asked[2][1].table.nbytes + (20 << 10)
+    cache = Cache("plans", max_bytes=one, weigh=lambda kept: kept.nbytes)
+    monkeypatch.setattr(plans, "_plans", cache)
+    for number in (50, 850):
+        plans.plan_of(catalog, newest, [f"`k` < {number}"])
+    assert (cache.figures.entries, cache.figures.evictions) == (1, 1)
     token, first = asked[0]
     again = plans.find_plan(catalog, token)
     assert again.table.num_rows == 100
     assert again.table == first.table
     with pytest.raises(PlanNotRepeated, match="Run the query anew"):
         plans.find_plan(catalog, json.dumps(json.loads(token) | {"leaves": 0}))
+    stale = json.loads(newest) | {"identity": "0123456789abcdef"}
+    with pytest.raises(TableMadeAnew, match="Run the query anew"):
+        plans.plan_of(catalog, json.dumps(stale), [])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lance
 
+from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
@@ -20,6 +21,7 @@ from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
     PathNotTable,
+    TableMadeAnew,
     TableNotFound,
     TableVersionNotFound,
 )
@@ -43,12 +45,14 @@ class Table:
         identifier: The parts below the catalog.
         snapshot: What is read.
         is_managed: Whether the catalog chose its location, so that no DDL need state it.
+        look: Tells this look at the table from the next one.
     """
 
     name: str
     identifier: Name
     snapshot: Snapshot
     is_managed: bool = False
+    look: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     @property
     def is_plain(self) -> bool:
@@ -57,11 +61,13 @@ class Table:
 
     @property
     def identity(self) -> str:
-        """What tells the table from another one that was at its location before."""
-        if isinstance(self.snapshot, PlainSnapshot):
-            return self.snapshot.identity
-        # The salt is a secret, and drawn anew for every namespace.
-        return hashlib.blake2b(self.snapshot.salt, digest_size=8).hexdigest()
+        """What tells the table at this version from another one that was at its location.
+
+        Where the manifest leaves the versions of leaves open, it tells the queries apart as well:
+        the next one looks at the leaves anew.
+        """
+        identity = self.snapshot.identity
+        return identity if self.snapshot.names_leaf_versions else f"{identity}{LOOK}{self.look}"
 
     @property
     def schema(self) -> dict[str, object]:
@@ -129,14 +135,44 @@ def load(
     return Table(name, identifier, found, catalog.is_below_root(found.location))
 
 
-def reopen(location: str, version: int, storage: Mapping[str, str], *, is_plain: bool) -> Snapshot:
-    """Open the snapshot that an earlier load pinned."""
-    if not is_plain:
-        return open_snapshot(location, version, None, storage)
-    snapshot = open_plain(location, version, None, storage)
+def reopen(
+    name: str,
+    location: str,
+    version: int,
+    identity: str,
+    storage: Mapping[str, str],
+    *,
+    is_plain: bool,
+) -> Snapshot:
+    """Open the snapshot that an earlier load pinned.
+
+    Args:
+        name: The table's name, for errors.
+        location: Path or URL.
+        version: The version that was loaded.
+        identity: The ``Table.identity`` that was loaded.
+        storage: Given to Lance.
+        is_plain: Whether it is a plain dataset.
+
+    Raises:
+        TableMadeAnew: Another table stands there by now.
+        TableNotFound: Nothing is there any more.
+    """
+    snapshot: Snapshot | None
+    if is_plain:
+        snapshot = open_plain(location, version, None, storage)
+    else:
+        snapshot = open_snapshot(location, version, None, storage)
     if snapshot is None:
-        raise TableNotFound(table=location, near="it was dropped meanwhile")
+        raise TableNotFound(table=name, near="it was dropped meanwhile")
+    if _of_table(snapshot.identity) != _of_table(identity):
+        raise TableMadeAnew(table=name, location=location)
     return snapshot
+
+
+def _of_table(identity: str) -> str:
+    """Leave away how the leaves looked."""
+    return identity.partition(LOOK)[0]
 
 
 def _open(

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 from sqlglot import exp
 
+from pennon.caching import version_identity
 from pennon.errors import PathNotTable, TableVersionNotFound, WriteConflict
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
@@ -47,10 +48,9 @@ class PlainSnapshot(Snapshot):
         return ()
 
     @property
-    def identity(self) -> str:
-        """The names of its first files: they are drawn anew for every dataset."""
-        fragments = self.manifest.get_fragments()[:1]
-        return ",".join(file.path for each in fragments for file in each.data_files())
+    def names_leaf_versions(self) -> bool:
+        """The one version is pinned."""
+        return True
 
     @property
     def stored_schema(self) -> pa.Schema:
@@ -120,6 +120,7 @@ def open_plain(
         properties=MappingProxyType({}),
         metadata=MappingProxyType({}),
         storage_options=storage_options,
+        identity=version_identity(latest),
         manifest=latest,
     )
 

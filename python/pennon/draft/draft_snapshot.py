@@ -9,7 +9,7 @@ at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,10 +21,17 @@ from typing import Final
 import lance
 import pyarrow as pa
 
+from pennon.caching import (
+    LOOK,
+    Cache,
+    TableKey,
+    combined_identity,
+    storage_identity,
+    version_identity,
+)
 from pennon.draft.draft_layout import Layout, manifest_of
 from pennon.draft.evidence import LeafEvidence, chosen_readings, examine
 from pennon.draft.readings import Reading, readings
-from pennon.draft.recent import Recent
 from pennon.errors import (
     DraftLayout,
     LeafMissing,
@@ -56,6 +63,11 @@ _MOST_LEVELS: Final = 4
 class DraftSnapshot(Snapshot):
     """A namespace of the draft at one version of its manifest."""
 
+    @property
+    def names_leaf_versions(self) -> bool:
+        """Each leaf is pinned where it was looked at."""
+        return True
+
     def check_writable(self, verb: str) -> None:
         """Refuse every change.
 
@@ -69,9 +81,18 @@ class DraftSnapshot(Snapshot):
         return rows
 
 
-_evidence: Final[Recent[LeafEvidence]] = Recent(8192)
-_readings: Final[Recent[list[Reading]]] = Recent(256)
-_snapshots: Final[Recent[DraftSnapshot]] = Recent(16)
+_VALUE_BYTES: Final = 2 << 10
+_evidence: Final[Cache[LeafEvidence]] = Cache(
+    "evidence of drafts' leaves", max_bytes=16 << 20, weigh=lambda _: _VALUE_BYTES
+)
+_readings: Final[Cache[list[Reading]]] = Cache(
+    "readings of drafts", max_bytes=1 << 20, weigh=lambda found: _VALUE_BYTES * (1 + len(found))
+)
+_snapshots: Final[Cache[DraftSnapshot]] = Cache(
+    "snapshots of drafts",
+    max_bytes=64 << 20,
+    weigh=lambda snapshot: _VALUE_BYTES * (32 + int(snapshot.manifest.count_rows())),
+)
 
 
 def open_snapshot(
@@ -136,16 +157,28 @@ def _within(
 def _snapshot(location: str, draft: DraftNamespace, options: StorageOptions) -> DraftSnapshot:
     schema = NamespaceSchema.with_fresh_ids(draft.schema.arrow, BY_NAME)
     datasets = _newest(draft, options)
-    versions = tuple((name, each.version, _first_file(each)) for name, each in datasets.items())
-    key = (location, draft.manifest.version, tuple(draft.properties.items()), tuple(draft.leaves))
-    return _snapshots.find(
-        (*key, versions, tuple(options.items())),
-        lambda: _made(location, draft, schema, datasets, options),
+    leaves = [f"{name} {each.version} {version_identity(each)}" for name, each in datasets.items()]
+    manifest = _manifest_key(draft, options)
+    identity = f"{manifest.table}{LOOK}{combined_identity(leaves)}"
+    # A manifest may hold several namespaces, each at a location of its own.
+    key = TableKey(location, manifest.version, identity, manifest.storage, draft.location)
+    return _snapshots.find(key, lambda: _made(key, draft, schema, datasets, options))
+
+
+def _manifest_key(
+    draft: DraftNamespace, options: StorageOptions, detail: Hashable = None
+) -> TableKey:
+    return TableKey(
+        draft.location,
+        int(draft.manifest.version),
+        version_identity(draft.manifest),
+        storage_identity(options),
+        detail,
     )
 
 
 def _made(
-    location: str,
+    key: TableKey,
     draft: DraftNamespace,
     schema: NamespaceSchema,
     datasets: Mapping[str, lance.LanceDataset],
@@ -153,26 +186,30 @@ def _made(
 ) -> DraftSnapshot:
     arrow = str(schema.arrow)
     known = [
-        _readings.find((each, arrow), partial(readings, each, schema)) for each in draft.columns
+        _readings.find(
+            _manifest_key(draft, options, (each, arrow)), partial(readings, each, schema)
+        )
+        for each in draft.columns
     ]
-    found = _examined(draft, datasets, known, schema)
+    found = _examined(draft, datasets, known, schema, options)
     chosen = chosen_readings(draft.columns, known, found)
     layout = Layout.of(schema, known, chosen)
-    root = "" if location == draft.location else draft.location
+    root = "" if key.location == draft.location else draft.location
     leaves = [
         _leaf(each, root, datasets.get(each.object_id), layout.values(found.get(each.object_id)))
         for each in draft.leaves
     ]
     specs = layout.specs(leaves)
     return DraftSnapshot(
-        location=location,
-        version=int(draft.manifest.version),
+        location=key.location,
+        version=key.version,
         schema=schema,
         specs=MappingProxyType({spec.spec_version: spec for spec in specs}),
         is_strong=False,
         properties=MappingProxyType({}),
         metadata=MappingProxyType(dict(draft.properties)),
         storage_options=options,
+        identity=key.table,
         manifest=manifest_of(leaves, specs),
     )
 
@@ -216,6 +253,7 @@ def _examined(
     datasets: Mapping[str, lance.LanceDataset],
     known: Sequence[Sequence[Reading]],
     schema: NamespaceSchema,
+    options: StorageOptions,
 ) -> dict[str, LeafEvidence]:
     """Look at the rows of every leaf; what one version of a leaf says is kept."""
     most = max(_LEAST_ROWS, _ROWS_IN_ALL // max(1, len(draft.leaves)))
@@ -225,18 +263,16 @@ def _examined(
     def looked_at(leaf: DraftLeaf) -> LeafEvidence:
         dataset = datasets[leaf.object_id]
         uri = leaf_uri(draft.location, leaf.location)
-        return _evidence.find(
-            (uri, dataset.version, _first_file(dataset), leaf, functions, arrow, most),
-            partial(examine, dataset, leaf, known, schema, most),
+        key = TableKey(
+            uri,
+            int(dataset.version),
+            version_identity(dataset),
+            storage_identity(options),
+            (leaf, functions, arrow, most),
         )
+        return _evidence.find(key, partial(examine, dataset, leaf, known, schema, most))
 
     there = [each for each in draft.leaves if each.object_id in datasets]
     with ThreadPoolExecutor(_THREADS) as pool:
         found = zip(there, pool.map(looked_at, there), strict=True)
         return {leaf.object_id: evidence for leaf, evidence in found}
-
-
-def _first_file(dataset: lance.LanceDataset) -> str:
-    """Tell a dataset from another one that was at its place before."""
-    fragments = dataset.get_fragments()[:1]
-    return ",".join(file.path for each in fragments for file in each.data_files())

@@ -54,6 +54,17 @@ class TableAlreadyExists(PennonError):
     sql_state = "42P07"
 
 
+class TableMadeAnew(PennonError):
+    """Another table stands where a query, planned earlier, saw its own."""
+
+    condition = "TABLE_MADE_ANEW"
+    template = (
+        "Cannot use table {table} as the query saw it: another table was made at {location} since."
+        " Run the query anew."
+    )
+    sql_state = "55000"
+
+
 class PathNotTable(PennonError):
     """A path holds neither a partitioned namespace nor a Lance dataset."""
 

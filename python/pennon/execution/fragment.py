@@ -41,6 +41,7 @@ class Relation:
         storage_options: Given to Lance, never printed.
         order: The order in which the rows of each fragment of the leaves are, and in which all
             rows are wanted; without one they come leaf by leaf.
+        identity: Tells the leaves at these versions from others that were at their places before.
     """
 
     namespace: str
@@ -49,10 +50,13 @@ class Relation:
     namespace_schema: pa.Schema
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     order: tuple[OrderColumn, ...] = ()
+    identity: str = ""
 
     def opened(self, leaf: LeafRead) -> lance.LanceDataset:
         """Open one of the leaves at its version."""
-        return open_leaf(self.namespace, leaf.location, leaf.version, self.storage_options)
+        return open_leaf(
+            self.namespace, leaf.location, leaf.version, self.storage_options, self.identity
+        )
 
 
 @dataclass(frozen=True, slots=True)

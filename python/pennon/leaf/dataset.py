@@ -8,34 +8,66 @@ remembers of the files of all of them has one bound.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import lance
 
+from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.errors import LeafMissing, LeafReadAtReference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_is_main", "forget_leaves", "leaf_uri", "open_leaf", "resolve_reference"]
+__all__ = [
+    "ResolvedLeaf",
+    "check_is_main",
+    "forget_leaves",
+    "leaf_uri",
+    "open_leaf",
+    "resolve_reference",
+]
 
-_OPEN_LIMIT = 1024
-_METADATA_BYTES = 256 << 20
-_INDEX_BYTES = 512 << 20
-_MAIN = "main"
-_opened: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
-_lock = threading.Lock()
+_DATASET_BYTES: Final = 50 << 10
+_METADATA_BYTES: Final = 256 << 20
+_INDEX_BYTES: Final = 512 << 20
+_SESSIONS: Final = 4
+_MAIN: Final = "main"
+# Lance draws the numbers of detached versions at random, all with the highest bit.
+_FIRST_DETACHED: Final = 1 << 63
+_opened: Final[Cache[lance.LanceDataset]] = Cache(
+    "opened leaves", max_bytes=1024 * _DATASET_BYTES, weigh=lambda _: _DATASET_BYTES
+)
+# What Lance remembers of files is no secret of one session to another one with its credentials.
+_sessions: Final[Cache[lance.Session]] = Cache(
+    "Lance sessions",
+    max_bytes=_SESSIONS * (_METADATA_BYTES + _INDEX_BYTES),
+    weigh=lambda _: _METADATA_BYTES + _INDEX_BYTES,
+)
 
 
-def _new_session() -> lance.Session:
-    return lance.Session(
-        metadata_cache_size_bytes=_METADATA_BYTES, index_cache_size_bytes=_INDEX_BYTES
+def _session(storage: str) -> lance.Session:
+    return _sessions.find(
+        TableKey("", 0, "", storage),
+        lambda: lance.Session(
+            metadata_cache_size_bytes=_METADATA_BYTES, index_cache_size_bytes=_INDEX_BYTES
+        ),
     )
 
 
-_session = _new_session()
+@dataclass(frozen=True, slots=True)
+class ResolvedLeaf:
+    """Where a leaf that the manifest leaves open is read.
+
+    Args:
+        location: That of the leaf, or of its branch, which opens as a dataset of its own.
+        version: Lance version.
+        identity: Tells the dataset from another one that was at its place before.
+    """
+
+    location: str
+    version: int
+    identity: str
 
 
 def leaf_uri(root: str, location: str) -> str:
@@ -62,14 +94,19 @@ def open_leaf(
     location: str,
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    table: str = "",
 ) -> lance.LanceDataset:
     """Open a leaf at a version.
+
+    An opened dataset is kept where its version tells it from all others: a detached one, or one of
+    a table whose identity is known. A leaf without either is opened each time.
 
     Args:
         root: Path or URL of the partitioned namespace.
         location: The leaf's ``location`` in the manifest.
         version: The manifest's ``read_version``; None for the newest of the main branch.
         storage_options: Passed to Lance, never printed.
+        table: The identity of the table at the version that is read, or of the scan's plan.
 
     Returns:
         The dataset, which other threads may share: treat it as a value.
@@ -79,27 +116,34 @@ def open_leaf(
 
     Spec: "Transaction", "Physical Layout and Naming".
     """
+    storage = storage_identity(storage_options)
+    if version is None or (version < _FIRST_DETACHED and not table):
+        return _open(root, location, version, storage_options, storage)
+    own = "" if version >= _FIRST_DETACHED else table
+    return _opened.find(
+        TableKey(leaf_uri(root, location), version, own, storage),
+        lambda: _open(root, location, version, storage_options, storage),
+    )
+
+
+def _open(
+    root: str,
+    location: str,
+    version: int | None,
+    storage_options: Mapping[str, str] | None,
+    storage: str,
+) -> lance.LanceDataset:
     uri = leaf_uri(root, location)
-    if version is not None:
-        with _lock:
-            known = _opened.get((uri, version))
-            if known is not None:
-                _opened.move_to_end((uri, version))
-                return known
     options = dict(storage_options) if storage_options else None
     try:
-        dataset = lance.dataset(uri, version=version, storage_options=options, session=_session)
+        return lance.dataset(
+            uri, version=version, storage_options=options, session=_session(storage)
+        )
     except (ValueError, OSError) as error:
         if not _says_missing(error):
             raise
         at = "its newest version" if version is None else f"version {version}"
         raise LeafMissing(leaf=location, table=root, version=at) from error
-    if version is not None:
-        with _lock:
-            _opened[uri, version] = dataset
-            while len(_opened) > _OPEN_LIMIT:
-                _opened.popitem(last=False)
-    return dataset
 
 
 def resolve_reference(
@@ -108,7 +152,7 @@ def resolve_reference(
     reference: tuple[str | None, str | None],
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> tuple[str, int]:
+) -> ResolvedLeaf:
     """Look up where a branch or a tag of a leaf is, as of now.
 
     Args:
@@ -117,9 +161,6 @@ def resolve_reference(
         reference: Branch and tag; the tag decides where both are there. No branch is main.
         version: The version to read, of that branch; None for its newest. A tag has its own.
         storage_options: Passed to Lance, never printed.
-
-    Returns:
-        The location of the branch, which opens as a dataset of its own, and the version.
 
     Raises:
         LeafMissing: There is no such branch or tag.
@@ -132,9 +173,8 @@ def resolve_reference(
         branch, version = tags[tag]["branch"], int(tags[tag]["version"])
     if branch is not None and branch != _MAIN:
         location = f"{location}/tree/{branch}"
-    if version is None:
-        version = int(open_leaf(root, location, None, storage_options).version)
-    return location, version
+    dataset = open_leaf(root, location, version, storage_options)
+    return ResolvedLeaf(location, int(dataset.version), version_identity(dataset))
 
 
 def check_is_main(root: str, location: str, branch: str | None, tag: str | None) -> None:
@@ -150,11 +190,9 @@ def check_is_main(root: str, location: str, branch: str | None, tag: str | None)
 
 
 def forget_leaves() -> None:
-    """Drop the opened datasets, for example after their storage options changed."""
-    global _session  # noqa: PLW0603 - it is this module's cache, as the datasets are
-    with _lock:
-        _opened.clear()
-        _session = _new_session()
+    """Drop the opened datasets, for example of a dropped table: they only hold memory."""
+    _opened.forget(lambda _: True)
+    _sessions.forget(lambda _: True)
 
 
 def _says_missing(error: Exception) -> bool:

@@ -12,12 +12,10 @@ them, and ``pennon.planning`` looks up what they mean.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
-from threading import Lock
 from types import MappingProxyType
 
 import lance
@@ -25,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.errors import (
     ManifestColumnsLost,
     ManifestColumnType,
@@ -70,6 +69,8 @@ class Snapshot:
         properties: The user's table properties.
         metadata: The whole metadata map, Pennon's own keys included; not shown.
         storage_options: Given to Lance; not shown.
+        identity: Tells this version from the same one of another namespace that was, or will be,
+            at the location.
         manifest: The Lance table at ``version``; only ``pennon.manifest`` uses it.
 
     Spec: "Metadata Definition", "Read Behavior".
@@ -83,6 +84,7 @@ class Snapshot:
     properties: Mapping[str, str]
     metadata: Mapping[str, str] = field(repr=False, compare=False)
     storage_options: StorageOptions = field(repr=False, compare=False)
+    identity: str = field(repr=False, compare=False)
     manifest: lance.LanceDataset = field(repr=False, compare=False)
 
     @staticmethod
@@ -121,6 +123,20 @@ class Snapshot:
         if (version is not None or timestamp is not None) and not has_specs(manifest.metadata):
             manifest = when_made(location, manifest, options)
         return _snapshot_of(location, manifest, options)
+
+    @property
+    def key(self) -> TableKey:
+        """The key of what is kept of this version."""
+        storage = storage_identity(self.storage_options)
+        return TableKey(self.location, self.version, self.identity, storage)
+
+    @property
+    def names_leaf_versions(self) -> bool:
+        """Whether the manifest says of every leaf at which version it is read.
+
+        Else another writer can move a leaf on, and each query has to look anew.
+        """
+        return self.metadata.get(TRANSACTION) == "strong"
 
     @property
     def current_spec(self) -> PartitionSpec:
@@ -289,47 +305,34 @@ def _all_null(columns: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
     return reduce(pc.and_, [pc.is_null(column) for column in columns])
 
 
-class _Recent:
-    """The snapshots opened last; the parsed metadata is what is worth keeping."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[Hashable, Snapshot] = OrderedDict()
-        self._lock = Lock()
-
-    def find(self, key: Hashable) -> Snapshot | None:
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
-
-    def keep(self, key: Hashable, snapshot: Snapshot) -> Snapshot:
-        with self._lock:
-            self._kept[key] = snapshot
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-        return snapshot
-
-
-_RECENT = _Recent(64)
+# The parsed metadata, mostly, and what Lance remembers of the manifest's files.
+_SNAPSHOT_BYTES = 64 << 10
+_SNAPSHOTS: Cache[Snapshot] = Cache(
+    "snapshots",
+    max_bytes=64 * _SNAPSHOT_BYTES,
+    weigh=lambda snapshot: _SNAPSHOT_BYTES + sum(map(len, snapshot.metadata.values())),
+)
 
 
 def _snapshot_of(
     location: str, manifest: lance.LanceDataset, storage_options: StorageOptions
 ) -> Snapshot:
-    metadata: Mapping[str, str] = MappingProxyType(dict(manifest.metadata))
-    # The metadata is part of the key: a namespace dropped and made again has the same versions.
-    key = (
+    key = TableKey(
         location,
-        manifest.version,
-        frozenset(metadata.items()),
-        frozenset(storage_options.items()),
-        tuple(manifest.schema.names),
+        int(manifest.version),
+        version_identity(manifest),
+        storage_identity(storage_options),
     )
-    kept = _RECENT.find(key)
-    if kept is not None:
-        return kept
+    return _SNAPSHOTS.find(key, lambda: _read(location, manifest, storage_options, key))
+
+
+def _read(
+    location: str,
+    manifest: lance.LanceDataset,
+    storage_options: StorageOptions,
+    key: TableKey,
+) -> Snapshot:
+    metadata: Mapping[str, str] = MappingProxyType(dict(manifest.metadata))
     check_metadata_is_there(location, manifest)
     specs = read_specs(metadata, location)
     schema = read_schema(metadata, location)
@@ -337,18 +340,18 @@ def _snapshot_of(
         spec.check(schema)
     _check_columns(location, manifest, specs, metadata)
     has_versions = READ_VERSION.name in manifest.schema.names
-    snapshot = Snapshot(
+    return Snapshot(
         location=location,
-        version=manifest.version,
+        version=key.version,
         schema=schema,
         specs=specs,
         is_strong=has_versions and metadata.get(TRANSACTION, "strong") != "weak",
         properties=user_properties(metadata),
         metadata=metadata,
         storage_options=storage_options,
+        identity=key.table,
         manifest=manifest,
     )
-    return _RECENT.keep(key, snapshot)
 
 
 def _check_columns(

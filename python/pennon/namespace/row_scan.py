@@ -176,5 +176,10 @@ def _relation(plan: ScanPlan) -> Relation:
     snapshot = plan.snapshot
     leaves = tuple(LeafRead(each.location, each.version, each.residual) for each in plan.partitions)
     return Relation(
-        snapshot.location, leaves, plan.schema, snapshot.schema.arrow, snapshot.storage_options
+        snapshot.location,
+        leaves,
+        plan.schema,
+        snapshot.schema.arrow,
+        snapshot.storage_options,
+        identity=plan.identity,
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.leaf.dataset import resolve_reference
+from pennon.caching import combined_identity
+from pennon.leaf.dataset import ResolvedLeaf, resolve_reference
 
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
@@ -22,7 +23,7 @@ _OPENING_THREADS = 16
 _REFERENCES = ("read_branch", "read_tag")
 
 
-def pinned(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
+def pinned(snapshot: Snapshot, leaves: pa.Table) -> tuple[pa.Table, str]:
     """Give every leaf a version, and those that are read at a branch that branch's location.
 
     Args:
@@ -30,7 +31,8 @@ def pinned(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
         leaves: What ``Snapshot.leaves`` found.
 
     Returns:
-        The same rows without ``read_branch`` and ``read_tag``; no ``read_version`` is NULL.
+        The same rows without ``read_branch`` and ``read_tag``, no ``read_version`` NULL; and the
+        identity of the leaves as they were found, the namespace's own where it names them all.
 
     Raises:
         LeafMissing: A leaf, its branch or its tag is not there.
@@ -42,10 +44,10 @@ def pinned(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
     for name in names:
         open_ended = pc.or_(open_ended, pc.is_valid(leaves[name]))
     if not pc.any(open_ended, min_count=0).as_py():
-        return leaves.drop_columns(names)
+        return leaves.drop_columns(names), snapshot.identity
     asked = leaves.filter(open_ended).select(["location", "read_version", *names]).to_pylist()
 
-    def resolve(row: dict[str, object]) -> tuple[str, int]:
+    def resolve(row: dict[str, object]) -> ResolvedLeaf:
         branch, tag = (row.get(name) for name in _REFERENCES)
         return resolve_reference(
             snapshot.location,
@@ -58,9 +60,10 @@ def pinned(snapshot: Snapshot, leaves: pa.Table) -> pa.Table:
     with ThreadPoolExecutor(_OPENING_THREADS) as pool:
         resolved = list(pool.map(resolve, asked))
     mask = open_ended.combine_chunks()
-    for at, name in enumerate(("location", "read_version")):
+    for name, attribute in (("location", "location"), ("read_version", "version")):
         column = leaves[name].combine_chunks()
-        values = pa.array([each[at] for each in resolved], column.type)
+        values = pa.array([getattr(each, attribute) for each in resolved], column.type)
         filled = pc.replace_with_mask(column, mask, values)
         leaves = leaves.set_column(leaves.column_names.index(name), name, filled)
-    return leaves.drop_columns(names)
+    identities = (each.identity for each in resolved)
+    return leaves.drop_columns(names), combined_identity([snapshot.identity, *identities])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.caching import Cache
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
 from pennon.planning.projection.bind import bind_all
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
 _READING_THREADS = 4
 _PARTITION_FIELD = "partition_field_"
 _REFUSED = "Invalid user input"
-_TOTALS_KEPT = 64
-_TOTALS: dict[tuple[str, int, frozenset[tuple[str, str]]], int] = {}
+_COUNT_BYTES = 512
+_COUNTS: Cache[int] = Cache(
+    "numbers of leaves", max_bytes=1_000 * _COUNT_BYTES, weigh=lambda _: _COUNT_BYTES
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class ScanPlan:
             into ``residuals``, -1 for none) and row_filter (the same into ``row_filters``).
         residuals: The distinct residual filters of exact conjuncts, in the DataFusion dialect.
         row_filters: The distinct complete residual filters, for readers without Spark behind them.
+        identity: Tells the leaves at these versions from others that were at their places before.
     """
 
     snapshot: Snapshot
@@ -87,6 +91,7 @@ class ScanPlan:
     table: pa.Table
     residuals: tuple[str, ...]
     row_filters: tuple[str, ...]
+    identity: str
 
     @property
     def predicate(self) -> str:
@@ -185,7 +190,7 @@ def plan_scan(
     else:
         asked = manifest_query(snapshot, parts)
         query, flagged = snapshot.leaves(asked.condition, asked.flags), asked.flagged
-    leaves = pinned(snapshot, query.table)
+    leaves, identity = pinned(snapshot, query.table)
     exact, whole = exact_and_whole(parts, flagged, leaves)
     kept = [name for name in leaves.column_names if not name.startswith("flag_")]
     table = leaves.select(kept).append_column("residual", exact.indices)
@@ -197,6 +202,7 @@ def plan_scan(
         table=table.append_column("row_filter", whole.indices),
         residuals=exact.texts,
         row_filters=whole.texts,
+        identity=identity,
     )
 
 
@@ -220,14 +226,7 @@ def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 def _total_leaves(snapshot: Snapshot) -> int:
     """Count all leaves of a snapshot; asked several times per scan, counted once."""
-    key = (snapshot.location, snapshot.version, frozenset(snapshot.metadata.items()))
-    total = _TOTALS.get(key)
-    if total is None:
-        total = int(snapshot.leaves(None).table.num_rows)
-        while len(_TOTALS) >= _TOTALS_KEPT:
-            _TOTALS.pop(next(iter(_TOTALS)), None)
-        _TOTALS[key] = total
-    return total
+    return _COUNTS.find(snapshot.key, lambda: int(snapshot.leaves(None).table.num_rows))
 
 
 def _total(table: pa.Table, name: str) -> int | None:

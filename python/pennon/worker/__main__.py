@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def main() -> int:
     with contextlib.suppress(OSError):
         # A JVM that was killed cannot remove the folder that it made for the socket.
         options.socket.parent.rmdir()
+    log_figures()
     logging.shutdown()
     # Threads inside Lance may still run a scan that nobody wants any more.
     os._exit(0)

@@ -42,10 +42,9 @@ def read_place(snapshot: Snapshot, path: Sequence[str]) -> tuple[int | None, str
     if branch is None and tag is None:
         return stated, None
     root, location = snapshot.location, str(row["location"])
-    place, found = resolve_reference(
-        root, location, (branch, tag), stated, snapshot.storage_options
-    )
-    return found, None if place == location else leaf_uri(root, place)
+    found = resolve_reference(root, location, (branch, tag), stated, snapshot.storage_options)
+    is_elsewhere = found.location != location
+    return found.version, leaf_uri(root, found.location) if is_elsewhere else None
 
 
 def at_read_version(

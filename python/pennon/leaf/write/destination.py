@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.caching import Cache
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.schema.file_layout import write_layout
 from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Destination", "Destinations", "rows_of_spec"]
 
-_LEAF_TABLES_KEPT = 4
+_LEAVES: Final[Cache[pa.Table]] = Cache(
+    "leaves of spec versions", max_bytes=128 << 20, weigh=lambda leaves: int(leaves.nbytes)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Destinations:
             row.location,
             row.read_version,
             self._snapshot.storage_options,
+            self._snapshot.identity,
         )
         schema = self._stored_schema(dataset, row.location)
         is_plain = schema.equals(self._new[0], check_metadata=True)
@@ -135,27 +138,10 @@ def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
 
 def rows_of_spec(snapshot: Snapshot, spec_version: int) -> pa.Table:
     """List the manifest's leaves of one spec version; kept for the tasks of one write."""
-    return _rows_of_spec(_Cached(snapshot), spec_version)
+    key = replace(snapshot.key, detail=spec_version)
+    return _LEAVES.find(key, lambda: _read_rows(snapshot, spec_version))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cached:
-    """A snapshot as the key of a cache: the same version of the same namespace is the same."""
-
-    snapshot: Snapshot
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Cached) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[str, int]:
-        return self.snapshot.location, self.snapshot.version
-
-
-@lru_cache(maxsize=_LEAF_TABLES_KEPT)
-def _rows_of_spec(cached: _Cached, spec_version: int) -> pa.Table:
-    leaves = cached.snapshot.leaves().table
+def _read_rows(snapshot: Snapshot, spec_version: int) -> pa.Table:
+    leaves = snapshot.leaves().table
     return leaves.filter(pc.starts_with(leaves["object_id"], f"v{spec_version}$"))

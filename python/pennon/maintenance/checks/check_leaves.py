@@ -102,9 +102,10 @@ class LeafCheck:
     def _open(self, row: RawRow, version: int | None) -> lance.LanceDataset:
         place = row.location or ""
         if row.is_elsewhere and row.object_type == TABLE:
-            place, version = resolve_reference(
+            found = resolve_reference(
                 self.location, place, row.reference, version, self.storage_options
             )
+            place, version = found.location, found.version
         return open_leaf(self.location, place, version, self.storage_options)
 
     def _older(self, row: RawRow, versions: Mapping[int, RawRow], current: int) -> None:

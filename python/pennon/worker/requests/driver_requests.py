@@ -159,7 +159,13 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
     order = known_order(plan, wanted.names)
     scan = ScanToken(
-        snapshot.location, wanted, full, plan.residuals, request.catalog.storage, order
+        snapshot.location,
+        wanted,
+        full,
+        plan.residuals,
+        request.catalog.storage,
+        order,
+        plan.identity,
     )
     return m.PlanScanReply(
         scan=scan.to_json(),

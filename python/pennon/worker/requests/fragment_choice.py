@@ -153,4 +153,5 @@ def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
         full,
         plan.residuals,
         plan.snapshot.storage_options,
+        identity=plan.identity,
     )

@@ -1,19 +1,18 @@
 """Plans of the scans of this process: kept for a while, made again when they are gone.
 
 A query asks about one scan several times (the plan, runtime filters, derived keys). A plan of
-100,000 partitions has 12 MB, so what is kept is bounded by bytes as well.
+100,000 partitions has 12 MB.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import zlib
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.loaded_table import reopen
 from pennon.errors import MalformedMessage, PlanNotRepeated
 from pennon.planning import plan_scan
@@ -26,13 +25,16 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
 
-_KEPT = 64
-_KEPT_BYTES = 256 << 20
+_PLANS_BYTES: Final = 256 << 20
+# A plan without partitions, and what the tree of a condition takes for each letter of its text.
+_PLAN_BYTES: Final = 16 << 10
+_LETTER_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
 class _Kept:
     plan: ScanPlan
+    num_letters: int
 
     @cached_property
     def fingerprint(self) -> int:
@@ -40,9 +42,12 @@ class _Kept:
         names = self.plan.table.select(["object_id"]).combine_chunks()
         return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.plan.table.nbytes) + _PLAN_BYTES + _LETTER_BYTES * self.num_letters
 
-_plans: OrderedDict[str, _Kept] = OrderedDict()
-_lock = threading.Lock()
+
+_plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes)
 
 
 def plan_of(catalog: Catalog, table: str, predicates: Sequence[str]) -> tuple[str, ScanPlan]:
@@ -90,25 +95,18 @@ def _asked(table: str, predicates: Sequence[str]) -> str:
 
 
 def _kept(catalog: Catalog, asked: str) -> _Kept:
-    key = f"{catalog.root}\n{asked}"
-    with _lock:
-        known = _plans.get(key)
-        if known is not None:
-            _plans.move_to_end(key)
-            return known
     try:
         stored = json.loads(asked)
-        table, predicates = TableToken.from_json(stored["table"]), list(stored["predicates"])
+        table, predicates = TableToken.from_json(stored["table"]), tuple(stored["predicates"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedMessage(why="the text plan is not one of the worker's") from error
-    made = _Kept(plan_scan(_reopened(catalog, table), predicates))
-    with _lock:
-        _plans[key] = made
-        num_bytes = sum(each.plan.table.nbytes for each in _plans.values())
-        while len(_plans) > _KEPT or (num_bytes > _KEPT_BYTES and len(_plans) > 1):
-            _, oldest = _plans.popitem(last=False)
-            num_bytes -= oldest.plan.table.nbytes
-    return made
+    storage = storage_identity(catalog.storage)
+    key = TableKey(table.location, table.version, table.identity, storage, predicates)
+
+    def made() -> _Kept:
+        return _Kept(plan_scan(_reopened(catalog, table), predicates), len(asked))
+
+    return _plans.find(key, made)
 
 
 def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
@@ -117,9 +115,19 @@ def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
     Args:
         catalog: Brings the storage options.
         table: The token of ``load_table``.
+
+    Raises:
+        TableMadeAnew: Another table stands there by now.
     """
     return _reopened(catalog, TableToken.from_json(table))
 
 
 def _reopened(catalog: Catalog, table: TableToken) -> Snapshot:
-    return reopen(table.location, table.version, catalog.storage, is_plain=table.is_plain)
+    return reopen(
+        table.name,
+        table.location,
+        table.version,
+        table.identity,
+        catalog.storage,
+        is_plain=table.is_plain,
+    )

@@ -123,4 +123,11 @@ def relation(scan: ScanToken, splits: Sequence[Split]) -> Relation:
         )
         for split in splits
     )
-    return Relation(scan.location, leaves, scan.schema, scan.namespace_schema, scan.storage_options)
+    return Relation(
+        scan.location,
+        leaves,
+        scan.schema,
+        scan.namespace_schema,
+        scan.storage_options,
+        identity=scan.identity,
+    )

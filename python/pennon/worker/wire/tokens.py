@@ -32,7 +32,8 @@ class TableToken:
         location: Path or URL.
         version: Version of ``__manifest``, or of the plain dataset.
         is_plain: Whether it is a plain dataset.
-        identity: What tells it from another table that was at the location before.
+        identity: What tells it from another table that was, or will be, at the location; and, where
+            the manifest leaves the versions of leaves open, one query's look from the next one's.
     """
 
     name: str
@@ -77,6 +78,7 @@ class ScanToken:
         residuals: The filters that splits name by number.
         storage_options: Given to Lance.
         order: The order that each split's rows can be given in.
+        identity: The identity of the plan's leaves, a part of every key under which one is kept.
     """
 
     location: str
@@ -85,6 +87,7 @@ class ScanToken:
     residuals: tuple[str, ...] = ()
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     order: tuple[OrderColumn, ...] = ()
+    identity: str = ""
 
     def to_json(self) -> str:
         """Write the token."""
@@ -96,6 +99,7 @@ class ScanToken:
                 "residuals": list(self.residuals),
                 "storage": dict(self.storage_options),
                 "order": [column.to_json() for column in self.order],
+                "identity": self.identity,
             }
         )
 
@@ -115,6 +119,7 @@ def _scan_token(text: str) -> ScanToken:
         tuple(stored["residuals"]),
         stored["storage"],
         tuple(map(OrderColumn.from_json, stored["order"])),
+        str(stored["identity"]),
     )
 
 

@@ -1,0 +1,20 @@
+"""What was worked out of table versions, kept for all threads of a process: one cache, one key.
+
+A version of a table never changes, but a path is no identity: a table can be dropped and made anew
+at its place, and two sessions may read one path with different credentials. Every key therefore
+states location, version, table identity and storage identity.
+"""
+
+from pennon.caching.cache import Cache, log_figures
+from pennon.caching.table_key import TableKey, storage_identity
+from pennon.caching.version_identity import LOOK, combined_identity, version_identity
+
+__all__ = [
+    "LOOK",
+    "Cache",
+    "TableKey",
+    "combined_identity",
+    "log_figures",
+    "storage_identity",
+    "version_identity",
+]

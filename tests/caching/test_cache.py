@@ -1,0 +1,149 @@
+"""The one cache: what is kept, for how long, and under which key."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lance
+import pytest
+
+from manifest.handmade import NOWHERE, SALES_LATE, appendix_c
+from manifest.many_partitions import add_partitions
+from pennon.caching import Cache, TableKey, log_figures, storage_identity
+from pennon.catalog import table_ddl
+from pennon.catalog.configured_catalog import Catalog
+from pennon.draft import open_snapshot
+from pennon.leaf import open_leaf
+from pennon.manifest import Snapshot
+from pennon.planning import plan_scan
+from pennon.worker.requests.kept_plans import plan_of, planned
+from pennon.worker.wire.tokens import TableToken
+from worker.worker_client import field, transform
+
+CREDENTIAL = "hunter2-and-more"
+
+
+def key(version: int) -> TableKey:
+    return TableKey("/lake/t", version, "1f00")
+
+
+def test_threads_that_ask_for_one_value_have_it_made_once() -> None:
+    cache: Cache[object] = Cache("objects", max_bytes=100, weigh=lambda _: 1)
+    made: list[object] = []
+
+    def make() -> object:
+        time.sleep(0.05)
+        made.append(object())
+        return made[-1]
+
+    with ThreadPoolExecutor(8) as pool:
+        values = list(pool.map(lambda _: cache.find(key(1), make), range(8)))
+    assert len(made) == 1
+    assert {id(each) for each in values} == {id(made[0])}
+
+
+def test_who_waited_for_a_value_that_could_not_be_made_makes_it_himself() -> None:
+    cache: Cache[str] = Cache("texts", max_bytes=100, weigh=len)
+    entered, failing = threading.Event(), threading.Event()
+
+    def fail() -> str:
+        entered.set()
+        failing.wait(10)
+        raise LookupError
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cache.find, key(1), fail)
+        entered.wait(10)
+        second = pool.submit(cache.find, key(1), lambda: "made")
+        failing.set()
+        assert second.result() == "made"
+        with pytest.raises(LookupError):
+            first.result()
+
+
+def test_the_values_used_longest_ago_go_and_one_that_is_too_heavy_is_not_kept() -> None:
+    cache: Cache[str] = Cache("texts", max_bytes=10, weigh=len)
+    for version in (1, 2):
+        cache.find(key(version), lambda: "four")
+    cache.find(key(1), lambda: "other")
+    cache.find(key(3), lambda: "five5")
+    assert cache.peek(key(1)) == "four"
+    assert cache.peek(key(2)) is None
+    assert cache.find(key(4), lambda: "x" * 11) == "x" * 11
+    assert cache.peek(key(4)) is None
+    assert (cache.figures.entries, cache.figures.num_bytes) == (2, 9)
+
+
+def test_the_log_tells_the_figures(caplog: pytest.LogCaptureFixture) -> None:
+    cache: Cache[str] = Cache("letters of a test", max_bytes=10, weigh=len)
+    cache.find(key(1), lambda: "four")
+    cache.find(key(1), lambda: "four")
+    with caplog.at_level(logging.INFO):
+        log_figures()
+    assert "cache of letters of a test: 1 of 4 bytes (at most 10), 1 hits, 1 misses" in caplog.text
+
+
+def test_a_key_holds_no_storage_option(tmp_path: Path) -> None:
+    made = appendix_c(tmp_path)
+    snapshot = open_snapshot(made.location, None, None, {"aws_secret_access_key": CREDENTIAL})
+    assert CREDENTIAL not in repr(snapshot.key)
+    assert snapshot.key != open_snapshot(made.location).key
+
+
+def test_a_session_opens_leaves_with_its_own_credentials(tmp_path: Path) -> None:
+    snapshot = Snapshot.open(appendix_c(tmp_path).location)
+    leaves = {row["object_id"]: row for row in snapshot.leaves().table.to_pylist()}
+    for leaf in leaves.values():
+        for credentials in ("first", "second", "rotated"):
+            options = {"aws_secret_access_key": credentials}
+            dataset = open_leaf(
+                snapshot.location, leaf["location"], leaf["read_version"], options, "identity"
+            )
+            stated = dataset.initial_storage_options["aws_secret_access_key"]
+            assert stated == credentials
+    assert leaves[NOWHERE]["read_version"] == 2
+    assert leaves[SALES_LATE]["read_version"] is None
+
+
+def test_a_session_plans_with_its_own_credentials(tmp_path: Path) -> None:
+    location = appendix_c(tmp_path).location
+    snapshot = Snapshot.open(location)
+    table = TableToken("t", location, snapshot.version, is_plain=False, identity=snapshot.identity)
+    for credentials in ("first", "second", "rotated"):
+        options = {"aws_secret_access_key": credentials}
+        catalog = Catalog("lance", str(tmp_path), storage=options)
+        _, plan = plan_of(catalog, table.to_json(), ["`id` > 0"])
+        assert plan.snapshot.storage_options == options
+        assert planned(catalog, table.to_json(), ["`id` > 0"]) is plan
+
+
+def test_equal_options_are_one_identity_whatever_their_order() -> None:
+    assert storage_identity({"a": "1", "b": "2"}) == storage_identity({"b": "2", "a": "1"})
+    assert storage_identity({"a": "1,b=2"}) != storage_identity({"a": "1", "b": "2"})
+    assert storage_identity(None) == storage_identity({})
+
+
+def test_many_threads_plan_over_many_snapshots(tmp_path: Path) -> None:
+    table = table_ddl.create(
+        Catalog("lance", str(tmp_path)),
+        (str(tmp_path / "t"),),
+        schema={"type": "struct", "fields": [field("k", "long")]},
+        transforms=[transform("identity", "k")],
+        properties={},
+        mode="create",
+    )
+    location = table.snapshot.location
+    add_partitions(Path(location), 5)
+    first = Snapshot.open(location).version
+    for number in range(90):
+        lance.dataset(f"{location}/__manifest").update_metadata({"note": str(number)})
+
+    def total(number: int) -> int:
+        return plan_scan(Snapshot.open(location, first + number % 90), "k = 2").partitions_total
+
+    with ThreadPoolExecutor(16) as pool:
+        assert set(pool.map(total, range(360))) == {5}

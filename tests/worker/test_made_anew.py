@@ -1,0 +1,92 @@
+"""A path is no identity: tables dropped and made anew at one place, read by a worker that lives."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from manifest.handmade import SALES_EARLY, SALES_LATE, appendix_c
+from worker.worker_client import Driver, field, transform
+
+FIELDS = [field("id", "long"), field("region", "string")]
+BY_REGION = [transform("identity", "region")]
+
+
+def rows(ids: list[int], region: str) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "region": [region] * len(ids)})
+
+
+def ids(driver: Driver, name: list[str]) -> list[int]:
+    table = driver.ask("load_table", identifier=name)
+    return sorted(driver.select(table)["id"].to_pylist())
+
+
+def test_a_table_made_anew_at_a_path_takes_no_destinations_of_the_old_one(
+    driver: Driver, tmp_path: Path
+) -> None:
+    name = [str(tmp_path / "orders")]
+    for generation in (0, 10):
+        table = driver.create(name, FIELDS, BY_REGION)
+        for number in (1, 2, 3):
+            driver.insert(table, rows([generation + number], "eu"))
+            table = driver.ask("load_table", identifier=name)
+        assert ids(driver, name) == [generation + 1, generation + 2, generation + 3]
+        driver.ask("drop_table", identifier=name)
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_a_plain_dataset_written_anew_at_a_path_is_read_anew(
+    driver: Driver, tmp_path: Path, count: int
+) -> None:
+    place = tmp_path / "plain.lance"
+    for first in (0, 5000):
+        shutil.rmtree(place, ignore_errors=True)
+        numbers = range(first, first + count)
+        written = lance.write_dataset(pa.table({"id": pa.array(numbers, pa.int64())}), str(place))
+        assert written.version == 1
+        assert ids(driver, [str(place)]) == list(numbers)
+
+
+def test_an_empty_plain_dataset_written_anew_has_the_new_columns(
+    driver: Driver, tmp_path: Path
+) -> None:
+    place = tmp_path / "plain.lance"
+    for names in (["id"], ["id", "note"]):
+        shutil.rmtree(place, ignore_errors=True)
+        lance.write_dataset(pa.schema([(each, pa.int64()) for each in names]).empty_table(), place)
+        table = driver.ask("load_table", identifier=[str(place)])
+        assert [each["name"] for each in table["schema"]["fields"]] == names
+        assert driver.scan(table)[1].num_rows == 1
+
+
+def test_a_foreign_namespace_made_anew_with_equal_metadata_is_read_anew(
+    driver: Driver, tmp_path: Path
+) -> None:
+    for generation in range(2):
+        shutil.rmtree(tmp_path / "handmade", ignore_errors=True)
+        made = appendix_c(tmp_path)
+        found = ids(driver, [made.location])
+        assert found == sorted(row["id"] for row in made.all_rows), generation
+
+
+@pytest.mark.parametrize("leaf", [SALES_EARLY, SALES_LATE])
+def test_rows_that_another_writer_adds_to_a_leaf_in_weak_mode_are_read_by_the_next_query(
+    driver: Driver, tmp_path: Path, leaf: str
+) -> None:
+    made = appendix_c(tmp_path, with_read_version=False)
+    before = ids(driver, [made.location])
+    place = next((tmp_path / "handmade").glob(f"*{leaf}"))
+    more = lance.dataset(str(place)).to_table().slice(0, 1)
+    lance.write_dataset(more, str(place), mode="append")
+    assert len(ids(driver, [made.location])) == len(before) + 1
+    new = pa.table({"id": [900], "event_date": more["event_date"], "country": more["country"]})
+    schema = lance.dataset(str(place)).schema
+    shutil.rmtree(place)
+    lance.write_dataset(new.cast(schema), str(place))
+    lance.write_dataset(new.cast(schema), str(place), mode="append")
+    found = ids(driver, [made.location])
+    assert found.count(900) == 2
