@@ -10,6 +10,7 @@ import pytest
 
 from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.table_statement import FieldChange
 from pennon.errors import (
     InvalidColumnName,
     PartitionSourceDropped,
@@ -21,6 +22,7 @@ from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.calendar import Day
+from pennon.transforms.transform_text import parse_transform
 from pennon.transforms.truncate import Truncate
 from transaction.lake import append, latest, make, regions, stage
 
@@ -216,7 +218,7 @@ def test_after_a_partition_column_is_dropped_writes_wait_for_a_new_spec(tmp_path
         stage(snapshot, batch)
     catalog = Catalog("lance", str(tmp_path))
     alter.alter_partitioning(
-        catalog, (snapshot.location,), "drop", transform=None, dropped=["region"], name=None
+        catalog, (snapshot.location,), FieldChange("drop", field=parse_transform("region"))
     )
     snapshot = append(latest(snapshot), batch)
     assert rows(snapshot) == [{"id": 1}, {"id": 2}, {"id": 3}]

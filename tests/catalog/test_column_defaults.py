@@ -11,6 +11,7 @@ import pytest
 from catalog.test_column_changes import changed, rows
 from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.table_statement import FieldChange
 from pennon.errors import UnsupportedTableChange
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
@@ -152,10 +153,7 @@ def test_a_partition_field_of_a_column_with_a_default_prunes_no_older_row(tmp_pa
     alter.alter_partitioning(
         Catalog("lance", str(tmp_path)),
         (snapshot.location,),
-        "add",
-        transform={"function": "identity", "arguments": [{"column": ["c"]}]},
-        dropped=None,
-        name=None,
+        FieldChange("add", {"function": "identity", "arguments": [{"column": ["c"]}]}),
     )
     snapshot = latest(snapshot)
     new = pa.record_batch(

@@ -23,6 +23,7 @@ from catalog.evolving_table import (
 )
 from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.table_statement import FieldChange
 from pennon.errors import PartitionFieldExists, UnsupportedTableChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot, create
@@ -31,6 +32,7 @@ from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.spec.schema import children_of, with_children
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.identity import Identity
+from pennon.transforms.transform_text import parse_transform
 from transaction.lake import latest
 
 NAMES = ["a", "b", "c", "d"]
@@ -93,7 +95,7 @@ class Evolving:
         """Drop the partition fields whose column was dropped: writes wait for that."""
         for field in self.snapshot.current_spec.fields:
             if any(self.snapshot.schema.field_by_id(each) is None for each in field.source_ids):
-                self.evolve_spec("drop", dropped=[field.field_id])
+                self.evolve_spec("drop", dropped=field.field_id)
 
     def add(self) -> None:
         parents = [each for each in paths(self.model.columns) if each[-1].kind == "struct"]
@@ -151,7 +153,7 @@ class Evolving:
     def partition(self) -> None:
         if self.draw(st.booleans()) and self.snapshot.current_spec.fields:
             field = self.one_of(list(self.snapshot.current_spec.fields))
-            self.evolve_spec("drop", dropped=[field.field_id])
+            self.evolve_spec("drop", dropped=field.field_id)
             return
         self.drop_lost_fields()
         kinds = {"byte", "short", "integer", "long", "string", "decimal(5,2)", "date"}
@@ -224,16 +226,19 @@ class Evolving:
         self.snapshot = latest(self.snapshot)
         return True
 
-    def evolve_spec(self, action: str, dropped: object = None, transform: object = None) -> None:
+    def evolve_spec(
+        self,
+        action: str,
+        dropped: str | None = None,
+        transform: dict[str, object] | None = None,
+    ) -> None:
         self.log.append(f"{action} {dropped} {transform}")
+        field = None if dropped is None else parse_transform(dropped)
         try:
             alter.alter_partitioning(
                 self.catalog,
                 (self.snapshot.location,),
-                action,
-                transform=transform,
-                dropped=dropped,
-                name=None,
+                FieldChange(action, transform, field),
             )
         except PartitionFieldExists:
             return

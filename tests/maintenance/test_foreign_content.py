@@ -14,6 +14,7 @@ import pytest
 from manifest import handmade
 from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.table_statement import FieldChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.adoption.split import split
@@ -74,9 +75,7 @@ def altered(*changes: dict[str, object]) -> Change:
 def evolve(location: str) -> None:
     transform = {"function": "bucket", "arguments": [{"literal": 4}, {"column": ["id"]}]}
     catalog = Catalog("lance", location)
-    alter.alter_partitioning(
-        catalog, (location,), "add", transform=transform, dropped=None, name=None
-    )
+    alter.alter_partitioning(catalog, (location,), FieldChange("add", transform))
     append(location)
 
 

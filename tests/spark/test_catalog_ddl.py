@@ -80,7 +80,7 @@ def test_partition_fields_are_altered(
 
 @pytest.mark.parametrize(
     "field",
-    ["", "1 + 1", "id, s", "bucket(8, id", "id) COMMENT ('x'", "id AS a b", "id; SELECT 1"],
+    ["", "1 + 1", "id, s", "bucket(8, id", "id) COMMENT ('x'", "id AS a b"],
 )
 def test_partition_field_that_is_none_is_refused(spark: SparkSession, table: str, field: str):
     message = failure_of(spark, f"ALTER TABLE {table} ADD PARTITION FIELD {field}")
@@ -88,16 +88,55 @@ def test_partition_field_that_is_none_is_refused(spark: SparkSession, table: str
     assert partitioning(spark, table) == ["months(ts)", "bucket(8, id)"]
 
 
-def test_table_of_another_catalog_has_no_partition_fields(spark: SparkSession):
+def test_statement_about_a_table_of_another_catalog_goes_to_the_next_parser(spark: SparkSession):
     spark.sql("CREATE TABLE spark_catalog.default.other (id INT) USING parquet")
     try:
-        message = failure_of(
-            spark, "ALTER TABLE spark_catalog.default.other ADD PARTITION FIELD id"
-        )
+        for statement in ("ADD PARTITION FIELD id", "WRITE ORDERED BY id"):
+            message = failure_of(spark, f"ALTER TABLE spark_catalog.default.other {statement}")
+            assert message.strip().startswith("[PARSE_SYNTAX_ERROR]")
     finally:
         spark.sql("DROP TABLE spark_catalog.default.other")
-    assert message.startswith("[PARTITION_FIELDS_NOT_SUPPORTED]")
-    assert "spark_catalog.default.other" in message
+
+
+def test_partition_fields_are_altered_in_scripts_variables_and_immediate_statements(
+    spark: SparkSession, namespace: str, table: str
+):
+    spark.conf.set("pennon.test.table", table)
+    spark.sql("ALTER TABLE ${pennon.test.table} ADD PARTITION FIELD s")
+    spark.conf.unset("pennon.test.table")
+    spark.sql(f"EXECUTE IMMEDIATE 'ALTER TABLE {table} REPLACE PARTITION FIELD s WITH `my d`'")
+    assert partitioning(spark, table)[-1] == "`my d`"
+    spark.sql(
+        f"""
+        BEGIN
+          DECLARE wanted INT DEFAULT 1;
+          IF wanted = 1 THEN
+            ALTER TABLE {table} DROP PARTITION FIELD `my d`;
+            ALTER TABLE {table} ADD PARTITION FIELD expression('lower(col0 || \\';'')', s) AS e;
+          END IF;
+          ALTER TABLE {table} WRITE ORDERED BY id;
+        END
+        """
+    )
+    assert partitioning(spark, table)[-1].startswith("expression('lower(col0 || ")
+    properties = {row[0]: row[1] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+    assert properties["write.order"] == "id ASC NULLS FIRST"
+
+
+def test_a_script_that_changes_the_catalog_never_alters_another_ones_table(
+    spark: SparkSession, namespace: str, table: str
+):
+    spark.sql("CREATE TABLE spark_catalog.default.other (id INT) USING parquet")
+    script = "BEGIN USE spark_catalog.default; ALTER TABLE other ADD PARTITION FIELD id; END"
+    try:
+        spark.sql(f"USE {namespace}")
+        message = failure_of(spark, script)
+        assert message.startswith("[PARTITION_FIELDS_NOT_SUPPORTED]")
+        shown = spark.sql("SHOW TBLPROPERTIES spark_catalog.default.other").collect()
+        assert "pennon.statement" not in {row[0] for row in shown}
+    finally:
+        spark.sql("USE spark_catalog.default")
+        spark.sql("DROP TABLE spark_catalog.default.other")
 
 
 @pytest.mark.parametrize(

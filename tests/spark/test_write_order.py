@@ -256,12 +256,3 @@ def test_an_order_that_cannot_be_is_refused(
         text = failure(spark, f"{create} ('write.order' = '{as_property}')")
         assert f"[{condition}] Cannot" in text
     assert Counter(properties(spark, f"{namespace}.t"))["write.order"] == 0
-
-
-def test_a_table_of_another_catalog_is_refused(spark: SparkSession) -> None:
-    spark.sql("CREATE TABLE IF NOT EXISTS spark_catalog.default.elsewhere (id INT) USING parquet")
-    try:
-        text = failure(spark, "ALTER TABLE spark_catalog.default.elsewhere WRITE ORDERED BY id")
-        assert "[WRITE_ORDER_NOT_SUPPORTED] Cannot change the write order of" in text
-    finally:
-        spark.sql("DROP TABLE spark_catalog.default.elsewhere")

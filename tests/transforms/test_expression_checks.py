@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.catalog.partitioning import evolved_spec
+from pennon.catalog.table_statement import FieldChange
 from pennon.errors import PartitionExpressionRejected
 from pennon.spec.evolution import add_field, replace_field, spec_of
 from pennon.spec.partition_spec import PartitionSpec
@@ -179,13 +180,13 @@ def test_every_way_to_make_a_field_checks_its_expression() -> None:
         lambda: evolved_spec(
             {1: spec},
             SCHEMA,
-            "add",
-            transform={
-                "function": "expression",
-                "arguments": [{"literal": "now()"}, {"column": ["name"]}],
-            },
-            field=None,
-            name=None,
+            FieldChange(
+                "add",
+                {
+                    "function": "expression",
+                    "arguments": [{"literal": "now()"}, {"column": ["name"]}],
+                },
+            ),
         ),
         lambda: replace_field({1: spec}, SCHEMA, spec.fields[0].field_id, squared),
     ):

@@ -14,6 +14,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.catalog.partitioning import evolved_spec
 from pennon.catalog.plain_dataset import append_plain, open_plain, stage_plain
+from pennon.catalog.table_statement import FieldChange
 from pennon.errors import CatalogRefused, UnsupportedTransform, WriteConflict
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
@@ -70,9 +71,7 @@ def test_a_refusal_of_the_implementation_names_the_object(
 def test_an_incomplete_evolution_is_refused() -> None:
     schema = NamespaceSchema.with_fresh_ids(pa.schema({"a": pa.int64()}))
     with pytest.raises(UnsupportedTransform, match="incomplete"):
-        evolved_spec(
-            {1: PartitionSpec(1, ())}, schema, "add", transform=None, field=None, name=None
-        )
+        evolved_spec({1: PartitionSpec(1, ())}, schema, FieldChange("add"))
 
 
 def test_an_append_to_a_dataset_that_was_replaced_is_a_conflict(tmp_path: Path) -> None:

@@ -201,14 +201,16 @@ def test_every_type_comes_back_exactly(driver: Driver) -> None:
     assert driver.select(loaded(driver, "shop", "every")).to_pylist() == rows.to_pylist()
 
 
+def altered(driver: Driver, statement: str) -> dict[str, object]:
+    change = {"change": "set_property", "property": "pennon.statement", "value": statement}
+    return driver.ask("alter_table", identifier=["shop", "orders"], changes=[change])
+
+
 @pytest.mark.spec("Compatibility with Partition Pruning 3", "Evolution Scenarios 1")
 def test_the_partitioning_evolves_and_old_and_new_rows_are_read(driver: Driver) -> None:
     table = driver.create(["shop", "orders"], ORDERS, [transform("months", "ts")])
     driver.insert(table, orders(50))
-    change = {"identifier": ["shop", "orders"], "field": None, "as": None}
-    driver.ask(
-        "alter_partitioning", action="add", transform=transform("identity", "region"), **change
-    )
+    altered(driver, "ADD PARTITION FIELD region")
     table = loaded(driver, "shop", "orders")
     driver.insert(table, orders(50))
     table = loaded(driver, "shop", "orders")
@@ -216,18 +218,9 @@ def test_the_partitioning_evolves_and_old_and_new_rows_are_read(driver: Driver) 
     assert driver.select(table, ["`region` = 'r1'"])["id"].to_pylist().count(1) == 2
     plan, _ = driver.scan(table)
     assert plan["keys"] == [transform("months", "ts")]
-    dropped = {**change, "field": ["region"], "transform": None}
-    assert driver.ask("alter_partitioning", action="drop", **dropped)["partitioning"] == [
-        transform("months", "ts")
-    ]
-    replaced = driver.ask(
-        "alter_partitioning",
-        identifier=["shop", "orders"],
-        action="replace",
-        field=transform("months", "ts"),
-        transform=transform("days", "ts"),
-        **{"as": None},
-    )
+    dropped = altered(driver, "DROP PARTITION FIELD region")
+    assert dropped["partitioning"] == [transform("months", "ts")]
+    replaced = altered(driver, "REPLACE PARTITION FIELD months(ts) WITH days(ts)")
     assert replaced["partitioning"] == [transform("days", "ts")]
 
 

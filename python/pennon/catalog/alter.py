@@ -17,6 +17,7 @@ from pennon.catalog.columns.column_changes import changed_columns
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import evolved_spec
+from pennon.catalog.table_statement import STATEMENT, FieldChange, OrderChange, statement_of
 from pennon.catalog.write_order_change import checked_order, followed_order
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
@@ -55,9 +56,17 @@ def alter_table(
 
     Raises:
         UnsupportedTableChange: A change that is not safe.
+        PartitionFieldSyntax: What follows PARTITION FIELD is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         WriteConflict: Others changed the table each time it was tried.
     """
+    statement = _statement(changes)
+    if statement is not None:
+        match statement_of(statement):
+            case FieldChange() as asked:
+                return alter_partitioning(catalog, identifier, asked)
+            case OrderChange(order):
+                changes = [_order_property(order)]
 
     def change(table: Table) -> ManifestOutcome:
         changed = _Changed(table.snapshot.schema)
@@ -90,33 +99,21 @@ def alter_table(
     return _until_committed(catalog, identifier, change)
 
 
-def alter_partitioning(
-    catalog: Catalog,
-    identifier: Name,
-    action: str,
-    *,
-    transform: Mapping[str, object] | None,
-    dropped: object,
-    name: str | None,
-) -> Table:
-    """ADD, DROP or REPLACE PARTITION FIELD: a new spec version for the rows to come.
-
-    Spec: "Partition Evolution".
-    """
+def alter_partitioning(catalog: Catalog, identifier: Name, asked: FieldChange) -> Table:
+    """ADD, DROP or REPLACE PARTITION FIELD: a new spec version for the rows to come."""
 
     def change(table: Table) -> ManifestOutcome:
         snapshot = table.snapshot
-        spec = evolved_spec(
-            snapshot.specs,
-            snapshot.schema,
-            action,
-            transform=transform,
-            field=dropped,
-            name=name,
-        )
-        return change_root(snapshot, spec=spec)
+        return change_root(snapshot, spec=evolved_spec(snapshot.specs, snapshot.schema, asked))
 
     return _until_committed(catalog, identifier, change)
+
+
+def _statement(changes: Sequence[Mapping[str, object]]) -> str | None:
+    """Give the statement that stands in the place of a change, if one does."""
+    return next(
+        (str(each.get("value")) for each in changes if each.get("property") == STATEMENT), None
+    )
 
 
 def _until_committed(
@@ -139,6 +136,12 @@ def _until_committed(
                 continue
     why = f"other changes came first {_ATTEMPTS} times"
     raise WriteConflict(table=catalog.full_name(identifier), why=why)
+
+
+def _order_property(order: str | None) -> dict[str, object]:
+    if order is None:
+        return {"change": "remove_property", "property": WRITE_ORDER}
+    return {"change": "set_property", "property": WRITE_ORDER, "value": order}
 
 
 def _apply(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Changed:

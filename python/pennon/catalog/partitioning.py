@@ -16,6 +16,7 @@ from pennon.transforms.registry import TransformCall, from_spark
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
+    from pennon.catalog.table_statement import FieldChange
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
     from pennon.spec.write_order import OrderColumn, WriteOrder
@@ -110,41 +111,34 @@ def sort_key(column: OrderColumn) -> SparkTransform:
 
 
 def evolved_spec(
-    specs: Mapping[int, PartitionSpec],
-    schema: NamespaceSchema,
-    action: str,
-    *,
-    transform: Mapping[str, object] | None,
-    field: object,
-    name: str | None,
+    specs: Mapping[int, PartitionSpec], schema: NamespaceSchema, change: FieldChange
 ) -> PartitionSpec:
     """Compute the next spec version of ADD, DROP or REPLACE PARTITION FIELD.
+
+    A field that goes is named by its name, else by its column or its transform.
 
     Args:
         specs: Every spec version.
         schema: The full namespace schema.
-        action: ``add``, ``drop`` or ``replace``.
-        transform: What to add.
-        field: What to drop: a transform, or a name: of a partition field, else of a column.
-        name: The new field's name, or the prefix of its levels.
+        change: What the statement asks for.
 
     Raises:
         PennonError: As ``pennon.spec.evolution`` states.
 
     Spec: "Evolution Scenarios".
     """
-    match action:
-        case "add" if transform is not None:
-            return add_field(specs, schema, from_spark(transform), name)
-        case "drop" if field is not None:
-            return _by_name_or_column(field, lambda gone: drop_field(specs, schema, gone))
-        case "replace" if field is not None and transform is not None:
-            call = from_spark(transform)
-            return _by_name_or_column(
-                field, lambda gone: replace_field(specs, schema, gone, call, name)
-            )
-        case _:
-            raise UnsupportedTransform(transform=action, why="the statement is incomplete")
+    call = None if change.transform is None else from_spark(change.transform)
+    if change.field is None:
+        if call is None:
+            raise UnsupportedTransform(transform=change.action, why="the statement is incomplete")
+        return add_field(specs, schema, call, change.name)
+
+    def evolve(gone: str | TransformCall) -> PartitionSpec:
+        if call is None:
+            return drop_field(specs, schema, gone)
+        return replace_field(specs, schema, gone, call, change.name)
+
+    return _by_name_or_column(change.field, evolve)
 
 
 def calls_of(transforms: Sequence[Mapping[str, object]]) -> list[TransformCall]:
@@ -153,16 +147,12 @@ def calls_of(transforms: Sequence[Mapping[str, object]]) -> list[TransformCall]:
 
 
 def _by_name_or_column(
-    field: object, evolve: Callable[[str | TransformCall], PartitionSpec]
+    field: Mapping[str, object], evolve: Callable[[str | TransformCall], PartitionSpec]
 ) -> PartitionSpec:
-    if isinstance(field, Mapping):
-        call = from_spark(field)
-        is_column = call.composed is None and isinstance(call.transforms[0], Identity)
-        if not is_column:
-            return evolve(call)
-        path = call.columns[0]
-    else:
-        path = tuple(field) if isinstance(field, list | tuple) else (str(field),)
+    call = from_spark(field)
+    if call.composed is not None or not isinstance(call.transforms[0], Identity):
+        return evolve(call)
+    path = call.columns[0]
     try:
         return evolve(".".join(path))
     except PartitionFieldNotFound as not_a_name:

@@ -90,6 +90,16 @@ class InvalidPartitionFieldName(PennonError):
     sql_state = "42602"
 
 
+class PartitionFieldSyntax(PennonError):
+    """The text after PARTITION FIELD is no field."""
+
+    condition = "PARTITION_FIELD_SYNTAX"
+    template = (
+        "Cannot parse '{text}' in {statement}: {why}. Write {form}, for example bucket(16, id)."
+    )
+    sql_state = "42601"
+
+
 class WriteOrderSyntax(PennonError):
     """The text of a write order is no list of columns."""
 

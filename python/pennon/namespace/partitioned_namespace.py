@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.catalog import alter
 from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.table_statement import FieldChange
 from pennon.catalog.table_write import WriteMode, delete_rows
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.open_table import OpenTable
@@ -337,14 +338,14 @@ class PartitionedNamespace(OpenTable):
         name: str | None = None,
     ) -> int:
         self._check_unpinned("change the partitioning of")
-        self._table = alter.alter_partitioning(
-            self._catalog,
-            self._table.identifier,
+        change = FieldChange(
             action,
-            transform=None if transform is None else parse_transform(transform),
-            dropped=None if field is None else parse_transform(field),
-            name=name,
+            None if transform is None else parse_transform(transform),
+            None if field is None else parse_transform(field),
+            name,
         )
+        identifier = self._table.identifier
+        self._table = alter.alter_partitioning(self._catalog, identifier, change)
         return self.version
 
     def _change(self, *changes: Mapping[str, object]) -> int:

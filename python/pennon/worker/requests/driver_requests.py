@@ -128,20 +128,6 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
     return _described(alter.alter_table(request.catalog, request.identifier, request.changes))
 
 
-def alter_partitioning(request: m.AlterPartitioning) -> m.TableReply:
-    """Answer ``alter_partitioning``."""
-    return _described(
-        alter.alter_partitioning(
-            request.catalog,
-            request.identifier,
-            request.action,
-            transform=request.transform,
-            dropped=request.field_to_change,
-            name=request.new_name,
-        )
-    )
-
-
 def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
     """Answer ``push_predicates``."""
     schema = snapshot_of(request.catalog, request.table).schema.arrow

@@ -201,25 +201,12 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """ALTER TABLE, all but partition fields."""
+    """ALTER TABLE; a statement that Spark lacks comes as a property (``table_statement.py``)."""
 
     op: ClassVar[str] = "alter_table"
     catalog: Catalog
     identifier: tuple[str, ...]
     changes: tuple[JsonObject, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitioning:
-    """ALTER TABLE ADD, DROP, REPLACE PARTITION FIELD (``action``)."""
-
-    op: ClassVar[str] = "alter_partitioning"
-    catalog: Catalog
-    identifier: tuple[str, ...]
-    action: str
-    transform: JsonObject | None = None
-    field_to_change: object = field(default=None, metadata={"key": "field"})
-    new_name: str | None = field(default=None, metadata={"key": "as"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.sql.DerivedKeyRule;
 import dev.pennon.spark.sql.MissingTableRule;
 import dev.pennon.spark.sql.PennonParser;
+import dev.pennon.spark.sql.StatementOwners;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;
@@ -12,7 +13,8 @@ import scala.runtime.BoxedUnit;
 public final class PennonExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectParser((session, delegate) -> new PennonParser(delegate));
+    extensions.injectParser(PennonParser::new);
+    extensions.injectResolutionRule(StatementOwners::new);
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());

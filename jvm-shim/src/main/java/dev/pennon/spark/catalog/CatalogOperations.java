@@ -107,9 +107,6 @@ public final class CatalogOperations {
 
   /** Applies the changes of one statement. */
   public PennonTable alterTable(Identifier identifier, TableChange... changes) {
-    if (changes.length == 1 && changes[0] instanceof PartitionFieldChange field) {
-      return table(field.addTo(worker.request("alter_partitioning", identifier)));
-    }
     ObjectNode request = worker.request("alter_table", identifier);
     request.set("changes", SchemaChanges.toJson(changes));
     return table(request);

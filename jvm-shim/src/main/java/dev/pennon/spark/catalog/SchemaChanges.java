@@ -29,9 +29,6 @@ final class SchemaChanges {
     if (change instanceof TableChange.RemoveProperty remove) {
       return named("remove_property").put("property", remove.property());
     }
-    if (change instanceof WriteOrderChange order) {
-      return toJson(order.ofProperty());
-    }
     if (change instanceof TableChange.ColumnChange column) {
       ObjectNode json = columnChange(column);
       json.set(COLUMN, Messages.strings(column.fieldNames()));

@@ -2,9 +2,10 @@ package dev.pennon.spark.sql;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.catalog.PartitionFieldChange;
+import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.compat.SessionCatalogs;
 import java.util.List;
-import java.util.Optional;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -13,90 +14,60 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.parser.SqlStatementSplitResult;
 import org.apache.spark.sql.catalyst.parser.TemporalIdentifier;
-import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
-import org.apache.spark.sql.connector.expressions.NamedReference;
-import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
-/** Spark's parser, and the statements about partition fields and write orders besides. */
+/**
+ * The session's parser, which also reads the statements about Pennon's partition fields and write
+ * orders. Statements about tables of other catalogs reach it as they were written.
+ */
 public final class PennonParser implements ParserInterface {
+  private final SparkSession session;
   private final ParserInterface delegate;
 
-  public PennonParser(ParserInterface delegate) {
+  public PennonParser(SparkSession session, ParserInterface delegate) {
+    // The session is not whole yet: this parser is a part of what is being built.
+    this.session = session;
     this.delegate = delegate;
   }
 
   @Override
   public LogicalPlan parsePlan(String sql) throws ParseException {
-    Optional<LogicalPlan> own = ownPlan(sql);
-    return own.isPresent() ? own.get() : delegate.parsePlan(sql);
+    return delegate.parsePlan(inWordsOfSpark(sql));
   }
 
   @Override
   public LogicalPlan parsePlanWithParameters(String sql, ParameterContext parameters)
       throws ParseException {
-    Optional<LogicalPlan> own = ownPlan(sql);
-    return own.isPresent() ? own.get() : delegate.parsePlanWithParameters(sql, parameters);
+    return delegate.parsePlanWithParameters(inWordsOfSpark(sql), parameters);
   }
 
-  private Optional<LogicalPlan> ownPlan(String sql) throws ParseException {
-    Optional<PartitionFieldStatement> field = PartitionFieldStatement.recognise(sql);
-    if (field.isPresent()) {
-      return Optional.of(plan(field.get()));
-    }
-    Optional<WriteOrderStatement> order = WriteOrderStatement.recognise(sql);
-    return order.isPresent()
-        ? Optional.of(new AlterPennonTable(table(order.get().table()), order.get().change()))
-        : Optional.empty();
+  private String inWordsOfSpark(String sql) {
+    String substituted = sql.contains("${") ? new VariableSubstitution().substitute(sql) : sql;
+    String rewritten = TableStatements.inWordsOfSpark(substituted, table -> isOurs(session, table));
+    // What the next parser reads itself it is given untouched.
+    return rewritten.equals(substituted) ? sql : rewritten;
   }
 
-  /** The table of an ALTER TABLE, as Spark's parser reads its name in another one. */
-  private LogicalPlan table(String name) throws ParseException {
-    LogicalPlan alter =
-        delegate.parsePlan("ALTER TABLE " + name + " SET TBLPROPERTIES ('partition' = 'field')");
-    return ((SetTableProperties) alter).table();
-  }
-
-  /** Spark's parser reads the table's name and the transforms, in statements made for the purpose. */
-  private LogicalPlan plan(PartitionFieldStatement statement) throws ParseException {
-    Transform transform =
-        statement.transform() == null ? null : transform(statement, statement.transform());
-    PartitionFieldChange.Field field =
-        statement.field() == null ? null : field(transform(statement, statement.field()));
-    return new AlterPennonTable(
-        table(statement.table()),
-        new PartitionFieldChange(statement.action(), transform, field, statement.name()));
-  }
-
-  private static PartitionFieldChange.Field field(Transform transform) {
-    boolean isName =
-        transform.name().equals("identity")
-            && transform.arguments()[0] instanceof NamedReference;
-    return isName
-        ? new PartitionFieldChange.Field(
-            ((NamedReference) transform.arguments()[0]).fieldNames(), null)
-        : new PartitionFieldChange.Field(null, transform);
-  }
-
-  private Transform transform(PartitionFieldStatement statement, String text) {
-    LogicalPlan parsed;
+  /** Whether a table's name, as it is written in SQL, is one of a Pennon catalog. */
+  static boolean isOurs(SparkSession session, String table) {
+    List<String> parts;
     try {
-      parsed = delegate.parsePlan("CREATE TABLE t (c INT) USING u PARTITIONED BY (" + text + ")");
-    } catch (ParseException e) {
-      throw statement.syntaxError(text, "it is neither a column nor a transform").raise();
+      parts = items(session.sessionState().sqlParser().parseMultipartIdentifier(table));
+    } catch (ParseException notAName) {
+      return false;
     }
-    List<Transform> transforms =
-        parsed instanceof CreateTable create
-            ? items(create.partitioning())
-            : List.of();
-    if (transforms.size() != 1) {
-      throw statement.syntaxError(text, "it is neither a column nor a transform").raise();
+    SessionCatalogs catalogs = SessionCatalogs.of(session);
+    if (parts.size() > 1 && catalogs.has(parts.get(0))) {
+      // Asked for by its class: another catalog is not loaded to read a statement.
+      String setting = "spark.sql.catalog." + parts.get(0);
+      return PennonCatalog.class.getName().equals(SQLConf.get().getConfString(setting, ""));
     }
-    return transforms.get(0);
+    return catalogs.current() instanceof PennonCatalog;
   }
 
   @Override

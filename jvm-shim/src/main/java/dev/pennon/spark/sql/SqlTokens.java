@@ -48,16 +48,6 @@ final class SqlTokens {
     return cutter.tokens;
   }
 
-  /** The tokens of one statement, without the semicolons behind it. */
-  static List<Token> ofStatement(String sql) {
-    List<Token> tokens = of(sql);
-    int end = tokens.size();
-    while (end > 0 && tokens.get(end - 1).isSymbol(';')) {
-      end--;
-    }
-    return tokens.subList(0, end);
-  }
-
   /** Index after a name of several parts that starts at {@code start}, or -1. */
   static int endOfName(List<Token> tokens, int start) {
     int index = start;

@@ -1,0 +1,81 @@
+"""The text of ALTER TABLE … PARTITION FIELD and … WRITE, read by Spark and by Pennon alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from pennon.catalog.table_statement import FieldChange, OrderChange, statement_of
+from pennon.errors import PartitionFieldSyntax, WriteOrderSyntax
+
+
+def call(function: str, *arguments: object) -> dict[str, object]:
+    return {"function": function, "arguments": list(arguments)}
+
+
+COLUMN_ID = {"column": ["id"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ADD PARTITION FIELD id", FieldChange("add", call("identity", COLUMN_ID))),
+        (
+            "add partition field bucket( 16, id ) AS `b 1`",
+            FieldChange("add", call("bucket", {"literal": 16}, COLUMN_ID), name="b 1"),
+        ),
+        (
+            "ADD PARTITION FIELD truncate(-1, `a``b`.c)",
+            FieldChange("add", call("truncate", {"literal": -1}, {"column": ["a`b", "c"]})),
+        ),
+        (
+            "ADD PARTITION FIELD expression(%27it%27%27s%27, date)",
+            FieldChange("add", call("expression", {"literal": "it's"}, {"column": ["date"]})),
+        ),
+        (
+            "DROP PARTITION FIELD st.a",
+            FieldChange("drop", field=call("identity", {"column": ["st", "a"]})),
+        ),
+        (
+            "REPLACE PARTITION FIELD bucket(8, id) WITH id AS n",
+            FieldChange(
+                "replace",
+                call("identity", COLUMN_ID),
+                call("bucket", {"literal": 8}, COLUMN_ID),
+                "n",
+            ),
+        ),
+        ("WRITE UNORDERED", OrderChange(None)),
+        ("write distributed by partition unordered", OrderChange(None)),
+        (
+            "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY id, `ts` DESC",
+            OrderChange("id, `ts` DESC"),
+        ),
+    ],
+)
+def test_statements_are_read(text: str, expected: FieldChange | OrderChange) -> None:
+    assert statement_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("ADD PARTITION FIELD", "the field is missing"),
+        ("ADD PARTITION FIELD 1 + 1", "1 + 1 is neither a column nor a literal"),
+        ("ADD PARTITION FIELD id, s", "it is more than one field"),
+        ("ADD PARTITION FIELD bucket(8, id", "the closing parenthesis is missing"),
+        ("ADD PARTITION FIELD %27id", "a quote is not closed"),
+        ("ADD PARTITION FIELD id AS", "one name has to follow AS"),
+        ("ADD PARTITION FIELD id AS a b", "one name has to follow AS"),
+        ("REPLACE PARTITION FIELD id", "the word WITH and a field behind it are missing"),
+    ],
+)
+def test_partition_field_that_is_none_is_refused_with_its_form(text: str, why: str) -> None:
+    with pytest.raises(PartitionFieldSyntax, match=r"Write (ADD|DROP|REPLACE) PARTITION") as caught:
+        statement_of(text)
+    assert caught.value.parameters["why"] == why
+
+
+@pytest.mark.parametrize("text", ["WRITE", "WRITE SIDEWAYS", "WRITE ORDERED BY", "WRITE LOCALLY"])
+def test_write_without_an_order_is_refused(text: str) -> None:
+    with pytest.raises(WriteOrderSyntax):
+        statement_of(text)
