@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # partitions are a cluster's number.
 RUN_CONF = {
     "spark.ui.enabled": "false",
+    "spark.pennon.optimizer.rethrow": "true",
     "spark.sql.shuffle.partitions": "5",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",

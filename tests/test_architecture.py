@@ -31,7 +31,7 @@ LEVELS = (
     {"execution", "plan", "planning", "grouping", "transaction", "draft"},
     {"pushdown"},
     {"catalog", "maintenance"},
-    {"namespace", "java_runtime"},
+    {"namespace", "java_runtime", "spark_versions"},
     {"session", "worker"},
     {"cli"},
     {"demo"},

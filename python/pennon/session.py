@@ -17,18 +17,16 @@ from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
     SparkNotInstalled,
-    SparkVersionNotSupported,
     UnknownSetting,
 )
 from pennon.java_runtime import check_java
+from pennon.spark_versions import check_spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CATALOG_CLASS = "dev.pennon.spark.PennonCatalog"
 EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
-OLDEST_SPARK = (4, 1)
-NEWEST_SPARK = (4, 3)
 # Spark's own default in 4.x, widened by the storage options, which are credentials more often
 # than not and would else show on the Environment page.
 _REDACTION = r"(?i)secret|password|token|access[.]?key|\.storage\."
@@ -183,11 +181,19 @@ def source_path() -> str | None:
 
 
 def _worker_conf(present: Mapping[str, object]) -> dict[str, str]:
-    """Choose the workers' interpreter, and let a checkout work without installation."""
+    """Choose the workers' interpreters, and let a checkout work without installation.
+
+    The driver's worker runs in the interpreter of this very process. Executors may be elsewhere,
+    with an environment that Spark unpacks for them: PYSPARK_PYTHON, which they do not see, becomes
+    a setting, which they do.
+    """
     conf: dict[str, str] = {}
-    if "spark.pyspark.python" not in present and not settings.from_environment(settings.PYTHON):
-        conf["spark.pyspark.python"] = sys.executable
-        os.environ[settings.PYTHON.name] = sys.executable
+    if "spark.pyspark.driver.python" not in present:
+        conf["spark.pyspark.driver.python"] = sys.executable
+    if "spark.pyspark.python" not in present:
+        stated = settings.from_environment(settings.PYTHON)
+        conf["spark.pyspark.python"] = stated or sys.executable
+        os.environ.setdefault(settings.PYTHON.name, sys.executable)
     folder = source_path()
     if folder is not None:
         search = [folder, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
@@ -208,12 +214,7 @@ def _check_spark() -> None:
         version = metadata.version("pyspark")
     except metadata.PackageNotFoundError as error:
         raise SparkNotInstalled from error
-    if not OLDEST_SPARK <= tuple(int(part) for part in version.split(".")[:2]) <= NEWEST_SPARK:
-        raise SparkVersionNotSupported(
-            found=version,
-            oldest=".".join(map(str, OLDEST_SPARK)),
-            newest=".".join(map(str, NEWEST_SPARK)),
-        )
+    check_spark_version(version)
     check_java()
 
 

@@ -21,6 +21,7 @@ class Place(StrEnum):
     CATALOG = "catalog option"
     TABLE = "table property"
     ENVIRONMENT = "environment variable"
+    SPARK = "setting of the Spark application"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,15 @@ WORKER_PYTHON = Setting(
 MEMORY = Setting(
     "PENNON_MEMORY",
     Place.ENVIRONMENT,
-    "bytes",
-    "a quarter of the machine's",
+    "memory, for example 8g",
+    "half of the container's overhead; elsewhere a quarter of what the heaps leave of the machine",
+    "The memory that a worker gives to all joins and aggregates that it computes at a time.",
+)
+WORKER_MEMORY = Setting(
+    "spark.pennon.worker.memory",
+    Place.SPARK,
+    "memory, for example 8g",
+    "as PENNON_MEMORY, than which it is stronger",
     "The memory that a worker gives to all joins and aggregates that it computes at a time.",
 )
 
@@ -129,6 +137,7 @@ SETTINGS: tuple[Setting, ...] = (
     PYTHON,
     WORKER_PYTHON,
     MEMORY,
+    WORKER_MEMORY,
 )
 
 

@@ -17,7 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from worker.worker_client import SOURCES, Connection, Driver, Worker, WorkerFailed, field
+from worker.worker_client import (
+    SOURCES,
+    Connection,
+    Driver,
+    Worker,
+    WorkerFailed,
+    field,
+    worker_arguments,
+)
 
 
 def big_leaf(root: Path, millions: int) -> None:
@@ -58,8 +66,7 @@ def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     folder.mkdir()
     script = (
         "import subprocess, sys, time\n"
-        f"path = '{folder}/w.sock'\n"
-        "command = [sys.executable, '-m', 'pennon.worker', '--socket', path]\n"
+        f"command = [sys.executable, *{worker_arguments(folder / 'w.sock')!r}]\n"
         "w = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "print(w.stdout.readline().decode(), flush=True)\n"
         "time.sleep(60)\n"
@@ -93,7 +100,7 @@ def test_a_wrong_package_version_is_the_ready_error(tmp_path: Path) -> None:
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: pylance\nVersion: 13.0.0\n")
     done = subprocess.run(
-        [sys.executable, "-m", "pennon.worker", "--socket", str(tmp_path / "w.sock")],
+        [sys.executable, *worker_arguments(tmp_path / "w.sock")],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={"PYTHONPATH": f"{tmp_path}:{SOURCES}", "PATH": "/usr/bin:/bin"},
@@ -191,18 +198,37 @@ def test_a_failure_in_mid_stream_arrives_as_such(driver: Driver, tmp_path: Path)
     assert driver.ask("list_namespaces", namespace=[])["namespaces"] == [["shop"]]
 
 
-def test_a_write_that_fails_is_told_and_the_connection_goes_on(driver: Driver) -> None:
+def test_a_write_that_fails_is_told_and_ends_its_connection_alone(
+    driver: Driver, worker: Worker
+) -> None:
     table = driver.create(["shop", "t"], [field("id", "long", nullable=False)])
     planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
-    with pytest.raises(WorkerFailed, match="id") as failed:
-        driver.connection.upload(
-            planned["write"], pa.table({"id": pa.array([1, None] * 50_000, pa.int64())})
-        )
+    with worker.connect() as writing, pytest.raises(WorkerFailed, match="id") as failed:
+        writing.upload(planned["write"], pa.table({"id": pa.array([1, None] * 50_000, pa.int64())}))
     assert failed.value.condition == "NOT_NULL_VIOLATED"
-    with pytest.raises(WorkerFailed) as failed:
-        driver.connection.upload("nonsense", pa.table({"id": [1]}))
+    with worker.connect() as writing, pytest.raises(WorkerFailed) as failed:
+        writing.upload("nonsense", pa.table({"id": [1]}))
     assert failed.value.condition == "MALFORMED_MESSAGE"
     assert driver.ask("list_tables", namespace=["shop"]) == {"tables": ["t"]}
+
+
+def test_a_row_that_is_refused_is_told_before_the_rest_is_sent(
+    driver: Driver, worker: Worker
+) -> None:
+    table = driver.create(["shop", "t"], [field("id", "long", nullable=False)])
+    planned = driver.ask("plan_write", table=table["table"], schema=table["schema"])
+    rows = pa.table({"id": pa.array([None, 1], pa.int64())})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    with worker.connect() as writing:
+        writing.ask_only("write", write=planned["write"], partition_id=0, task_id=1)
+        # Without the end of the stream: a writer of 10^8 rows has only begun.
+        writing.send(b"A", sink.getvalue().to_pybytes()[:-8])
+        writing.socket.settimeout(10)
+        with pytest.raises(WorkerFailed, match="id") as failed:
+            writing.frame()
+    assert failed.value.condition == "NOT_NULL_VIOLATED"
 
 
 def test_a_storage_option_is_never_shown(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
@@ -14,8 +15,27 @@ from typing import Self
 
 import pyarrow as pa
 
+import pennon
+
 SOURCES = Path(__file__).parents[2] / "python"
 LONG = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+
+
+# The JVM as the worker wants to hear of it; its versions are those of this checkout.
+JVM = {
+    "jar": pennon.__version__,
+    "protocol": 1,
+    "spark": "4.3.0",
+    "driver": True,
+    "cores": 2,
+    "heap_bytes": 1 << 30,
+    "settings": {"spark.master": "local[2]"},
+}
+
+
+def worker_arguments(socket_path: Path, jvm: dict = JVM) -> list[str]:
+    """What the JVM starts its interpreter with."""
+    return ["-m", "pennon.worker", "--socket", str(socket_path), "--jvm", json.dumps(jvm)]
 
 
 class WorkerFailed(Exception):
@@ -88,9 +108,11 @@ class Connection:
             json.dumps({"op": "write", "write": write, "partition_id": 0, "task_id": 1}).encode(),
         )
         text = sink.getvalue()
-        for start in range(0, len(text), chunk):
-            self.send(b"A", text[start : start + chunk])
-        self.send(b"E")
+        # A worker that refuses the rows says why and closes: nobody has to send the rest.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for start in range(0, len(text), chunk):
+                self.send(b"A", text[start : start + chunk])
+            self.send(b"E")
         _, payload = self.frame()
         return json.loads(payload)
 
@@ -104,7 +126,7 @@ class Worker:
         self.log = Path(self.folder.name) / "log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "pennon.worker", "--socket", str(self.path)],
+                [sys.executable, "-P", *worker_arguments(self.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -36,6 +36,7 @@ from pennon.errors.installation import (
     JavaNotFound,
     JavaTooOld,
     JvmWithoutPennon,
+    MemorySettingInvalid,
     ServerDidNotStart,
     SparkDidNotStart,
     SparkNotInstalled,
@@ -110,6 +111,7 @@ from pennon.errors.worker import (
     StorageDenied,
     StorageFull,
     UnknownOperation,
+    VersionsDiffer,
 )
 
 __all__ = [
@@ -148,6 +150,7 @@ __all__ = [
     "ManifestMetadataLost",
     "ManifestNotRepairable",
     "ManifestRowDoubled",
+    "MemorySettingInvalid",
     "MigrationRefused",
     "NamespaceAlreadyExists",
     "NamespaceExists",
@@ -202,6 +205,7 @@ __all__ = [
     "UnsupportedColumnType",
     "UnsupportedTableChange",
     "UnsupportedTransform",
+    "VersionsDiffer",
     "WriteColumnUnknown",
     "WriteConflict",
     "WriteOrderColumnNotFound",

@@ -22,7 +22,8 @@ class FragmentMemory(PennonError):
     condition = "FRAGMENT_MEMORY"
     template = (
         "Cannot join within the {pool} bytes that a worker gives to its queries: {why}."
-        " Raise PENNON_MEMORY, or set the catalog's option execution to spark."
+        " Raise spark.pennon.worker.memory or PENNON_MEMORY, or set the catalog's option execution"
+        " to spark."
     )
     sql_state = "53200"
 

@@ -43,7 +43,7 @@ class SparkVersionNotSupported(PennonError):
 
     condition = "SPARK_VERSION_NOT_SUPPORTED"
     template = (
-        "Cannot start Spark: the installed pyspark is {found}, and Pennon works with "
+        "Cannot use Spark {found}: Pennon works with "
         "{oldest} to {newest}. Install it with: pip install 'pennon[spark]'."
     )
     sql_state = "58000"
@@ -70,6 +70,17 @@ class JvmWithoutPennon(PennonError):
         "Start a new Python process and call pennon.spark or pennon.configure first."
     )
     sql_state = "58000"
+
+
+class MemorySettingInvalid(PennonError):
+    """A setting is no amount of memory."""
+
+    condition = "MEMORY_SETTING_INVALID"
+    template = (
+        "Cannot use {setting} = {value}: it is no amount of memory. "
+        "Write a number with a unit, for example 8g or 512m."
+    )
+    sql_state = "22023"
 
 
 class UnknownSetting(PennonError):

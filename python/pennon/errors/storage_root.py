@@ -25,6 +25,14 @@ class PennonError(Exception):
         self.message = self.template.format(**self.parameters)
         super().__init__(f"[{self.condition}] {self.message}")
 
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """Travel between processes by class and parameters: the message is made of them."""
+        return _made_again, (type(self), self.parameters)
+
+
+def _made_again(kind: type[PennonError], parameters: dict[str, str]) -> PennonError:
+    return kind(**parameters)
+
 
 class InternalError(PennonError):
     """Something that cannot happen did."""

@@ -27,6 +27,17 @@ class UnknownOperation(PennonError):
     sql_state = "0A000"
 
 
+class VersionsDiffer(PennonError):
+    """The jar and the Python package are of different versions."""
+
+    condition = "VERSIONS_DIFFER"
+    template = (
+        "Cannot use the package pennon of {interpreter}: it is {package}, and the jar is {jar}."
+        " Install the package of the jar's version there, or use the jar inside that package."
+    )
+    sql_state = "58000"
+
+
 class PackageVersion(PennonError):
     """A package that the worker needs is missing or of a wrong version."""
 

@@ -1,30 +1,232 @@
-"""How much memory the queries of a process may use together."""
+"""How much memory the queries of a process may use together.
+
+The worker is a process beside its JVM, so its memory is what that JVM leaves. In a container (YARN,
+Kubernetes) that is the overhead of the executor, which Spark asks for beside the heap. Elsewhere it
+is what the machine, or its cgroup, has besides the heaps of all JVMs on it, and a part of that
+only: pages of files want a place, too. One setting overrides it: ``spark.pennon.worker.memory``, or
+``PENNON_MEMORY`` in the environment.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pennon.settings import MEMORY, from_environment
+from pennon.errors import MemorySettingInvalid
+from pennon.settings import MEMORY, WORKER_MEMORY, from_environment
 
 _SHARE: Final = 4
+_CONTAINER_SHARE: Final = 2
 _LEAST: Final = 64 << 20
-_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_OWN_CGROUPS: Final = Path("/proc/self/cgroup")
+_CONTAINERS: Final = ("yarn", "k8s")
+
+_AMOUNT: Final = re.compile(r"\s*(\d+)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
+_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_MEBI: Final = 20
+
+# Spark's own defaults.
+_HEAP: Final = "1g"
+_OVERHEAD_FACTOR: Final = "0.1"
+_LEAST_OVERHEAD: Final = "384m"
+
+
+@dataclass(frozen=True, slots=True)
+class JvmMemory:
+    """The JVM beside the worker.
+
+    Args:
+        is_driver: Whether it is the driver's.
+        cores: Processors of the machine, or of its container.
+        heap_bytes: Largest size of its heap.
+        settings: ``spark.master``, and what Spark's settings say of memory and cores.
+    """
+
+    is_driver: bool
+    cores: int
+    heap_bytes: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def master(self) -> str:
+        """Where the application runs, as ``spark.master`` says it."""
+        return self.settings.get("spark.master", "local")
+
+    @property
+    def is_contained(self) -> bool:
+        """Whether somebody ends a process that takes more than it has asked for."""
+        return self.master.startswith(_CONTAINERS)
+
+    def overhead_bytes(self, role: str, heap_bytes: int) -> int:
+        """Give what a process has besides its heap.
+
+        Args:
+            role: ``driver`` or ``executor``.
+            heap_bytes: The heap.
+        """
+        stated = self.settings.get(f"spark.{role}.memoryOverhead")
+        if stated is not None:
+            overhead = parse_bytes(stated, f"spark.{role}.memoryOverhead", unit=_MEBI)
+        else:
+            factor = self.settings.get(f"spark.{role}.memoryOverheadFactor", _OVERHEAD_FACTOR)
+            least = self.settings.get(f"spark.{role}.minMemoryOverhead", _LEAST_OVERHEAD)
+            minimum = parse_bytes(least, f"spark.{role}.minMemoryOverhead", unit=_MEBI)
+            overhead = max(int(heap_bytes * float(factor)), minimum)
+        python = self.settings.get(f"spark.{role}.pyspark.memory")
+        if python is None:
+            return overhead
+        return overhead + parse_bytes(python, f"spark.{role}.pyspark.memory", unit=_MEBI)
+
+    def executor_heap_bytes(self) -> int:
+        """Give the heap of an executor."""
+        stated = self.settings.get("spark.executor.memory", _HEAP)
+        return parse_bytes(stated, "spark.executor.memory", unit=_MEBI)
+
+    def jvms_of_host(self) -> int:
+        """Count the JVMs of the application that share a machine, as far as that can be known."""
+        cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,.*\]", self.master)
+        if cluster is not None:
+            return int(cluster[1]) + 1
+        cores = self.settings.get("spark.executor.cores", "")
+        if self.master.startswith("spark") and cores.isdigit() and int(cores) > 0:
+            # A standalone worker starts as many executors as its cores allow.
+            return max(1, self.cores // int(cores))
+        return 1
+
+
+_NO_JVM: Final = JvmMemory(is_driver=True, cores=os.cpu_count() or 1, heap_bytes=0)
+
+
+class _Started:
+    """The JVM that started this process; none for the library alone."""
+
+    jvm: JvmMemory = _NO_JVM
+
+
+def started_by(jvm: JvmMemory) -> None:
+    """Tell which JVM this process works beside.
+
+    Raises:
+        MemorySettingInvalid: One of the settings is no amount of memory.
+    """
+    _Started.jvm = jvm
+    pool_bytes()
 
 
 def pool_bytes() -> int:
-    """Give the size of the pool: ``PENNON_MEMORY``, else a quarter of what the machine has."""
+    """Give the size of this process's pool.
+
+    Returns:
+        Bytes; at least 64 MiB unless a setting says less.
+
+    Raises:
+        MemorySettingInvalid: A setting is no amount of memory.
+    """
+    jvm = _Started.jvm
+    return _pool(jvm, "driver" if jvm.is_driver else "executor", jvm.heap_bytes)
+
+
+def executor_pool_bytes() -> int:
+    """Give the size of the pool of the processes that run tasks, for who plans what they do.
+
+    Returns:
+        Bytes. Where nothing limits an executor, its machine is taken to be like this one.
+
+    Raises:
+        MemorySettingInvalid: A setting is no amount of memory.
+    """
+    jvm = _Started.jvm
+    if not jvm.is_driver or re.fullmatch(r"local(\[.*\])?", jvm.master):
+        return pool_bytes()
+    return _pool(jvm, "executor", jvm.executor_heap_bytes())
+
+
+def _pool(jvm: JvmMemory, role: str, heap_bytes: int) -> int:
+    stated = stated_bytes(jvm.settings)
+    if stated is not None:
+        return stated
+    limit = limit_bytes()
+    if jvm.is_contained:
+        free = min(jvm.overhead_bytes(role, heap_bytes), max(0, limit - heap_bytes))
+        return max(_LEAST, free // _CONTAINER_SHARE)
+    count = jvm.jvms_of_host()
+    free = max(0, limit - count * heap_bytes)
+    return max(_LEAST, free // (count * _SHARE))
+
+
+def stated_bytes(settings: Mapping[str, str]) -> int | None:
+    """Give what the user has set.
+
+    Args:
+        settings: Spark's settings; ``PENNON_MEMORY`` is read from the environment.
+
+    Raises:
+        MemorySettingInvalid: It is no amount of memory.
+    """
+    name = WORKER_MEMORY.name
+    if settings.get(name):
+        return parse_bytes(settings[name], name)
     stated = from_environment(MEMORY)
-    if stated is not None and stated.isdigit():
-        return max(1, int(stated))
-    return max(_LEAST, _machine_bytes() // _SHARE)
+    return None if stated is None else parse_bytes(stated, MEMORY.name)
 
 
-def _machine_bytes() -> int:
+def parse_bytes(text: str, setting: str, *, unit: int = 0) -> int:
+    """Read an amount of memory as Spark writes it.
+
+    Args:
+        text: A number, with or without a unit.
+        setting: Where it stands, for the error.
+        unit: Power of two that a number without a unit is multiplied with.
+
+    Raises:
+        MemorySettingInvalid: It is none, or zero.
+
+    Example:
+        >>> parse_bytes("8g", "PENNON_MEMORY"), parse_bytes("512MiB", "PENNON_MEMORY")
+        (8589934592, 536870912)
+    """
+    amount = _AMOUNT.fullmatch(text)
+    if amount is None or int(amount[1]) == 0:
+        raise MemorySettingInvalid(setting=setting, value=text)
+    letter = amount[2].lower()
+    is_bare = not letter and amount[3] is None
+    return int(amount[1]) << (unit if is_bare else _UNITS[letter])
+
+
+def limit_bytes() -> int:
+    """Give the memory of the machine, or of the cgroup around this process where it has less."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([physical, *_cgroup_limits()])
+
+
+def _cgroup_limits() -> list[int]:
+    """The limits of the process's own cgroup and of those around it, of both versions."""
     try:
-        limit = _LIMIT.read_text(encoding="ascii").strip()
+        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return physical
-    return min(physical, int(limit)) if limit.isdigit() else physical
+        lines = []
+    files = [_CGROUPS / "memory.max", _CGROUPS / "memory" / "memory.limit_in_bytes"]
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        folder = Path(path.lstrip("/"))
+        for part in (folder, *folder.parents):
+            if not controllers:
+                files.append(_CGROUPS / part / "memory.max")
+            elif "memory" in controllers.split(","):
+                files.append(_CGROUPS / "memory" / part / "memory.limit_in_bytes")
+    limits = (_limit(file) for file in dict.fromkeys(files))
+    return [limit for limit in limits if limit is not None]
+
+
+def _limit(file: Path) -> int | None:
+    try:
+        text = file.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() and int(text) > 0 else None

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
+from pennon.execution.memory import started_by
+from pennon.worker import handshake
 
 if TYPE_CHECKING:
     from pennon.worker.server import Server
@@ -35,6 +37,7 @@ def main() -> int:
     """Run the worker until its standard input ends."""
     arguments = argparse.ArgumentParser(prog="pennon.worker")
     arguments.add_argument("--socket", type=Path, required=True)
+    arguments.add_argument("--jvm", required=True, help="what started the worker, as JSON")
     arguments.add_argument("--log-level", default=os.environ.get("PENNON_LOG_LEVEL", "INFO"))
     options = arguments.parse_args()
     faulthandler.enable()
@@ -43,6 +46,7 @@ def main() -> int:
     os.dup2(2, 1)
     try:
         check_packages()
+        _meet(options.jvm)
         server = _server(options.socket, options.log_level)
     except PennonError as error:
         failure = {
@@ -55,7 +59,7 @@ def main() -> int:
         return 1
     threading.Thread(target=server.serve, daemon=True).start()
     threading.Thread(target=_end_when_abandoned, args=(server,), daemon=True).start()
-    _say(ready, {"ready": True, "pid": os.getpid(), "version": metadata_version()})
+    _say(ready, handshake.ready(metadata_version()))
     threading.Thread(target=_warm_up, daemon=True).start()
     _wait_for_end_of_input()
     server.close()
@@ -96,6 +100,11 @@ def metadata_version() -> str:
     from pennon import __version__  # noqa: PLC0415 - resolved lazily there
 
     return __version__
+
+
+def _meet(jvm: str) -> None:
+    """Refuse a JVM of another version, and take on what it says of memory."""
+    started_by(handshake.jvm_of(jvm, metadata_version()).memory)
 
 
 def _server(path: Path, log_level: str) -> Server:

@@ -2,7 +2,8 @@
 
 A connection that its other side closes cancels its request; a query that cannot be stopped ends
 the process (``running_requests.py``). A request that fails is answered with an ``X`` frame, in
-mid-stream too, and the connection goes on; bytes that are no message end it.
+mid-stream too, and the connection goes on; a refused stream of rows and bytes that are no message
+end it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pennon.worker.failures import describe
 from pennon.worker.requests.dispatch import handler_of
 from pennon.worker.running_requests import RunningRequests
 from pennon.worker.wire.framing import ConnectionClosed, FrameKind, FrameSocket
+from pennon.worker.wire.write_messages import Write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,4 +85,6 @@ class Server:
             raise
         except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is told as well
             frames.send_json(describe(error), FrameKind.ERROR)
+            # The rest of a stream that was refused stands in the way of the next message.
+            return operation != Write.op
         return True

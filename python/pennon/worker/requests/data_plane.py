@@ -78,16 +78,17 @@ def send_batches(stream: BatchStream, frames: FrameSocket) -> None:
 
 
 def write(request: Mapping[str, object], frames: FrameSocket) -> None:
-    """Answer ``write``: the rows that follow become uncommitted fragments."""
+    """Answer ``write``: the rows that follow become uncommitted fragments.
+
+    A failure is told at once: nobody has to send the rest of a stream that is refused in its first
+    row, and the connection ends with it.
+    """
     upward = ArrowStreamReader(frames)
-    try:
-        message = decode(Write, request)
-        token = WriteToken.from_json(message.write)
-        STORAGE_OPTION_VALUES.remember(token.storage_options)
-        reply = _staged(token, upward)
-    finally:
-        # Also after a failure: the next message of the connection stands behind the stream.
-        upward.drain()
+    message = decode(Write, request)
+    token = WriteToken.from_json(message.write)
+    STORAGE_OPTION_VALUES.remember(token.storage_options)
+    reply = _staged(token, upward)
+    upward.drain()
     frames.send_json(encode(reply))
 
 

@@ -229,5 +229,6 @@ def _described(table: Table) -> m.TableReply:
         table.schema,
         table.partitioning,
         table.properties,
+        table.identity,
         str(snapshot.version),
     )

@@ -12,7 +12,7 @@ from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.errors import MalformedMessage
 from pennon.execution import Query
 from pennon.execution.engine import result_schema
-from pennon.execution.memory import pool_bytes
+from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Group, Limit, Opaque, Plan, PlanNode, Scan
 from pennon.planning import explain
@@ -73,7 +73,9 @@ def choose_fragments(
     for alternatives in candidates(plan, keys, semantics):
         for candidate in alternatives:
             read = {scan: plans[scan] for scan in candidate.query.scans}
-            tasks = tasks_of(candidate, (keys, plan), read, target, pool_bytes=pool_bytes())
+            tasks = tasks_of(
+                candidate, (keys, plan), read, target, pool_bytes=executor_pool_bytes()
+            )
             found = None if tasks is None else _planned(candidate, plan, plans, tasks)
             if found is not None:
                 chosen.append(found)

@@ -130,6 +130,7 @@ class TableReply:
     schema: JsonObject
     partitioning: tuple[JsonObject, ...]
     properties: Mapping[str, str]
+    identity: str
     version: str
 
 

@@ -36,16 +36,19 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
   private final TableHandle handle;
   private final Transform[] partitioning;
   private final Map<String, String> properties;
+  private final String identity;
   private final String version;
 
   private PennonTable(
       TableHandle handle,
       Transform[] partitioning,
       Map<String, String> properties,
+      String identity,
       String version) {
     this.handle = handle;
     this.partitioning = partitioning;
     this.properties = properties;
+    this.identity = identity;
     this.version = version;
   }
 
@@ -64,6 +67,7 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
         handle,
         SparkTransforms.fromJson(partitioning),
         Messages.toStringMap(description.path("properties")),
+        description.path("identity").asText(null),
         description.path("version").asText(null));
   }
 
@@ -102,6 +106,12 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
     return CAPABILITIES;
   }
 
+  /** What tells this table from another one of its name, by which Spark sees one made anew. */
+  @Override
+  public String id() {
+    return identity;
+  }
+
   /** The snapshot, by which Spark sees that a table loaded earlier has changed. */
   @Override
   public String version() {
@@ -138,6 +148,19 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
+  }
+
+  /** The same catalog, table and snapshot: its rows are the same, and may be cached as such. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof PennonTable that
+        && handle.catalog().equals(that.handle.catalog())
+        && handle.token().equals(that.handle.token());
+  }
+
+  @Override
+  public int hashCode() {
+    return handle.token().hashCode();
   }
 
   @Override

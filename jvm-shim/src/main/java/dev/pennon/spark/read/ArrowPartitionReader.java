@@ -89,8 +89,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   }
 
   private void open() throws IOException {
-    connection = WorkerConnection.open();
-    connection.call(source.request(split));
+    connection = WorkerConnection.ask(source.request(split)).connection();
     channel = connection.arrowChannel();
     allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon read", 0, Long.MAX_VALUE);
     stream = new ArrowStreamReader(channel, allocator);

@@ -47,8 +47,19 @@ public record DerivedKeyReply(
 
   /** Sends the request and reads the reply with its keys. */
   public static DerivedKeyReply ask(ObjectNode request) {
-    try (WorkerConnection connection = WorkerConnection.open()) {
-      JsonNode reply = connection.call(request);
+    try {
+      WorkerConnection.Asked asked = WorkerConnection.ask(request);
+      return read(asked.connection(), asked.reply());
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    } catch (IOException e) {
+      throw new java.io.UncheckedIOException(e);
+    }
+  }
+
+  private static DerivedKeyReply read(WorkerConnection answering, JsonNode reply)
+      throws IOException {
+    try (WorkerConnection connection = answering) {
       Set<Integer> served = positions(reply.path("served"));
       Map<Integer, KeyedLeaves> keys = new HashMap<>();
       Map<Integer, String> derivations = new HashMap<>();
@@ -75,10 +86,6 @@ public record DerivedKeyReply(
           FragmentReply.ofReply(reply, keys),
           reply.path("one_task").asBoolean(),
           reply.path("verdicts"));
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    } catch (IOException e) {
-      throw new java.io.UncheckedIOException(e);
     }
   }
 

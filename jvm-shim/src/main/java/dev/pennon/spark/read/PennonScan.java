@@ -185,9 +185,10 @@ public final class PennonScan
               + plan.ordering().stream().map(SortOrder::describe).collect(Collectors.joining(", ")));
     }
     List<PennonSplit> left = filtered;
-    if (left != null) {
+    Optional<List<PennonSplit>> planned = plan.splits().ifMade();
+    if (left != null && planned.isPresent()) {
       int kept = pieces(left);
-      int all = pieces(plan.splits().list());
+      int all = pieces(planned.get());
       if (kept < all) {
         parts.add("runtime filters kept: " + kept + " of " + all + " splits");
       }
@@ -215,9 +216,13 @@ public final class PennonScan
             + inGroups();
   }
 
+  /** Known once Spark has seen the splits: a description asks nobody, for logs print it too. */
   private String inGroups() {
-    long groups = plan.splits().list().stream().map(PennonSplit::partitionKey).distinct().count();
-    return " (" + groups + " groups)";
+    return plan.splits()
+        .ifMade()
+        .map(made -> made.stream().map(PennonSplit::partitionKey).distinct().count())
+        .map(groups -> " (" + groups + " groups)")
+        .orElse("");
   }
 
   @Override

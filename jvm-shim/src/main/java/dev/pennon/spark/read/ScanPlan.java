@@ -68,21 +68,12 @@ record ScanPlan(
 
   /** Sends a request whose reply is followed by a table of splits. */
   private static List<PennonSplit> askForSplits(ObjectNode request) {
-    WorkerConnection connection = WorkerConnection.open();
-    boolean complete = false;
-    try {
-      connection.call(request);
+    try (WorkerConnection connection = WorkerConnection.ask(request).connection()) {
       List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
-      complete = true;
+      connection.release();
       return splits;
     } catch (WorkerFailure failure) {
       throw failure.raise();
-    } finally {
-      if (complete) {
-        connection.release();
-      } else {
-        connection.close();
-      }
     }
   }
 

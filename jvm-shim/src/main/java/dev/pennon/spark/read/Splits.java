@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
@@ -38,6 +39,11 @@ final class Splits {
 
   synchronized int size() {
     return size == UNKNOWN ? list().size() : size;
+  }
+
+  /** The splits when somebody has asked for them before. */
+  synchronized Optional<List<PennonSplit>> ifMade() {
+    return Optional.ofNullable(made);
   }
 
   synchronized List<PennonSplit> list() {

@@ -82,8 +82,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     SQLConf conf = SQLConf.get();
     Consumer<JsonNode> listener = VERDICTS.get();
     boolean isWanted = conf.v2BucketingEnabled() || listener != null;
-    // A subquery that is optimized by itself may become a join of the query around it.
-    if (!isWanted || plan instanceof Subquery) {
+    // A subquery that is optimized by itself may become a join of the query around it; the state of
+    // a stream is kept under its grouping keys, which must be the same after every restart.
+    if (!isWanted || plan instanceof Subquery || plan.isStreaming()) {
       return plan;
     }
     LogicalPlan query = plan.transformAllExpressions(new InSubqueries());
@@ -127,24 +128,29 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!outline.hasGroupings() && !outline.hasWorkForWorker() && listener == null) {
       return PackedScans.in(plan, conf);
     }
-    DerivedKeyReply reply = DerivedKeyReply.ask(request(outline, conf));
-    if (listener != null) {
-      reply.verdicts().forEach(listener);
+    ObjectNode request = request(outline, conf);
+    try {
+      DerivedKeyReply reply = DerivedKeyReply.ask(request);
+      if (listener != null) {
+        reply.verdicts().forEach(listener);
+      }
+      if (!conf.v2BucketingEnabled()) {
+        return plan;
+      }
+      LogicalPlan rewritten = plan;
+      if (reply.changesThePlan()) {
+        FragmentRewrite fragments = new FragmentRewrite(reply, outline);
+        rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
+      }
+      if (reply.isOneTask()) {
+        return OneTask.in(rewritten, conf);
+      }
+      return outline.hasGroupings() || listener != null
+          ? rewritten
+          : PackedScans.in(rewritten, conf);
+    } catch (Exception e) {
+      return UndecidedPlans.kept(plan, e, conf);
     }
-    if (!conf.v2BucketingEnabled()) {
-      return plan;
-    }
-    LogicalPlan rewritten = plan;
-    if (reply.changesThePlan()) {
-      FragmentRewrite fragments = new FragmentRewrite(reply, outline);
-      rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
-    }
-    if (reply.isOneTask()) {
-      return OneTask.in(rewritten, conf);
-    }
-    return outline.hasGroupings() || listener != null
-        ? rewritten
-        : PackedScans.in(rewritten, conf);
   }
 
   private static ObjectNode request(PlanOutline outline, SQLConf conf) {

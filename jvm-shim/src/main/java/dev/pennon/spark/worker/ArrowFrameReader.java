@@ -1,7 +1,6 @@
 package dev.pennon.spark.worker;
 
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.ReadableByteChannel;
 
@@ -42,21 +41,5 @@ final class ArrowFrameReader implements ReadableByteChannel {
   @Override
   public void close() {
     open = false;
-  }
-
-  InputStream asStream() {
-    ReadableByteChannel source = this;
-    return new InputStream() {
-      @Override
-      public int read() throws IOException {
-        byte[] one = new byte[1];
-        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
-      }
-
-      @Override
-      public int read(byte[] target, int offset, int length) throws IOException {
-        return source.read(ByteBuffer.wrap(target, offset, length));
-      }
-    };
   }
 }

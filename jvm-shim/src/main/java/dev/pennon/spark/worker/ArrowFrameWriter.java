@@ -1,6 +1,5 @@
 package dev.pennon.spark.worker;
 
-import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.WritableByteChannel;
 
@@ -50,25 +49,5 @@ final class ArrowFrameWriter implements WritableByteChannel {
       connection.writeFrame(Frames.ARROW, pending);
       pending.clear();
     }
-  }
-
-  OutputStream asStream() {
-    ArrowFrameWriter sink = this;
-    return new OutputStream() {
-      @Override
-      public void write(int value) {
-        sink.write(ByteBuffer.wrap(new byte[] {(byte) value}));
-      }
-
-      @Override
-      public void write(byte[] source, int offset, int length) {
-        sink.write(ByteBuffer.wrap(source, offset, length));
-      }
-
-      @Override
-      public void close() {
-        sink.close();
-      }
-    };
   }
 }

@@ -3,12 +3,11 @@ package dev.pennon.spark.worker;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.channels.WritableByteChannel;
+import java.util.Set;
 
 /**
  * One connection to the worker, with one request on it at a time.
@@ -28,6 +27,25 @@ public final class WorkerConnection implements AutoCloseable {
     BROKEN
   }
 
+  /** Operations that change nothing. */
+  private static final Set<String> REPEATABLE =
+      Set.of(
+          "list_namespaces",
+          "describe_namespace",
+          "list_tables",
+          "load_table",
+          "push_predicates",
+          "plan_scan",
+          "list_splits",
+          "pack_splits",
+          "prune_splits",
+          "derive_keys",
+          "list_procedures",
+          "plan_write",
+          "check_delete",
+          "read",
+          "run_fragment");
+
   private final WorkerProcess worker;
   private final SocketChannel channel;
   private final Frames frames;
@@ -43,17 +61,48 @@ public final class WorkerConnection implements AutoCloseable {
 
   /** A connection to this JVM's worker, which is started if there is none. */
   public static WorkerConnection open() {
-    return WorkerProcess.shared().connection();
+    return WorkerProcess.connected();
   }
 
   /** Sends one request that has no Arrow stream, on a connection of its own, and gives the reply. */
   public static JsonNode exchange(ObjectNode request) {
-    try (WorkerConnection connection = open()) {
-      try {
-        return connection.call(request);
-      } finally {
-        connection.release();
+    Asked asked = ask(request);
+    asked.connection().release();
+    return asked.reply();
+  }
+
+  /** A reply and the connection that it came on, on which an Arrow stream may follow. */
+  public record Asked(WorkerConnection connection, JsonNode reply) {}
+
+  /**
+   * Sends a request on a connection of its own and waits for the reply.
+   *
+   * <p>A worker that ends itself may have taken the request on its last moment: one that changes
+   * nothing is sent once more, to the next worker.
+   */
+  public static Asked ask(ObjectNode request) {
+    WorkerConnection connection = open();
+    try {
+      return connection.asked(request);
+    } catch (WorkerFailure failure) {
+      boolean isRepeatable = REPEATABLE.contains(request.path("op").asText());
+      if (!failure.is(WorkerFailure.LOST)
+          || !isRepeatable
+          || Thread.currentThread().isInterrupted()
+          || !connection.worker.endsSoon()) {
+        throw failure;
       }
+      return open().asked(request);
+    }
+  }
+
+  /** The reply to a request; after a refusal the connection is given back. */
+  private Asked asked(ObjectNode request) {
+    try {
+      return new Asked(this, call(request));
+    } catch (WorkerFailure failure) {
+      release();
+      throw failure;
     }
   }
 
@@ -96,18 +145,12 @@ public final class WorkerConnection implements AutoCloseable {
     return new ArrowFrameReader(this);
   }
 
-  public InputStream arrowInput() {
-    expect(State.STREAMING_DOWN, "read an Arrow stream");
-    return new ArrowFrameReader(this).asStream();
-  }
-
   /** The Arrow stream that follows the request; its close sends the end. */
   public WritableByteChannel arrowOutputChannel() {
-    return startArrowOutput();
-  }
-
-  public OutputStream arrowOutput() {
-    return startArrowOutput().asStream();
+    expect(State.REQUESTED, "write an Arrow stream");
+    state = State.STREAMING_UP;
+    streamedUp = true;
+    return new ArrowFrameWriter(this);
   }
 
   /** Gives the connection back for the next request; closes it if its exchange is not complete. */
@@ -180,13 +223,6 @@ public final class WorkerConnection implements AutoCloseable {
   void endArrowOutput() {
     writeFrame(Frames.END, ByteBuffer.allocate(0));
     state = State.REQUESTED;
-  }
-
-  private ArrowFrameWriter startArrowOutput() {
-    expect(State.REQUESTED, "write an Arrow stream");
-    state = State.STREAMING_UP;
-    streamedUp = true;
-    return new ArrowFrameWriter(this);
   }
 
   /** A worker that refuses a stream says why and closes: its reason is better than a broken pipe. */

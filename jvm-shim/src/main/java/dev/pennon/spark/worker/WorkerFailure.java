@@ -16,6 +16,8 @@ import org.apache.spark.sql.AnalysisException;
 public final class WorkerFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
   private static final String INTERNAL_STATE = "XX000";
+  /** The condition of a worker, or a connection to it, that ended. */
+  public static final String LOST = "WORKER_LOST";
 
   private final String condition;
   private final transient Map<String, String> parameters;
@@ -52,7 +54,7 @@ public final class WorkerFailure extends RuntimeException {
         "[WORKER_LOST] Cannot complete the request: the connection to the Pennon worker ended ("
             + why
             + "). Run it again, a new worker is started; the log says why the old one ended.";
-    return new WorkerFailure("WORKER_LOST", message, Map.of("why", why), "08006", cause);
+    return new WorkerFailure(LOST, message, Map.of("why", why), "08006", cause);
   }
 
   /** The worker could not be started. */

@@ -1,18 +1,21 @@
 package dev.pennon.spark.worker;
 
+import java.nio.file.Path;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Which Python interpreter runs the worker.
  *
- * <p>In order: the environment variable PENNON_PYTHON; on the driver spark.pyspark.driver.python;
- * spark.pyspark.python; the environment variable PYSPARK_PYTHON; python3.
+ * <p>In order: the environment variable PENNON_PYTHON; on the driver spark.pyspark.driver.python and
+ * the environment variable PYSPARK_DRIVER_PYTHON; spark.pyspark.python; the environment variable
+ * PYSPARK_PYTHON; python3. A relative path starts at the working folder of the JVM, which is where
+ * Spark unpacks {@code spark.archives} for an executor.
  */
 final class WorkerInterpreter {
   static final String REMEDY =
       "Set spark.pyspark.python (or PYSPARK_PYTHON) to a Python interpreter in which the package"
-          + " pennon is installed.";
+          + " pennon is installed, and spark.pyspark.driver.python where the driver has another.";
 
   private WorkerInterpreter() {}
 
@@ -20,6 +23,7 @@ final class WorkerInterpreter {
     String[] candidates = {
       System.getenv("PENNON_PYTHON"),
       isDriver() ? configured("spark.pyspark.driver.python") : null,
+      isDriver() ? interpreterOnly(System.getenv("PYSPARK_DRIVER_PYTHON")) : null,
       configured("spark.pyspark.python"),
       System.getenv("PYSPARK_PYTHON"),
     };
@@ -31,7 +35,16 @@ final class WorkerInterpreter {
     return "python3";
   }
 
-  private static boolean isDriver() {
+  /** A driver's "Python" may be a shell around one, as jupyter and ipython are. */
+  private static String interpreterOnly(String program) {
+    if (program == null || program.isBlank()) {
+      return null;
+    }
+    String name = Path.of(program).getFileName().toString();
+    return name.startsWith("python") || name.startsWith("pypy") ? program : null;
+  }
+
+  static boolean isDriver() {
     SparkEnv environment = SparkEnv.get();
     return environment == null || "driver".equals(environment.executorId());
   }

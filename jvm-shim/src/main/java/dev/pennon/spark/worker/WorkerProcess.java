@@ -8,15 +8,13 @@ import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,19 +29,25 @@ public final class WorkerProcess {
   private static final int START_TIMEOUT_SECONDS = 60;
   private static final int MAX_IDLE_CONNECTIONS = 32;
 
-  private static final Object STARTING = new Object();
+  /** How long a process that takes no connections any more may need to be gone. */
+  private static final int END_SECONDS = 3;
+
+  private static final ReentrantLock STARTING = new ReentrantLock();
   private static volatile WorkerProcess current;
 
+  static {
+    Runtime.getRuntime()
+        .addShutdownHook(new Thread(WorkerProcess::stopCurrent, "pennon-worker-stop"));
+  }
+
   private final Process process;
-  private final Path directory;
-  private final Path socket;
+  private final SocketFolder folder;
   private final WorkerLog log;
   private final ConcurrentLinkedDeque<SocketChannel> idle = new ConcurrentLinkedDeque<>();
 
-  private WorkerProcess(Process process, Path directory, Path socket, WorkerLog log) {
+  private WorkerProcess(Process process, SocketFolder folder, WorkerLog log) {
     this.process = process;
-    this.directory = directory;
-    this.socket = socket;
+    this.folder = folder;
     this.log = log;
   }
 
@@ -53,15 +57,35 @@ public final class WorkerProcess {
     if (worker != null && worker.process.isAlive()) {
       return worker;
     }
-    synchronized (STARTING) {
+    String python = WorkerInterpreter.choose();
+    lock(python);
+    try {
       if (current == null || !current.process.isAlive()) {
         if (current != null) {
           LOG.warn("The Pennon worker ended with code {}; starting it again", current.exitCode());
           current.stop();
         }
-        current = start(WorkerInterpreter.choose());
+        current = start(python);
       }
       return current;
+    } finally {
+      STARTING.unlock();
+    }
+  }
+
+  /** A task that is killed while another one starts the worker does not wait for it. */
+  private static void lock(String python) {
+    try {
+      STARTING.lockInterruptibly();
+    } catch (InterruptedException e) {
+      throw interrupted(python, e);
+    }
+  }
+
+  private static void stopCurrent() {
+    WorkerProcess worker = current;
+    if (worker != null) {
+      worker.stop();
     }
   }
 
@@ -72,10 +96,13 @@ public final class WorkerProcess {
         new Thread(
             () -> {
               try {
-                synchronized (STARTING) {
+                lock(python);
+                try {
                   if (current == null) {
                     current = start(python);
                   }
+                } finally {
+                  STARTING.unlock();
                 }
               } catch (WorkerFailure e) {
                 LOG.debug("The Pennon worker did not start early", e);
@@ -90,14 +117,37 @@ public final class WorkerProcess {
     return process.pid();
   }
 
+  /** A connection to the worker of this JVM; one that is about to end is waited for. */
+  static WorkerConnection connected() {
+    WorkerProcess worker = shared();
+    try {
+      return worker.connection();
+    } catch (WorkerFailure failure) {
+      if (!worker.endsSoon()) {
+        throw failure;
+      }
+      return shared().connection();
+    }
+  }
+
   /** An idle connection, or a new one. */
-  WorkerConnection connection() {
+  private WorkerConnection connection() {
     SocketChannel pooled = idle.pollFirst();
     try {
       return new WorkerConnection(this, pooled == null ? connect() : pooled);
     } catch (IOException e) {
       throw WorkerFailure.lost(
           "cannot connect to process " + process.pid() + ": " + e.getMessage(), e);
+    }
+  }
+
+  /** Whether the process is gone, or goes while it is waited for. */
+  boolean endsSoon() {
+    try {
+      return process.waitFor(END_SECONDS, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
     }
   }
 
@@ -120,7 +170,7 @@ public final class WorkerProcess {
   private SocketChannel connect() throws IOException {
     SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
     try {
-      channel.connect(UnixDomainSocketAddress.of(socket));
+      channel.connect(UnixDomainSocketAddress.of(folder.socket()));
       return channel;
     } catch (IOException e) {
       channel.close();
@@ -129,34 +179,26 @@ public final class WorkerProcess {
   }
 
   private static WorkerProcess start(String python) {
-    Path directory;
+    SocketFolder folder;
     Process process;
     try {
-      directory =
-          Files.createTempDirectory(
-              "pennon-",
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+      folder = SocketFolder.create();
     } catch (IOException e) {
       throw WorkerFailure.notStarted(
           python,
-          "its socket needs a temporary directory: " + e.getMessage(),
-          "Make java.io.tmpdir a directory that can be written.",
+          "its socket needs a temporary directory, and " + e.getMessage(),
+          "Set java.io.tmpdir to a directory with a short path that can be written.",
           e);
     }
-    Path socket = directory.resolve("worker.sock");
     try {
-      process =
-          new ProcessBuilder(
-                  List.of(python, "-m", "pennon.worker", "--socket", socket.toString()))
-              .start();
+      process = new ProcessBuilder(command(python, folder)).start();
     } catch (IOException e) {
-      delete(directory, socket);
+      folder.delete();
       throw WorkerFailure.notStarted(
           python, "it cannot be run (" + e.getMessage() + ")", WorkerInterpreter.REMEDY, e);
     }
     WorkerProcess worker =
-        new WorkerProcess(process, directory, socket, new WorkerLog(process.getErrorStream()));
-    Runtime.getRuntime().addShutdownHook(new Thread(worker::stop, "pennon-worker-stop"));
+        new WorkerProcess(process, folder, new WorkerLog(process.getErrorStream()));
     try {
       worker.awaitReady(python);
       return worker;
@@ -164,6 +206,19 @@ public final class WorkerProcess {
       worker.stop();
       throw e;
     }
+  }
+
+  /** Without -P a file in the working folder could stand in for a module of the worker. */
+  private static List<String> command(String python, SocketFolder folder) {
+    return List.of(
+        python,
+        "-P",
+        "-m",
+        "pennon.worker",
+        "--socket",
+        folder.socket().toString(),
+        "--jvm",
+        WorkerStart.describeJvm());
   }
 
   private void awaitReady(String python) {
@@ -182,8 +237,7 @@ public final class WorkerProcess {
           "The log has its output.",
           e);
     } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw WorkerFailure.notStarted(python, "the start was interrupted", "Run it again.", e);
+      throw interrupted(python, e);
     } catch (ExecutionException e) {
       throw WorkerFailure.notStarted(
           python, "its output cannot be read", "The log has its output.", e.getCause());
@@ -191,12 +245,14 @@ public final class WorkerProcess {
     if (line == null) {
       throw endedTooEarly(python);
     }
-    JsonNode ready = parseReady(python, line);
-    if (!ready.path("ready").asBoolean()) {
-      throw WorkerFailure.fromJson(ready.path("error"));
-    }
+    WorkerStart.check(parseReady(python, line), python);
     LOG.info("Pennon worker {} started: {}", process.pid(), line);
     WorkerLog.drain(output);
+  }
+
+  private static WorkerFailure interrupted(String python, InterruptedException cause) {
+    Thread.currentThread().interrupt();
+    return WorkerFailure.notStarted(python, "the start was interrupted", "Run it again.", cause);
   }
 
   private static JsonNode parseReady(String python, String line) {
@@ -219,6 +275,10 @@ public final class WorkerProcess {
               + " choose another interpreter with spark.pyspark.python.",
           null);
     }
+    if (lastLine.contains("Unknown option: -P")) {
+      return WorkerFailure.notStarted(
+          python, "it is older than Python 3.11", WorkerInterpreter.REMEDY, null);
+    }
     return WorkerFailure.notStarted(
         python, "it ended with code " + code + ": " + lastLine, "The log has its output.", null);
   }
@@ -236,15 +296,6 @@ public final class WorkerProcess {
     process.destroy();
     idle.forEach(WorkerProcess::close);
     idle.clear();
-    delete(directory, socket);
-  }
-
-  private static void delete(Path directory, Path socket) {
-    try {
-      Files.deleteIfExists(socket);
-      Files.deleteIfExists(directory);
-    } catch (IOException e) {
-      LOG.debug("Cannot delete {}", directory, e);
-    }
+    folder.delete();
   }
 }

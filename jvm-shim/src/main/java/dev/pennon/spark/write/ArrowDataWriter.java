@@ -8,7 +8,6 @@ import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.WritableByteChannel;
-import java.util.List;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
@@ -94,14 +93,14 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
   @Override
   public WriterCommitMessage commit() throws IOException {
     try {
-      return new StagedPartitions(stream == null ? List.of() : finishStream());
+      return stream == null ? new StagedPartitions() : new StagedPartitions(finishStream());
     } catch (WorkerFailure failure) {
       throw failure.raiseInTask();
     }
   }
 
   /** Ends the stream in order and waits for what the worker staged. */
-  private List<String> finishStream() throws IOException {
+  private String[] finishStream() throws IOException {
     if (rowsInBatch > 0) {
       sendBatch();
     }
@@ -111,7 +110,7 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     WorkerConnection done = connection;
     connection = null;
     done.release();
-    return List.of(Messages.toStrings(reply.path("staged")));
+    return Messages.toStrings(reply.path("staged"));
   }
 
   /** Breaks the stream off, whereupon the worker deletes what it wrote. */

@@ -40,7 +40,9 @@ final class PennonBatchWrite implements BatchWrite {
     ArrayNode staged = request.putArray("staged");
     for (WriterCommitMessage message : messages) {
       if (message instanceof StagedPartitions task) {
-        task.staged().forEach(staged::add);
+        for (String partition : task.staged()) {
+          staged.add(partition);
+        }
       }
     }
     try {

@@ -1,0 +1,100 @@
+package dev.pennon.spark.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.SparkBuildInfo;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+
+/**
+ * What a worker is told when it starts, and what it has to answer before anything is asked of it.
+ *
+ * <p>A jar and a package of different versions would misread each other's messages: both sides
+ * compare, and refuse.
+ */
+final class WorkerStart {
+  /** Raised with every change of a message; the worker's is in {@code worker/handshake.py}. */
+  static final int PROTOCOL = 1;
+
+  /** What the memory of a worker is derived from, as Spark spells it; no secrets are among them. */
+  private static final List<String> MEMORY_SETTINGS =
+      List.of(
+          "spark.master",
+          "spark.pennon.worker.memory",
+          "spark.driver.memory",
+          "spark.driver.memoryOverhead",
+          "spark.driver.memoryOverheadFactor",
+          "spark.driver.minMemoryOverhead",
+          "spark.executor.memory",
+          "spark.executor.memoryOverhead",
+          "spark.executor.memoryOverheadFactor",
+          "spark.executor.minMemoryOverhead",
+          "spark.executor.pyspark.memory",
+          "spark.executor.cores",
+          "spark.executor.instances");
+
+  private WorkerStart() {}
+
+  /** The jar's version, as its manifest has it; classes that stand in no jar have none. */
+  static String jarVersion() {
+    String version = WorkerStart.class.getPackage().getImplementationVersion();
+    return version == null ? "unknown" : version;
+  }
+
+  /** This JVM as the worker's argument {@code --jvm}. */
+  static String describeJvm() {
+    ObjectNode jvm = Messages.object();
+    jvm.put("jar", jarVersion()).put("protocol", PROTOCOL);
+    jvm.put("spark", SparkBuildInfo.spark_version());
+    jvm.put("driver", WorkerInterpreter.isDriver());
+    jvm.put("cores", Runtime.getRuntime().availableProcessors());
+    jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
+    ObjectNode settings = jvm.putObject("settings");
+    SparkEnv environment = SparkEnv.get();
+    if (environment != null) {
+      SparkConf conf = environment.conf();
+      for (String key : MEMORY_SETTINGS) {
+        String value = conf.get(key, null);
+        if (value != null) {
+          settings.put(key, value);
+        }
+      }
+    }
+    return Messages.print(jvm);
+  }
+
+  /** Fails unless the worker's first line says that it is ready, and of this jar's version. */
+  static void check(JsonNode ready, String python) {
+    if (!ready.path("ready").asBoolean()) {
+      throw WorkerFailure.fromJson(ready.path("error"));
+    }
+    int protocol = ready.path("protocol").asInt();
+    String version = ready.path("version").asText("unknown");
+    if (protocol != PROTOCOL || !version.equals(jarVersion())) {
+      throw differs(python, version, protocol);
+    }
+  }
+
+  private static WorkerFailure differs(String python, String version, int protocol) {
+    String message =
+        "[VERSIONS_DIFFER] Cannot use the package pennon of "
+            + python
+            + ": it is version "
+            + version
+            + " (protocol "
+            + protocol
+            + "), and the jar is version "
+            + jarVersion()
+            + " (protocol "
+            + PROTOCOL
+            + "). Install the package of the jar's version there, or use the jar inside that package.";
+    return new WorkerFailure(
+        "VERSIONS_DIFFER",
+        message,
+        Map.of("python", python, "package", version, "jar", jarVersion()),
+        "58000",
+        null);
+  }
+}

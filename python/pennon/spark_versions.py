@@ -1,0 +1,31 @@
+"""Which versions of Spark the jar is made for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pennon.errors import SparkVersionNotSupported
+
+OLDEST_SPARK: Final = (4, 1)
+NEWEST_SPARK: Final = (4, 3)
+
+
+def check_spark_version(version: str) -> None:
+    """Refuse a version of Spark that the jar does not work with.
+
+    Args:
+        version: As Spark prints it, for example ``4.3.0``.
+
+    Raises:
+        SparkVersionNotSupported: It is older or newer than those that are tested.
+
+    Example:
+        >>> check_spark_version("4.3.0-SNAPSHOT")
+    """
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if not OLDEST_SPARK <= numbers <= NEWEST_SPARK:
+        raise SparkVersionNotSupported(
+            found=version,
+            oldest=".".join(map(str, OLDEST_SPARK)),
+            newest=".".join(map(str, NEWEST_SPARK)),
+        )

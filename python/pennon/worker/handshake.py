@@ -1,0 +1,105 @@
+"""What a JVM and its worker tell each other before anything is asked.
+
+The jar and the package read each other's messages without asking twice: a field that one side does
+not know would be taken for nothing. So both compare versions at the start, and each refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pennon.errors import MalformedMessage, VersionsDiffer
+from pennon.execution.memory import JvmMemory
+from pennon.spark_versions import check_spark_version
+from pennon.worker.wire.json_fields import decode
+
+PROTOCOL: Final = 1
+"""Raised with every change of a message; the jar's is in ``WorkerStart.java``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jvm:
+    """The JVM that started the worker.
+
+    Args:
+        jar: Version of the jar.
+        protocol: Version of the messages.
+        spark: Version of Spark.
+        driver: Whether it is the driver's.
+        cores: Processors that it may use.
+        heap_bytes: Largest size of its heap.
+        settings: The settings of Spark that say how much memory there is.
+    """
+
+    jar: str
+    protocol: int
+    spark: str
+    driver: bool
+    cores: int
+    heap_bytes: int
+    settings: Mapping[str, str] = field(metadata={"required": True})
+
+    @property
+    def memory(self) -> JvmMemory:
+        """What the memory of queries is derived from."""
+        return JvmMemory(
+            is_driver=self.driver,
+            cores=self.cores,
+            heap_bytes=self.heap_bytes,
+            settings=self.settings,
+        )
+
+
+def jvm_of(text: str, version: str) -> Jvm:
+    """Read the worker's argument ``--jvm``, and refuse a JVM of another version.
+
+    Args:
+        text: The argument.
+        version: Version of this package.
+
+    Raises:
+        VersionsDiffer: The jar is of another version.
+        SparkVersionNotSupported: Spark is.
+        MalformedMessage: It is no description of a JVM.
+    """
+    try:
+        stated = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MalformedMessage(why="the argument --jvm is not JSON") from error
+    if not isinstance(stated, dict):
+        raise MalformedMessage(why="the argument --jvm is no JSON object")
+    jar, protocol = stated.get("jar", "unknown"), stated.get("protocol", 0)
+    if (jar, protocol) != (version, PROTOCOL):
+        raise VersionsDiffer(
+            jar=f"version {jar} (protocol {protocol})",
+            package=f"version {version} (protocol {PROTOCOL})",
+            interpreter=sys.executable,
+        )
+    jvm = decode(Jvm, stated)
+    check_spark_version(jvm.spark)
+    return jvm
+
+
+def ready(version: str) -> dict[str, object]:
+    """Give the line by which the JVM knows that the worker listens, and which version it is.
+
+    Args:
+        version: Version of this package.
+
+    Example:
+        >>> sorted(ready("0.1.0"))
+        ['pid', 'protocol', 'python', 'ready', 'version']
+    """
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {
+        "ready": True,
+        "pid": os.getpid(),
+        "version": version,
+        "protocol": PROTOCOL,
+        "python": python,
+    }

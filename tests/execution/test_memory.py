@@ -1,0 +1,89 @@
+"""The memory of a worker's queries, from what its JVM was given and what the machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pennon.errors import MemorySettingInvalid
+from pennon.execution import memory
+from pennon.execution.memory import JvmMemory, executor_pool_bytes, pool_bytes, started_by
+
+GIB = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("PENNON_MEMORY", raising=False)
+    monkeypatch.setattr(memory, "limit_bytes", lambda: 64 * GIB)
+    yield
+    monkeypatch.delenv("PENNON_MEMORY", raising=False)
+    started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=0))
+
+
+def executor(master: str, **settings: str) -> JvmMemory:
+    names = {f"spark.executor.{name}": value for name, value in settings.items()}
+    return JvmMemory(
+        is_driver=False, cores=16, heap_bytes=4 * GIB, settings={"spark.master": master} | names
+    )
+
+
+def test_in_a_container_it_is_half_of_the_overhead() -> None:
+    started_by(executor("yarn", memoryOverhead="6g"))
+    assert pool_bytes() == 3 * GIB
+    started_by(executor("k8s://https://api", memoryOverhead="2048"))
+    assert pool_bytes() == GIB
+
+
+def test_in_a_container_without_a_setting_it_is_half_of_sparks_own_overhead() -> None:
+    started_by(executor("yarn"))
+    assert pool_bytes() == int(4 * GIB * 0.1) // 2
+
+
+def test_executors_of_one_machine_divide_it() -> None:
+    started_by(executor("spark://host:7077"))
+    alone = pool_bytes()
+    started_by(executor("spark://host:7077", cores="4"))
+    assert pool_bytes() * 4 < alone
+    started_by(executor("local-cluster[2,1,1024]"))
+    assert pool_bytes() * 3 < alone
+
+
+def test_a_driver_plans_with_what_its_executors_have() -> None:
+    settings = {"spark.master": "yarn", "spark.executor.memoryOverhead": "8g"}
+    started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=GIB, settings=settings))
+    assert (pool_bytes(), executor_pool_bytes()) == ((384 << 20) // 2, 4 * GIB)
+
+
+def test_a_setting_overrides_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENNON_MEMORY", "8g")
+    assert pool_bytes() == executor_pool_bytes() == 8 * GIB
+    stronger = {"spark.master": "yarn", "spark.pennon.worker.memory": "512m"}
+    started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=GIB, settings=stronger))
+    assert pool_bytes() == executor_pool_bytes() == 512 << 20
+
+
+@pytest.mark.parametrize("value", ["8x", "much", "0", "-1g", "1.5g"])
+def test_a_setting_that_is_no_memory_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("PENNON_MEMORY", value)
+    with pytest.raises(MemorySettingInvalid, match="PENNON_MEMORY"):
+        pool_bytes()
+
+
+def test_the_smallest_cgroup_around_the_process_is_the_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = tmp_path / "cgroup"
+    own.write_text("0::/pod/container\n")
+    (tmp_path / "pod" / "container").mkdir(parents=True)
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "pod" / "memory.max").write_text(f"{GIB}\n")
+    (tmp_path / "pod" / "container" / "memory.max").write_text("max\n")
+    monkeypatch.undo()
+    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "_OWN_CGROUPS", own)
+    assert memory.limit_bytes() == GIB

@@ -1,0 +1,32 @@
+"""Errors travel between processes: a pool of them, dask, a function of Spark."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import pennon
+from pennon.errors import PennonError
+from test_architecture import all_errors
+
+
+@pytest.mark.parametrize("kind", list(all_errors()), ids=lambda kind: kind.__name__)
+def test_an_error_is_the_same_after_a_journey(kind: type[PennonError]) -> None:
+    names = [part.split("}")[0].split(":")[0] for part in kind.template.split("{")[1:]]
+    error = kind(**dict.fromkeys(names, "x"))
+    for arrived in (pickle.loads(pickle.dumps(error)), copy.copy(error)):  # noqa: S301
+        assert type(arrived) is kind
+        assert (str(arrived), arrived.parameters) == (str(error), error.parameters)
+
+
+def test_an_error_arrives_from_another_process(tmp_path: Path) -> None:
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(PennonError, match="nowhere"),
+    ):
+        pool.submit(pennon.open, str(tmp_path / "nowhere")).result()

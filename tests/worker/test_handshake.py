@@ -1,0 +1,67 @@
+"""What a worker tells a JVM of another version: both versions, before anything is read."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pennon
+from pennon.worker.handshake import PROTOCOL
+from worker.worker_client import JVM, SOURCES, Worker, worker_arguments
+
+SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
+
+
+def refusal(tmp_path: Path, jvm: dict) -> dict:
+    done = subprocess.run(
+        [sys.executable, "-P", *worker_arguments(tmp_path / "w.sock", jvm)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    ready = json.loads(done.stdout)
+    assert (done.returncode, ready["ready"]) == (1, False)
+    return ready["error"]
+
+
+@pytest.mark.parametrize("older", [{"jar": "0.0.9"}, {"protocol": 0}])
+def test_a_jar_of_another_version_is_refused_by_both_names(tmp_path: Path, older: dict) -> None:
+    error = refusal(tmp_path, JVM | older)
+    assert error["condition"] == "VERSIONS_DIFFER"
+    assert pennon.__version__ in error["parameters"]["package"]
+    assert str(next(iter(older.values()))) in error["parameters"]["jar"]
+
+
+def test_a_jar_that_says_no_version_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, {})["condition"] == "VERSIONS_DIFFER"
+
+
+def test_a_spark_that_the_jar_is_not_made_for_is_named(tmp_path: Path) -> None:
+    error = refusal(tmp_path, JVM | {"spark": "3.5.6"})
+    assert error["condition"] == "SPARK_VERSION_NOT_SUPPORTED"
+    assert "3.5.6" in error["message"]
+
+
+def test_every_fact_about_the_jvm_is_required(tmp_path: Path) -> None:
+    for name in ("driver", "cores", "heap_bytes", "settings"):
+        without = {key: value for key, value in JVM.items() if key != name}
+        error = refusal(tmp_path, without)
+        assert error["condition"] == "MALFORMED_MESSAGE"
+        assert name in error["message"]
+
+
+def test_the_ready_line_names_both_versions(worker: Worker) -> None:
+    assert (worker.ready["version"], worker.ready["protocol"]) == (pennon.__version__, PROTOCOL)
+
+
+def test_jar_and_package_state_the_same_versions() -> None:
+    java = (SHIM / "worker/WorkerStart.java").read_text(encoding="utf-8")
+    assert re.search(r"int PROTOCOL = (\d+);", java)[1] == str(PROTOCOL)
+    build = (SHIM.parents[6] / "build.gradle").read_text(encoding="utf-8")
+    assert f"version = '{pennon.__version__}'" in build
