@@ -20,6 +20,7 @@ from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.adoption.split import split
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
+from pennon.manifest.format.commit_record import COMMIT
 from pennon.transaction import Committed, Transaction
 
 Change = Callable[[str], object]
@@ -135,7 +136,7 @@ def foreign(location: str) -> tuple[dict[str, object], dict[str, object]]:
     manifest = lance.dataset(f"{location}/__manifest")
     assert manifest.metadata["somebody.key"] == "kept"
     rows = {each["object_id"]: each for each in manifest.to_table().to_pylist()}
-    known = ("namespace", "table", "table_version")
+    known = ("namespace", "table", "table_version", COMMIT)
     names = ("foreign_rank", "foreign_note", "foreign_tags")
     unknown = {
         name: {k: v for k, v in row.items() if v is not None}

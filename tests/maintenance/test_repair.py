@@ -33,7 +33,7 @@ def rewritten_by_upstream(snapshot: Snapshot, *, keep_history: bool = True) -> s
     """Take the guard and the version rows away, then let upstream make a namespace."""
     dataset = lance.dataset(f"{snapshot.location}/__manifest")
     dataset.update_metadata({WRITER_FLAGS: "0"})
-    dataset.delete("object_type = 'table_version'")
+    dataset.delete("object_type IN ('table_version', 'pennon_commit')")
     upstream = lance_namespace.connect("dir", {"root": snapshot.location})
     upstream.create_namespace(CreateNamespaceRequest(id=["stranger"]))
     if not keep_history:

@@ -276,7 +276,7 @@ def test_one_transaction_cannot_append_to_and_replace_the_same_partition(tmp_pat
 
 def test_transaction_without_changes_commits_nothing(tmp_path):
     base = make(tmp_path)
-    assert Transaction(base).commit() == Committed(base)
+    assert Transaction(base).commit() == Committed(base.version, base)
     assert latest(base).version == base.version
 
 

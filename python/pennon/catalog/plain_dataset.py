@@ -7,6 +7,7 @@ are the same code. Writes append to the main branch.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,8 @@ __all__ = ["PlainSnapshot", "append_plain", "open_plain", "replace_plain", "stag
 
 _OBJECT_ID: Final = "v1$dataset"
 _NO_PARTITIONS = PartitionSpec(1, ())
+_COMMIT: Final = "pennon.commit"
+_COMMITTING: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +159,15 @@ def stage_plain(
     return texts, rows, size
 
 
-def append_plain(snapshot: PlainSnapshot, fragments: Sequence[str]) -> int:
+def append_plain(
+    snapshot: PlainSnapshot, fragments: Sequence[str], commit_id: str | None = None
+) -> int:
     """Commit staged fragments to the main branch; gives the new version.
+
+    Args:
+        snapshot: The version that the write is based on.
+        fragments: What was staged.
+        commit_id: The commit's id; one that was made already is not made again.
 
     Raises:
         WriteConflict: Another commit changed the schema or replaced the rows.
@@ -165,40 +175,71 @@ def append_plain(snapshot: PlainSnapshot, fragments: Sequence[str]) -> int:
     if not fragments:
         return snapshot.version
     parsed = [lance.FragmentMetadata.from_json(text) for text in fragments]
-    return _committed(snapshot, lance.LanceOperation.Append(parsed))
+    return _committed(snapshot, lance.LanceOperation.Append(parsed), commit_id)
 
 
-def replace_plain(snapshot: PlainSnapshot, fragments: Sequence[str]) -> int:
+def replace_plain(
+    snapshot: PlainSnapshot, fragments: Sequence[str], commit_id: str | None = None
+) -> int:
     """Make the content of the main branch exactly the staged fragments; gives the new version.
 
     Args:
         snapshot: The version whose rows go.
         fragments: What was staged; none empties the dataset.
+        commit_id: As for ``append_plain``.
 
     Raises:
         WriteConflict: Another commit changed rows that go.
     """
     removed = [fragment.fragment_id for fragment in snapshot.manifest.get_fragments()]
     if not removed:
-        return append_plain(snapshot, fragments)
+        return append_plain(snapshot, fragments, commit_id)
     if not fragments:
         operation = lance.LanceOperation.Delete(
             updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
         )
-        return _committed(snapshot, operation)
+        return _committed(snapshot, operation, commit_id)
     new = [lance.FragmentMetadata.from_json(text) for text in fragments]
     update = lance.LanceOperation.Update(
         removed_fragment_ids=removed, updated_fragments=[], new_fragments=new
     )
-    return _committed(snapshot, update)
+    return _committed(snapshot, update, commit_id)
 
 
-def _committed(snapshot: PlainSnapshot, operation: lance.LanceOperation.BaseOperation) -> int:
+def _committed(
+    snapshot: PlainSnapshot,
+    operation: lance.LanceOperation.BaseOperation,
+    commit_id: str | None,
+) -> int:
+    with _COMMITTING:
+        made = None if commit_id is None else _made_before(snapshot, commit_id)
+        return _commit(snapshot, operation, commit_id) if made is None else made
+
+
+def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
+    """Find the version that an earlier try of the commit has made."""
+    options = dict(snapshot.storage_options) or None
+    newest = lance.dataset(snapshot.location, storage_options=options)
+    for version in range(newest.version, snapshot.version, -1):
+        try:
+            transaction = newest.read_transaction(version)
+        except (OSError, ValueError):  # that version was cleaned up
+            continue
+        if transaction and (transaction.transaction_properties or {}).get(_COMMIT) == commit_id:
+            return version
+    return None
+
+
+def _commit(
+    snapshot: PlainSnapshot,
+    operation: lance.LanceOperation.BaseOperation,
+    commit_id: str | None,
+) -> int:
+    named = {} if commit_id is None else {_COMMIT: commit_id}
     try:
         committed = lance.LanceDataset.commit(
             snapshot.location,
-            operation,
-            read_version=snapshot.version,
+            lance.Transaction(snapshot.version, operation, transaction_properties=named),
             storage_options=dict(snapshot.storage_options) or None,
         )
     except OSError as error:

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, assert_never
 
 from pennon.catalog.plain_dataset import PlainSnapshot, append_plain, replace_plain
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
-from pennon.errors import WriteConflict
+from pennon.draft import open_snapshot
+from pennon.errors import SnapshotNotFound, WriteConflict
 from pennon.leaf import StagedPartition
 from pennon.leaf.write.partition_tuples import check_sources
+from pennon.manifest.commit_lookup import find_commit
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+from pennon.transaction.abandonment import abandon
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pennon.manifest import Snapshot
+    from pennon.manifest.format.commit_record import CommitIdentity
 
 __all__ = [
     "WriteMode",
@@ -27,6 +31,7 @@ __all__ = [
     "commit_write",
     "delete_rows",
     "deleted_partitions",
+    "write_base",
 ]
 
 _COMMIT_ATTEMPTS = 5
@@ -76,6 +81,8 @@ def commit_write(
     mode: WriteMode,
     predicates: Sequence[str],
     staged: Sequence[str],
+    *,
+    identity: CommitIdentity | None = None,
 ) -> int:
     """Show the staged rows of all tasks with one commit.
 
@@ -85,6 +92,7 @@ def commit_write(
         mode: As ``check_write`` returned it.
         predicates: As given to ``check_write``.
         staged: What the tasks reported.
+        identity: Which commit it is; one that was made already is not made again.
 
     Returns:
         The table's new version.
@@ -96,9 +104,9 @@ def commit_write(
         commit = append_plain if mode is WriteMode.APPEND else replace_plain
         if predicates and not _replaced(snapshot, table, mode, predicates, []):
             commit = append_plain
-        return commit(snapshot, staged)
+        return commit(snapshot, staged, None if identity is None else identity.id)
     parts = [StagedPartition.from_json(text) for text in staged]
-    transaction = Transaction(snapshot)
+    transaction = Transaction(snapshot, identity)
     if mode is WriteMode.APPEND:
         transaction.append(parts)
     else:
@@ -107,19 +115,72 @@ def commit_write(
     return _committed(transaction, table)
 
 
-def abort_write(snapshot: Snapshot, staged: Sequence[str]) -> None:
-    """Remove the files of staged rows that will not be committed."""
-    if not isinstance(snapshot, PlainSnapshot):
-        Transaction(snapshot).abort([StagedPartition.from_json(text) for text in staged])
+def write_base(
+    location: str,
+    version: int,
+    storage: Mapping[str, str],
+    *,
+    table: str,
+    mode: WriteMode,
+    identity: CommitIdentity,
+) -> Snapshot:
+    """Open the version that a write into a partitioned namespace is based on.
+
+    Args:
+        location: The namespace.
+        version: The version.
+        storage: Given to Lance.
+        table: The table's name, for errors.
+        mode: As ``check_write`` returned it.
+        identity: Which commit it is.
+
+    Returns:
+        The version; the newest where it has expired and the rows are only added, or where the
+        commit was made already.
+
+    Raises:
+        WriteConflict: The version has expired, and the rows to replace are those it had.
+    """
+    try:
+        return open_snapshot(location, version, None, storage)
+    except SnapshotNotFound:
+        if mode is WriteMode.APPEND or find_commit(location, identity.id, storage) is not None:
+            return open_snapshot(location, None, None, storage)
+        why = f"version {version}, which the statement read, has expired meanwhile"
+        raise WriteConflict(table=table, why=why) from None
 
 
-def delete_rows(snapshot: Snapshot, table: str, predicates: Sequence[str]) -> int:
+def abort_write(
+    location: str,
+    storage: Mapping[str, str],
+    staged: Sequence[str],
+    identity: CommitIdentity | None = None,
+) -> None:
+    """Remove the files of staged rows that will not be committed.
+
+    Args:
+        location: The partitioned namespace.
+        storage: Given to Lance.
+        staged: What the tasks reported.
+        identity: The commit, if anything was ever asked to make it: then it may have been made.
+    """
+    parts = [StagedPartition.from_json(text) for text in staged]
+    abandon(location, parts, storage, identity)
+
+
+def delete_rows(
+    snapshot: Snapshot,
+    table: str,
+    predicates: Sequence[str],
+    identity: CommitIdentity | None = None,
+) -> int:
     """Delete whole partitions.
 
     Args:
         snapshot: The table.
         table: Its name, for errors.
         predicates: Spark SQL texts that all have to hold; none means every row.
+        identity: Which commit it is; one that was made already is not made again.
 
     Returns:
         The table's new version; the same one where no row was there to delete.
@@ -132,8 +193,8 @@ def delete_rows(snapshot: Snapshot, table: str, predicates: Sequence[str]) -> in
     if not whole:
         return snapshot.version
     if isinstance(snapshot, PlainSnapshot):
-        return replace_plain(snapshot, ())
-    transaction = Transaction(snapshot)
+        return replace_plain(snapshot, (), None if identity is None else identity.id)
+    transaction = Transaction(snapshot, identity)
     transaction.drop(whole)
     return _committed(transaction, table)
 
@@ -163,8 +224,8 @@ def _replaced(
 def _committed(transaction: Transaction, table: str) -> int:
     for _ in range(_COMMIT_ATTEMPTS):
         match transaction.commit():
-            case Committed(committed):
-                return committed.version
+            case Committed(version):
+                return version
             case Conflicted(partition, reason):
                 raise WriteConflict(table=table, why=f"partition {partition}: {reason}")
             case Retryable():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pennon.errors.catalog import (
     CatalogRefused,
+    CommitGivenUp,
     InvalidColumnName,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
@@ -118,6 +119,7 @@ __all__ = [
     "AdoptionRefused",
     "ArrowFailure",
     "CatalogRefused",
+    "CommitGivenUp",
     "CorruptJson",
     "DefaultNotOfType",
     "DemoCheckFailed",

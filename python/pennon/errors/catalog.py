@@ -166,6 +166,17 @@ class WriteConflict(PennonError):
     sql_state = "40001"
 
 
+class CommitGivenUp(PennonError):
+    """A commit was aborted before it was made, and its files may be gone."""
+
+    condition = "COMMIT_GIVEN_UP"
+    template = (
+        "Cannot make commit {commit} of {location}: the write was aborted meanwhile."
+        " Nothing of it is visible. Run the statement again."
+    )
+    sql_state = "40000"
+
+
 class NotWholePartitions(PennonError):
     """A condition to delete or overwrite by divides a partition."""
 

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import InternalError
+from pennon.errors import CommitGivenUp, InternalError
 from pennon.manifest.format.columns import READ_VERSION
+from pennon.manifest.format.commit_record import CommitRecord, records_in
 from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.format.statistics import RECORDED_ORDER, recorded_order, with_statistics
@@ -79,7 +80,10 @@ class LeafChange:
 
 
 def commit_leaves(
-    snapshot: Snapshot, changes: Sequence[LeafChange], removed: Sequence[str] = ()
+    snapshot: Snapshot,
+    changes: Sequence[LeafChange],
+    removed: Sequence[str] = (),
+    record: CommitRecord | None = None,
 ) -> ManifestOutcome:
     """Commit the changes of all leaves at once, or none.
 
@@ -90,11 +94,14 @@ def commit_leaves(
         snapshot: The snapshot that the changes were made against (S0).
         changes: One per leaf.
         removed: Object ids of leaves that shall be gone; their ``table_version`` rows go too.
+        record: What the commit does, written with it; a commit whose record is there already is
+            not made again.
 
     Returns:
         The version of ``__manifest`` that has all changes, or that another writer came first.
 
     Raises:
+        CommitGivenUp: The record says that the commit shall never be made.
         StorageFailure: The storage refused; nothing is visible.
 
     Spec: "Commit Behavior".
@@ -108,7 +115,10 @@ def commit_leaves(
     if removed:
         merge = merge.when_not_matched_by_source_delete(_condition_of_removal(removed))
     try:
-        merge.conflict_retries(0).execute(_rows(snapshot, base, changes))
+        rows = _rows(snapshot, base, changes, record)
+        if rows is None:
+            return ManifestCommitted(snapshot.version)
+        merge.conflict_retries(0).execute(rows)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", snapshot.location, error) from error
@@ -117,13 +127,23 @@ def commit_leaves(
     return ManifestCommitted(base.version)
 
 
-def _rows(snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafChange]) -> pa.Table:
-    """Make every row that the commit writes."""
+def _rows(
+    snapshot: Snapshot,
+    base: lance.LanceDataset,
+    changes: Sequence[LeafChange],
+    record: CommitRecord | None,
+) -> pa.Table | None:
+    """Make every row that the commit writes; None where its record is there."""
     by_id = {each.object_id: each for each in changes}
     if len(by_id) < len(changes):
         raise InternalError(what="one commit changes a leaf twice")
     above = {name: each for each in changes for name in _namespaces(each.object_id)}
-    there = _existing(base, [*by_id, *above])
+    keys = [] if record is None else [record.object_id]
+    there = _existing(base, [*by_id, *above, *keys])
+    for made in records_in(there):
+        if made.is_given_up:
+            raise CommitGivenUp(location=snapshot.location, commit=made.identity.id)
+        return None
     known = set(there["object_id"].to_pylist())
     new = [
         ManifestRow(name, NAMESPACE, values=_inherited(snapshot, name, each.values))
@@ -142,6 +162,7 @@ def _rows(snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafCh
         for each in changes
         if each.object_id not in known
     ]
+    new += [] if record is None else [record.row()]
     if snapshot.has_read_versions:
         new += _version_rows(base, [each for each in changes if each.read_version is not None])
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))

@@ -11,6 +11,7 @@ from pennon.catalog.plain_dataset import PlainSnapshot, stage_plain
 from pennon.catalog.table_write import WriteMode, abort_write, check_write, commit_write
 from pennon.leaf import WriteTarget, clustered, write_partitions
 from pennon.leaf.write.incoming_rows import conform
+from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
@@ -41,9 +42,12 @@ def write_rows(
     snapshot = table.snapshot
     mode = check_write(snapshot, table.name, mode, predicates)
     staged = _stage(table, batches)
+    identity = CommitIdentity.fresh()
     with contextlib.ExitStack() as undo:
-        undo.callback(abort_write, snapshot, staged)
-        version = commit_write(snapshot, table.name, mode, predicates, staged)
+        if not isinstance(snapshot, PlainSnapshot):
+            options = snapshot.storage_options
+            undo.callback(abort_write, snapshot.location, options, staged, identity)
+        version = commit_write(snapshot, table.name, mode, predicates, staged, identity=identity)
         undo.pop_all()
     return version
 

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-if TYPE_CHECKING:
-    from pennon.manifest import Snapshot
+from pennon.manifest import Snapshot
 
 __all__ = ["Committed", "Conflicted", "Outcome", "Retryable"]
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The changes are visible from this snapshot on."""
+    """The changes are visible from a version on.
 
-    snapshot: Snapshot
+    Nothing is read after the commit: what fails then would report a success as a failure.
+
+    Args:
+        version: The version of ``__manifest`` that has the changes.
+        base: The snapshot that they were made against.
+    """
+
+    version: int
+    base: Snapshot = field(repr=False)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot with the changes, opened when asked for.
+
+        Raises:
+            SnapshotNotFound: Its version has expired meanwhile.
+        """
+        options = self.base.storage_options
+        return Snapshot.open(self.base.location, self.version, storage_options=options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, assert_never
 
-from pennon.errors import InternalError
+from pennon.errors import (
+    CommitGivenUp,
+    InternalError,
+    LeafMissing,
+    SnapshotNotFound,
+    StorageFailure,
+)
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.column_filling import has_initial_defaults
 from pennon.leaf.write.leaf_commit import (
@@ -23,9 +29,11 @@ from pennon.leaf.write.leaf_commit import (
 )
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
+from pennon.manifest.commit_lookup import find_commit
 from pennon.manifest.format.statistics import recorded_order
+from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import check_layouts, rebase
-from pennon.transaction.leaf_state import check_writable, leaf_states
+from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
 from pennon.transaction.staged import Append, Drop, Replace, Truncate
 
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.leaf import StagedPartition
+    from pennon.manifest.format.commit_record import CommitIdentity
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.staged import Change
 
@@ -47,32 +56,106 @@ _LONGEST_WAIT_SECONDS: Final = 0.5
 _MAX_THREADS: Final = 8
 
 
-def commit_strong(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
+def commit_strong(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    identity: CommitIdentity,
+    operation: str | None = None,
+) -> Outcome:
     """Make the changes of all leaves visible with one commit of the manifest.
+
+    A commit that was made already, by an earlier try of the same identity, is not made again.
 
     Args:
         base: The snapshot that the changes were made against.
         changes: One change per leaf, by object id.
+        identity: Which commit it is, the same at every try.
+        operation: What the user calls it; None to name it after the changes.
+
+    Raises:
+        CommitGivenUp: The write was aborted; its files may be gone.
 
     Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
     """
+    try:
+        return _tried(base, changes, identity, operation)
+    except (SnapshotNotFound, StorageFailure, LeafMissing):
+        if _is_there(base):
+            raise
+    return _tried_on_newest(base, changes, identity, operation)
+
+
+def _is_there(base: Snapshot) -> bool:
+    try:
+        _opened(base, base.version)
+    except SnapshotNotFound:
+        return False
+    return True
+
+
+def _tried_on_newest(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    identity: CommitIdentity,
+    operation: str | None,
+) -> Outcome:
+    """Commit where the base has expired: rows to add fit every version, the rest fits none."""
+    newest = _opened(base, None)
+    made = _made_before(newest, identity)
+    if made is not None:
+        return made
+    dropped = check_layouts(changes, newest.schema.arrow)
+    if dropped is not None:
+        return dropped
+    if not all(isinstance(change, Append) for change in changes.values()):
+        states = leaf_states(newest, changes)
+        values = next((each.values for each in states.values()), {})
+        reason = f"version {base.version}, which the statement read, has expired meanwhile"
+        return Conflicted(partition_text(values), reason)
+    return _tried(newest, changes, identity, operation)
+
+
+def _made_before(snapshot: Snapshot, identity: CommitIdentity) -> Committed | None:
+    """Find the commit among those that were made until a snapshot.
+
+    Raises:
+        CommitGivenUp: It was given up.
+    """
+    record = find_commit(snapshot.location, identity.id, snapshot.storage_options)
+    if record is None:
+        return None
+    if record.is_given_up:
+        raise CommitGivenUp(location=snapshot.location, commit=identity.id)
+    return Committed(snapshot.version, snapshot)
+
+
+def _tried(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    identity: CommitIdentity,
+    operation: str | None,
+) -> Outcome:
     snapshot = base
     states = leaf_states(base, changes)
     check_writable(base.location, changes, states)
+    record = described(base, changes, states, identity, operation)
     prepared: dict[str, LeafChange] = {}
     for attempt in range(_MAX_ATTEMPTS):
         redo = [object_id for object_id in changes if object_id not in prepared]
         prepared.update(_prepare(snapshot, states, {each: changes[each] for each in redo}))
         removed = [each for each, change in changes.items() if isinstance(change, Drop)]
         moved = [prepared[each] for each in changes if each in prepared]
-        match commit_leaves(snapshot, moved, removed):
+        match commit_leaves(snapshot, moved, removed, record):
             case ManifestCommitted(version=version):
-                return Committed(_opened(base, version))
+                return Committed(version, base)
             case ConcurrentChange():
                 wait_for_others(attempt)
             case unexpected:
                 assert_never(unexpected)
         snapshot = _opened(base, None)
+        made = _made_before(snapshot, identity)
+        if made is not None:
+            return made
         verdict = check_layouts(changes, snapshot.schema.arrow)
         now = leaf_states(snapshot, changes)
         check_writable(base.location, changes, now)

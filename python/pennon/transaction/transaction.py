@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pennon.errors import InternalError, LeafMissing
-from pennon.leaf.dataset import leaf_uri, open_leaf
-from pennon.leaf.write.partition_writer import delete_fragment_files
-from pennon.manifest import Snapshot
-from pennon.transaction.leaf_state import leaf_states
+from pennon.errors import InternalError
+from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.transaction.abandonment import abandon
 from pennon.transaction.outcome import Committed
 from pennon.transaction.staged import Append, Drop, Replace, Truncate, by_leaf
 from pennon.transaction.strong import commit_strong
@@ -21,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pennon.leaf import StagedPartition
-    from pennon.transaction.leaf_state import LeafState
+    from pennon.manifest import Snapshot
     from pennon.transaction.outcome import Outcome
     from pennon.transaction.staged import Change
 
@@ -35,6 +30,9 @@ class Transaction:
 
     Args:
         snapshot: The snapshot that the changes are made against.
+        identity: Which commit it is, the same at every try; None for a new one. A commit that
+            was made already is not made again.
+        operation: What the user calls it, for the history; None to name it after the changes.
 
     Example:
         >>> import tempfile
@@ -53,8 +51,16 @@ class Transaction:
     Spec: "Transaction".
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        identity: CommitIdentity | None = None,
+        operation: str | None = None,
+    ) -> None:
         self.snapshot = snapshot
+        self.identity = identity or CommitIdentity.fresh()
+        self._operation = operation
+        self._is_sent = False
         self._changes: dict[str, Change] = {}
 
     def append(self, staged: Iterable[StagedPartition]) -> None:
@@ -108,14 +114,16 @@ class Transaction:
         Raises:
             LeafSchemaMismatch: A leaf cannot take the rows.
             LeafMissing: A leaf's files are gone.
+            CommitGivenUp: It was aborted meanwhile.
             StorageFailure: The storage refused.
 
         Spec: "Transaction", "Commit Behavior".
         """
         if not self._changes:
-            return Committed(self.snapshot)
+            return Committed(self.snapshot.version, self.snapshot)
+        self._is_sent = True
         if self.snapshot.is_strong:
-            return commit_strong(self.snapshot, self._changes)
+            return commit_strong(self.snapshot, self._changes, self.identity, self._operation)
         return commit_weak(self.snapshot, self._changes)
 
     def abort(self, staged: Iterable[StagedPartition]) -> None:
@@ -127,21 +135,8 @@ class Transaction:
         Args:
             staged: The reports of all tasks, committed by none.
         """
-        parts = by_leaf(staged)
-        options = self.snapshot.storage_options
-        latest = Snapshot.open(self.snapshot.location, storage_options=options)
-        states = leaf_states(latest, parts)
-        for object_id, reports in parts.items():
-            location = reports[0].location
-            used = self._used_files(states.get(object_id))
-            unused = [
-                fragment
-                for report in reports
-                for fragment in report.fragments
-                if not used & {file["path"] for file in json.loads(fragment)["files"]}
-            ]
-            delete_fragment_files(self.snapshot.location, location, unused, options)
-            _remove_if_empty(leaf_uri(self.snapshot.location, location))
+        location, options = self.snapshot.location, self.snapshot.storage_options
+        abandon(location, staged, options, self.identity if self._is_sent else None)
 
     def _add(self, object_id: str, change: Change) -> None:
         known = self._changes.get(object_id)
@@ -149,29 +144,6 @@ class Transaction:
             raise InternalError(what=f"one transaction changes {object_id} in two ways")
         self._changes[object_id] = change
 
-    def _used_files(self, state: LeafState | None) -> set[str]:
-        if state is None:
-            return set()
-        try:
-            leaf = open_leaf(
-                self.snapshot.location,
-                state.location,
-                state.read_version,
-                self.snapshot.storage_options,
-            )
-        except LeafMissing:
-            return set()
-        return {file.path for fragment in leaf.get_fragments() for file in fragment.metadata.files}
-
 
 def _covers(change: Change, known: Change) -> bool:
     return isinstance(change, Replace) and isinstance(known, Truncate)
-
-
-def _remove_if_empty(uri: str) -> None:
-    """Remove the directories of a leaf that was never committed; object stores have none."""
-    if "://" in uri:
-        return
-    for directory in (Path(uri) / "data", Path(uri)):
-        with contextlib.suppress(OSError):
-            directory.rmdir()

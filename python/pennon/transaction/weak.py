@@ -66,7 +66,7 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
     with ThreadPoolExecutor(max(1, min(_MAX_THREADS, len(changes)))) as pool:
         for future in [pool.submit(apply, object_id) for object_id in sorted(changes)]:
             future.result()
-    return Committed(snapshot)
+    return Committed(snapshot.version, snapshot)
 
 
 def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | None:

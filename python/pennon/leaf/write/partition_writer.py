@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance.file import LanceFileSession
 from lance.fragment import FragmentMetadata, write_fragments
 
-from pennon.errors import InternalError, LeafSchemaMismatch
+from pennon.errors import InternalError, LeafSchemaMismatch, SnapshotNotFound
 from pennon.leaf.dataset import leaf_uri
 from pennon.leaf.row_order import SortedCheck
 from pennon.leaf.write.destination import Destinations
@@ -129,14 +129,27 @@ class _Partition:
     is_sorted: bool = True
 
 
+def _base(target: WriteTarget) -> Snapshot:
+    """Open the version that the write is based on; where it has expired, the newest.
+
+    The commit finds out whether the rows still fit.
+    """
+    options = target.storage_options
+    try:
+        return Snapshot.open(target.location, target.version, storage_options=options)
+    except SnapshotNotFound:
+        newest = Snapshot.open(target.location, storage_options=options)
+        if target.spec_version not in newest.specs:
+            raise
+        return newest
+
+
 class _Task:
     """The state of one call: the namespace, and what was written where."""
 
     def __init__(self, target: WriteTarget) -> None:
         self._target = target
-        self._snapshot = Snapshot.open(
-            target.location, target.version, storage_options=target.storage_options
-        )
+        self._snapshot = _base(target)
         self._spec = self._snapshot.specs[target.spec_version]
         check_sources(self._spec, self._snapshot)
         self._order = WriteOrder.of(self._snapshot.properties, self._snapshot.schema)

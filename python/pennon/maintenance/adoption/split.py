@@ -120,8 +120,8 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def _committed(snapshot: Snapshot, path: str, transaction: Transaction) -> int:
     for _ in range(_ATTEMPTS):
         match transaction.commit():
-            case Committed(committed):
-                return committed.version
+            case Committed(version):
+                return version
             case Conflicted(partition, reason):
                 why = f"another writer changed partition {partition} meanwhile: {reason}"
                 raise refused(snapshot, path, why, "Run it again")

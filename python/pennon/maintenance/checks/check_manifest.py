@@ -19,6 +19,7 @@ from pennon.manifest.format.columns import (
     READ_VERSION,
     partition_columns,
 )
+from pennon.manifest.format.commit_record import COMMIT
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
 from pennon.spec import PartitionSpec
@@ -216,7 +217,7 @@ class _Rows:
 
     def foreign(self) -> Iterator[Finding]:
         """What is not ours: kept, ignored, told."""
-        known = (NAMESPACE, TABLE, TABLE_VERSION)
+        known = (NAMESPACE, TABLE, TABLE_VERSION, COMMIT)
         others = Counter(
             each.object_type for each in self.raw.rows if each.object_type not in known
         )

@@ -48,18 +48,31 @@ def _mode(mode: str) -> WriteMode:
 def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
     """Answer ``commit_write``."""
     token = WriteToken.from_json(request.write)
-    snapshot = snapshot_of(request.catalog, token.table.to_json())
-    return m.CommitWriteReply(
-        table_write.commit_write(
-            snapshot, token.table.name, _mode(token.mode), token.predicates, request.staged
+    table, mode, identity = token.table, _mode(token.mode), request.commit
+    if table.is_plain:
+        snapshot = snapshot_of(request.catalog, table.to_json())
+    else:
+        snapshot = table_write.write_base(
+            table.location,
+            table.version,
+            request.catalog.storage,
+            table=table.name,
+            mode=mode,
+            identity=identity,
         )
+    version = table_write.commit_write(
+        snapshot, table.name, mode, token.predicates, request.staged, identity=identity
     )
+    return m.CommitWriteReply(version)
 
 
 def abort_write(request: m.AbortWrite) -> EmptyReply:
     """Answer ``abort_write``."""
     token = WriteToken.from_json(request.write)
-    table_write.abort_write(snapshot_of(request.catalog, token.table.to_json()), request.staged)
+    if not token.table.is_plain:
+        identity = request.commit if request.was_sent else None
+        location, storage = token.table.location, request.catalog.storage
+        table_write.abort_write(location, storage, request.staged, identity)
     return EmptyReply()
 
 
@@ -75,4 +88,6 @@ def delete_rows(request: m.DeleteRows) -> m.CommitWriteReply:
     """Answer ``delete_rows``."""
     table = TableToken.from_json(request.table)
     snapshot = snapshot_of(request.catalog, request.table)
-    return m.CommitWriteReply(table_write.delete_rows(snapshot, table.name, request.predicates))
+    return m.CommitWriteReply(
+        table_write.delete_rows(snapshot, table.name, request.predicates, request.commit)
+    )

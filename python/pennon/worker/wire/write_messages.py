@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pennon.catalog.configured_catalog import Catalog
+from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.worker.wire.messages import JsonObject
 
 
@@ -64,6 +65,7 @@ class CommitWrite:
     catalog: Catalog
     write: str
     staged: tuple[str, ...]
+    commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +77,17 @@ class CommitWriteReply:
 
 @dataclass(frozen=True, slots=True)
 class AbortWrite:
-    """The write failed: remove what its tasks staged."""
+    """The write failed: remove what its tasks staged.
+
+    ``was_sent`` says whether its commit was ever asked for: then it may have been made.
+    """
 
     op: ClassVar[str] = "abort_write"
     catalog: Catalog
     write: str
     staged: tuple[str, ...]
+    commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
+    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +108,4 @@ class DeleteRows:
     catalog: Catalog
     table: str
     predicates: tuple[str, ...]
+    commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)

@@ -6,6 +6,7 @@ import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.write.Commit;
 import dev.pennon.spark.write.PennonWriteBuilder;
 import dev.pennon.spark.write.RowCondition;
 import java.util.Map;
@@ -131,23 +132,28 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
   /** Whole partitions alone can be deleted; anything else is refused with the reason. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
-    delete(handle.request("check_delete"), predicates);
-    return true;
+    try {
+      WorkerConnection.exchange(deletion(handle.request("check_delete"), predicates));
+      return true;
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
   }
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
-    delete(handle.request("delete_rows"), predicates);
-  }
-
-  private void delete(ObjectNode request, Predicate... predicates) {
+    Commit commit = new Commit(handle, "");
     try {
-      String[] texts = RowCondition.texts(handle, "delete", predicates);
-      request.set("predicates", Messages.strings(texts));
-      WorkerConnection.exchange(request);
+      commit.make(deletion(commit.request("delete_rows"), predicates));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
+  }
+
+  private ObjectNode deletion(ObjectNode request, Predicate... predicates) {
+    String[] texts = RowCondition.texts(handle, "delete", predicates);
+    request.set("predicates", Messages.strings(texts));
+    return request;
   }
 
   /** The same catalog, table and snapshot: its rows are the same, and may be cached as such. */

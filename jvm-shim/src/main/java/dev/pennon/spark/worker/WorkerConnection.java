@@ -8,6 +8,9 @@ import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.channels.WritableByteChannel;
 import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 
 /**
  * One connection to the worker, with one request on it at a time.
@@ -103,6 +106,38 @@ public final class WorkerConnection implements AutoCloseable {
     } catch (WorkerFailure failure) {
       release();
       throw failure;
+    }
+  }
+
+  /**
+   * Runs exchanges so that an interrupt of the calling thread neither ends nor hides the answer.
+   *
+   * <p>An interrupt closes a socket that its thread waits on. So another thread waits, and the
+   * interrupt is handed on once the answer is there: whether a commit was made is never unknown
+   * because somebody pressed Cancel.
+   */
+  public static JsonNode uninterruptibly(Callable<JsonNode> exchanges) {
+    FutureTask<JsonNode> answer = new FutureTask<>(exchanges);
+    Thread waiting = new Thread(answer, "pennon-uninterruptible");
+    waiting.setDaemon(true);
+    waiting.start();
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return answer.get();
+        } catch (InterruptedException e) {
+          interrupted = true;
+        } catch (ExecutionException e) {
+          throw e.getCause() instanceof WorkerFailure failure
+              ? failure
+              : WorkerFailure.protocol(String.valueOf(e.getCause()), e.getCause());
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

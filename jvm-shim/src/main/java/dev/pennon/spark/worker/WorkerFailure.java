@@ -57,6 +57,24 @@ public final class WorkerFailure extends RuntimeException {
     return new WorkerFailure(LOST, message, Map.of("why", why), "08006", cause);
   }
 
+  /** The worker was lost each time a commit was sent: it may have been made or not. */
+  public static WorkerFailure commitUnknown(String commitId, String table, WorkerFailure cause) {
+    String message =
+        "[COMMIT_OUTCOME_UNKNOWN] Cannot tell whether the write to "
+            + table
+            + " was committed: the worker was lost each time it was asked ("
+            + cause.getMessage()
+            + "). Look for commit "
+            + commitId
+            + " in the table's history before you run it again.";
+    return new WorkerFailure(
+        "COMMIT_OUTCOME_UNKNOWN",
+        message,
+        Map.of("commit", commitId, "table", table),
+        "08007",
+        cause);
+  }
+
   /** The worker could not be started. */
   static WorkerFailure notStarted(String python, String why, String remedy, Throwable cause) {
     String message =

@@ -2,8 +2,6 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
@@ -13,9 +11,11 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 /** Turns what the tasks staged into one commit, or into nothing. */
 final class PennonBatchWrite implements BatchWrite {
   private final WritePlan plan;
+  private final Commit commit;
 
   PennonBatchWrite(WritePlan plan) {
     this.plan = plan;
+    this.commit = new Commit(plan.table(), plan.queryId());
   }
 
   @Override
@@ -25,18 +25,25 @@ final class PennonBatchWrite implements BatchWrite {
 
   @Override
   public void commit(WriterCommitMessage[] messages) {
-    finish("commit_write", messages);
+    try {
+      commit.make(request("commit_write", messages));
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
   }
 
   /** Removes what was staged; a task that failed has removed its own. */
   @Override
   public void abort(WriterCommitMessage[] messages) {
-    finish("abort_write", messages);
+    try {
+      commit.abandon(request("abort_write", messages));
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
   }
 
-  private void finish(String op, WriterCommitMessage[] messages) {
-    ObjectNode request = plan.table().request(op);
-    request.put("write", plan.write());
+  private ObjectNode request(String op, WriterCommitMessage... messages) {
+    ObjectNode request = commit.request(op).put("write", plan.write());
     ArrayNode staged = request.putArray("staged");
     for (WriterCommitMessage message : messages) {
       if (message instanceof StagedPartitions task) {
@@ -45,11 +52,7 @@ final class PennonBatchWrite implements BatchWrite {
         }
       }
     }
-    try {
-      WorkerConnection.exchange(request);
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    return request;
   }
 
   @Override

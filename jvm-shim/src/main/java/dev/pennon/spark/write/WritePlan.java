@@ -23,6 +23,7 @@ import org.apache.spark.sql.types.StructType;
  * @param write what executors send to the worker
  * @param distribution rows that agree on these go to one task; empty: any task
  * @param ordering the order of the rows within a task; empty: any order
+ * @param queryId Spark's id of the write
  */
 record WritePlan(
     TableHandle table,
@@ -30,7 +31,8 @@ record WritePlan(
     WriteMode mode,
     String write,
     List<Transform> distribution,
-    List<SortOrder> ordering) {
+    List<SortOrder> ordering,
+    String queryId) {
 
   static WritePlan request(TableHandle table, LogicalWriteInfo write, WriteMode mode) {
     ObjectNode request = table.request("plan_write");
@@ -46,7 +48,8 @@ record WritePlan(
           mode,
           reply.path("write").asText(),
           List.of(SparkTransforms.fromJson(reply.path("distribution"))),
-          SortOrders.fromJson(reply.path("ordering")));
+          SortOrders.fromJson(reply.path("ordering")),
+          write.queryId());
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

@@ -1,0 +1,74 @@
+package dev.pennon.spark.write;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.UUID;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.SparkSession;
+
+/**
+ * One commit, however often it is sent: the worker makes it once.
+ *
+ * <p>A commit whose answer was lost with its worker is sent again, to a new one. The id tells the
+ * new worker what the old one has done.
+ */
+public final class Commit {
+  private static final int ATTEMPTS = 5;
+  private static final int PAUSE_MILLISECONDS = 100;
+
+  private final TableHandle table;
+  private final String id = UUID.randomUUID().toString();
+  private final String queryId;
+  private boolean sent;
+
+  public Commit(TableHandle table, String queryId) {
+    this.table = table;
+    this.queryId = queryId;
+  }
+
+  /** Starts a request that names this commit. */
+  public ObjectNode request(String op) {
+    ObjectNode request = table.request(op);
+    SparkContext context = SparkSession.active().sparkContext();
+    request
+        .putObject("commit")
+        .put("id", id)
+        .put("query_id", queryId)
+        .put("user", context.sparkUser())
+        .put("application", context.applicationId());
+    return request;
+  }
+
+  /** Sends what makes the commit until an answer comes; an interrupt waits for that. */
+  public JsonNode make(ObjectNode request) {
+    sent = true;
+    return WorkerConnection.uninterruptibly(() -> untilAnswered(request));
+  }
+
+  private JsonNode untilAnswered(ObjectNode request) throws InterruptedException {
+    WorkerFailure lost = null;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+      // A killed process is seen as alive, and refuses connections, for a moment.
+      Thread.sleep((long) attempt * attempt * PAUSE_MILLISECONDS);
+      try {
+        return WorkerConnection.exchange(request);
+      } catch (WorkerFailure failure) {
+        boolean isLost = failure.is("WORKER_LOST");
+        if (!isLost && (lost == null || !failure.is("WORKER_NOT_STARTED"))) {
+          throw failure;
+        }
+        lost = failure;
+      }
+    }
+    throw WorkerFailure.commitUnknown(id, table.name(), lost);
+  }
+
+  /** Sends what takes back the files of the commit; the worker keeps those that it has made. */
+  public void abandon(ObjectNode request) {
+    request.put("was_sent", sent);
+    WorkerConnection.uninterruptibly(() -> WorkerConnection.exchange(request));
+  }
+}

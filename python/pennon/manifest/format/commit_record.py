@@ -1,0 +1,134 @@
+"""The record of a commit: a row of ``__manifest`` that is written by the very commit it tells of.
+
+Its key is the commit's id, and the key is what makes a commit happen once. A commit whose answer
+was lost is made again with the same id: it finds its record. Of two tries at once Lance lets one
+pass, as two inserts of one primary key. A write that is given up claims the id as well, so that
+a try which is still under way somewhere cannot pass any more, and its files may go.
+
+The specification knows no such rows. Upstream's readers list and describe the objects whose types
+they know, and leave these alone (tested with pylance 14); Pennon's readers never see them.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from pennon.manifest.format.rows import ManifestRow
+
+__all__ = ["COMMIT", "GIVEN_UP", "CommitIdentity", "CommitRecord", "commit_key", "records_in"]
+
+COMMIT: Final = "pennon_commit"
+GIVEN_UP: Final = "given up"
+_PREFIX: Final = "pennon$commit$"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    """Which commit it is, and whose: the same at every try.
+
+    Args:
+        id: Unique among all commits of the namespace.
+        user: Who commits.
+        application: The program: Spark's application id.
+        query_id: Spark's id of the query that writes.
+        epoch: The number of the micro batch; None outside of streams.
+    """
+
+    id: str
+    user: str = ""
+    application: str = ""
+    query_id: str = ""
+    epoch: int | None = None
+
+    @staticmethod
+    def fresh() -> CommitIdentity:
+        """Give the identity of a commit that this process starts."""
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # a user id without a name, as containers have
+            user = ""
+        return CommitIdentity(str(uuid.uuid4()), user, "python")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """What one commit did.
+
+    Args:
+        identity: Which commit it is.
+        operation: ``append``, ``overwrite``, ``delete``, …; ``given up`` where it never will be.
+        base_version: The version of ``__manifest`` that its statement read.
+        spec_version: The newest partition spec at that version.
+        schema_id: A short hash of the namespace schema at that version.
+        partitions: How many partitions it changed.
+        added_rows: Rows that it added; None where unknown.
+        removed_rows: Rows that it removed; None where unknown.
+
+    Example:
+        >>> record = CommitRecord(CommitIdentity("c1", "ada"), "append", 3, 1, added_rows=2)
+        >>> CommitRecord.from_json(record.to_json()) == record
+        True
+    """
+
+    identity: CommitIdentity
+    operation: str
+    base_version: int = 0
+    spec_version: int = 0
+    schema_id: str = ""
+    partitions: int = 0
+    added_rows: int | None = None
+    removed_rows: int | None = None
+
+    @property
+    def object_id(self) -> str:
+        """The primary key of its row."""
+        return commit_key(self.identity.id)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the commit was not made and never will be."""
+        return self.operation == GIVEN_UP
+
+    def row(self) -> ManifestRow:
+        """Give its row."""
+        return ManifestRow(self.object_id, COMMIT, metadata=self.to_json())
+
+    def to_json(self) -> str:
+        """Write the record; what is unknown is left out."""
+        stored = {**asdict(self.identity), **asdict(self)}
+        del stored["identity"]
+        return json.dumps({name: each for name, each in stored.items() if each not in (None, "")})
+
+    @classmethod
+    def from_json(cls, text: str) -> CommitRecord:
+        """Read what ``to_json`` wrote."""
+        stored = json.loads(text)
+        who = {name: stored.pop(name) for name in CommitIdentity.__slots__ if name in stored}
+        return cls(CommitIdentity(**who), **stored)
+
+
+def commit_key(commit_id: str) -> str:
+    """Give the primary key of a commit's row.
+
+    Example:
+        >>> commit_key("c1")
+        'pennon$commit$c1'
+    """
+    return _PREFIX + commit_id
+
+
+def records_in(rows: pa.Table) -> list[CommitRecord]:
+    """Give the records among rows of ``__manifest``."""
+    return [
+        CommitRecord.from_json(text)
+        for kind, text in zip(
+            rows["object_type"].to_pylist(), rows["metadata"].to_pylist(), strict=True
+        )
+        if kind == COMMIT and text
+    ]

@@ -1,0 +1,122 @@
+"""The history of a namespace: what made each version of ``__manifest`` that is still there.
+
+A commit of Pennon's wrote its record into the version that it made. Other versions are named after
+what Lance did: changes of the metadata, maintenance of ``__manifest`` itself, foreign writers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import lance
+from lance.file import LanceFileSession
+
+from pennon.manifest.format.commit_record import CommitRecord, records_in
+from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+
+__all__ = ["HistoryEntry", "history"]
+
+_COLUMNS: Final = ["object_type", "metadata"]
+_MAX_THREADS: Final = 8
+_NAMES: Final[Mapping[str, str]] = {
+    "Overwrite": "create",
+    "UpdateConfig": "alter",
+    "Merge": "alter",
+    "Project": "alter",
+    "Rewrite": "maintenance",
+    "Delete": "maintenance",
+    "Restore": "rollback",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One version of a namespace.
+
+    Args:
+        version: The version of ``__manifest``.
+        committed_at: When it was committed, in UTC.
+        operation: What made it: ``append``, ``overwrite``, ``delete``, … as its record says;
+            ``create``, ``alter``, ``rollback``, ``maintenance`` (of ``__manifest`` alone) or
+            ``write`` where it has none.
+        record: The commit's record; None where the version was made without one.
+    """
+
+    version: int
+    committed_at: datetime
+    operation: str
+    record: CommitRecord | None = None
+
+
+def history(
+    location: str, storage_options: StorageOptions | None = None, *, limit: int | None = None
+) -> list[HistoryEntry]:
+    """Tell what made the versions of a namespace.
+
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+        limit: How many of the newest versions; None for all that have not expired.
+
+    Returns:
+        The versions, oldest first.
+
+    Raises:
+        NamespaceHasNoManifest: There is no namespace.
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> [each.operation for each in history("/data/lake/orders", limit=2)]  # doctest: +SKIP
+        ['append', 'delete']
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    manifest = open_manifest(location, storage_options=storage_options)
+    versions = sorted(manifest.versions(), key=lambda each: int(each["version"]))
+    if limit is not None:
+        versions = versions[len(versions) - min(limit, len(versions)) :]
+    # Lance gives the times of versions as naive local ones.
+    times = {int(each["version"]): each["timestamp"].astimezone(UTC) for each in versions}
+    files = LanceFileSession(str(manifest.uri), storage_options=dict(storage_options or {}) or None)
+
+    def told(version: int, transaction: lance.Transaction | None) -> HistoryEntry:
+        operation, record = _maker(transaction, files, location)
+        return HistoryEntry(version, times[version], operation, record)
+
+    # Lance reads the transactions of one dataset from one thread at a time.
+    transactions = [_transaction(manifest, location, version) for version in times]
+    with ThreadPoolExecutor(_MAX_THREADS) as pool:
+        return list(pool.map(told, times, transactions))
+
+
+def _transaction(
+    manifest: lance.LanceDataset, location: str, version: int
+) -> lance.Transaction | None:
+    try:
+        return manifest.read_transaction(version)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("read", location, error) from error
+
+
+def _maker(
+    transaction: lance.Transaction | None, files: LanceFileSession, location: str
+) -> tuple[str, CommitRecord | None]:
+    """Name what made a version, and give its record."""
+    if transaction is None:
+        return "write", None
+    operation = transaction.operation
+    kind = type(operation).__name__
+    for fragment in operation.new_fragments if kind == "Update" else ():
+        for file in fragment.files:
+            try:
+                reader = files.open_reader(f"data/{file.path}", _COLUMNS)
+                rows = reader.read_all().to_table()
+            except (OSError, RuntimeError, ValueError) as error:
+                raise storage_failure("read", location, error) from error
+            for record in records_in(rows):
+                return record.operation, record
+    return _NAMES.get(kind, "write"), None

@@ -1,0 +1,65 @@
+"""What the record of a commit says of its changes."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
+from pennon.transaction.staged import Append, Drop, Replace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.manifest import Snapshot
+    from pennon.transaction.leaf_state import LeafState
+    from pennon.transaction.staged import Change
+
+__all__ = ["described"]
+
+
+def described(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    states: Mapping[str, LeafState],
+    identity: CommitIdentity,
+    operation: str | None = None,
+) -> CommitRecord:
+    """Describe the commit of some changes.
+
+    Args:
+        base: The snapshot that the changes were made against.
+        changes: One change per leaf, by object id.
+        states: The touched leaves in it.
+        identity: Which commit it is.
+        operation: What the user calls it; None to name it after the changes.
+    """
+    added = sum(
+        part.num_rows
+        for change in changes.values()
+        if isinstance(change, Append | Replace)
+        for part in change.staged
+    )
+    gone = [
+        states[each].num_rows
+        for each, change in changes.items()
+        if each in states and not isinstance(change, Append)
+    ]
+    known = [each for each in gone if each is not None]
+    return CommitRecord(
+        identity,
+        operation or _named(changes),
+        base.version,
+        base.current_spec.spec_version,
+        hashlib.blake2b(base.schema.to_json().encode(), digest_size=4).hexdigest(),
+        len(changes),
+        added,
+        sum(known) if len(known) == len(gone) else None,
+    )
+
+
+def _named(changes: Mapping[str, Change]) -> str:
+    kinds = {type(each) for each in changes.values()}
+    if kinds == {Append}:
+        return "append"
+    return "delete" if kinds <= {Drop} else "overwrite"

@@ -1,0 +1,199 @@
+"""A commit made again, given up, or on an expired base: its rows are there once, or never."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pennon.errors import CommitGivenUp
+from pennon.maintenance.expire import expire
+from pennon.manifest import Snapshot
+from pennon.manifest.commit_lookup import find_commit, give_up
+from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.history import history
+from pennon.transaction import Committed, Conflicted, Transaction, strong
+from pennon.transaction.abandonment import abandon
+from transaction.lake import append, latest, make, regions, stage
+
+KINDS = ["append", "replace", "drop"]
+
+# Commits staged rows in a process of its own and dies before it can say so.
+DIES = """
+import json, os, signal, sys
+from pennon.leaf import StagedPartition
+from pennon.manifest import Snapshot
+from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.transaction import Transaction
+
+location, version, commit, texts = sys.argv[1:]
+transaction = Transaction(Snapshot.open(location, int(version)), CommitIdentity(commit))
+transaction.append([StagedPartition.from_json(text) for text in json.loads(texts)])
+transaction.commit()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def transaction_of(base: Snapshot, kind: str, identity: CommitIdentity) -> Transaction:
+    transaction = Transaction(base, identity)
+    if kind == "drop":
+        transaction.drop(base.leaves().table["object_id"].to_pylist()[:1])
+    else:
+        getattr(transaction, kind)(stage(base, {7: "eu", 8: "new"}))
+    return transaction
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("between", ["nothing", "append", "append and expire"])
+def test_a_commit_that_is_made_again_is_found(tmp_path: Path, kind: str, between: str) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    transaction = transaction_of(base, kind, CommitIdentity("the one"))
+    assert isinstance(transaction.commit(), Committed)
+    if between != "nothing":
+        append(latest(base), {9: "eu"})
+    if between.endswith("expire"):
+        expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    expected = regions(latest(base))
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == expected
+
+
+def test_a_commit_whose_process_died_before_it_could_say_so_is_found(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    staged = stage(base, {2: "eu", 3: "new"})
+    texts = json.dumps([each.to_json() for each in staged])
+    arguments = [base.location, str(base.version), "the one", texts]
+    subprocess.run([sys.executable, "-c", DIES, *arguments], check=False, timeout=120)
+    transaction = Transaction(base, CommitIdentity("the one"))
+    transaction.append(staged)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1, 2], "new": [3]}
+
+
+def test_of_two_tries_at_once_one_is_made(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    for number in range(6):
+        staged = stage(base, {10 + number: "eu"})
+
+        def commit(at: int, staged: list = staged, number: int = number) -> object:
+            transaction = Transaction(base, CommitIdentity(f"c{number}", user=str(at)))
+            transaction.append(staged)
+            return transaction.commit()
+
+        with ThreadPoolExecutor(3) as pool:
+            assert all(isinstance(each, Committed) for each in pool.map(commit, range(3)))
+    assert regions(latest(base)) == {"eu": [1, *range(10, 16)]}
+
+
+def test_a_write_that_was_given_up_is_committed_no_more(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    identity = CommitIdentity("the one")
+    staged = stage(base, {2: "eu", 3: "new"})
+    assert abandon(base.location, staged, {}, identity)
+    late = Transaction(base, identity)
+    late.append(staged)
+    with pytest.raises(CommitGivenUp):
+        late.commit()
+    assert regions(latest(base)) == {"eu": [1]}
+
+
+def test_files_of_a_commit_that_was_made_survive_its_abort(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    identity = CommitIdentity("the one")
+    transaction = Transaction(base, identity)
+    staged = stage(base, {2: "eu", 3: "new"})
+    transaction.append(staged)
+    transaction.commit()
+    emptied = transaction_of(latest(base), "drop", CommitIdentity("another"))
+    committed = latest(base)
+    emptied.commit()
+    assert not abandon(base.location, staged, {}, identity)
+    assert regions(committed) == {"eu": [1, 2], "new": [3]}
+
+
+def test_giving_up_beside_the_commit_leaves_one_of_the_two(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    for number in range(6):
+        identity = CommitIdentity(f"c{number}")
+        transaction = transaction_of(base, "append", identity)
+        with ThreadPoolExecutor(2) as pool:
+            commit = pool.submit(transaction.commit)
+            record = pool.submit(give_up, base.location, identity).result()
+            if record.is_given_up:
+                with pytest.raises(CommitGivenUp):
+                    commit.result()
+            else:
+                assert isinstance(commit.result(), Committed)
+        assert find_commit(base.location, identity.id) == record
+
+
+def test_nothing_after_the_commit_point_fails_the_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    original = strong.commit_leaves
+
+    def followed(*arguments: object) -> object:
+        outcome = original(*arguments)
+        monkeypatch.setattr(strong, "commit_leaves", original)
+        append(latest(base), {9: "us"})
+        expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+        return outcome
+
+    staged = stage(base, {2: "eu"})
+    monkeypatch.setattr(strong, "commit_leaves", followed)
+    transaction = Transaction(base)
+    transaction.append(staged)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1, 2], "us": [9]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_base_that_expired_meanwhile_stops_no_append(tmp_path: Path, kind: str) -> None:
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    transaction = transaction_of(base, kind, CommitIdentity("the one"))
+    append(latest(base), {3: "eu"})
+    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    outcome = transaction.commit()
+    if kind == "append":
+        assert isinstance(outcome, Committed)
+        assert regions(latest(base)) == {"eu": [1, 3, 7], "us": [2], "new": [8]}
+    else:
+        assert isinstance(outcome, Conflicted)
+        assert "expired" in outcome.reason
+        assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
+
+
+def test_rows_are_staged_and_given_up_though_their_base_expired(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    append(base, {3: "eu"})
+    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    before = sorted(Path(base.location).rglob("*.lance"))
+    staged = stage(base, {2: "eu", 4: "new"})
+    assert sorted(Path(base.location).rglob("*.lance")) != before
+    assert abandon(base.location, staged, {})
+    assert sorted(Path(base.location).rglob("*.lance")) == before
+
+
+def test_history_tells_every_version(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
+    identity = CommitIdentity("the one", "ada", "app-1", "query-1", 4)
+    transaction = Transaction(snapshot, identity, "merge")
+    transaction.replace(stage(snapshot, {5: "eu", 6: "eu"}))
+    snapshot = transaction.commit().snapshot
+    dropped = Transaction(snapshot, CommitIdentity("two"))
+    dropped.drop(snapshot.leaves().table["object_id"].to_pylist())
+    dropped.commit()
+    told = history(snapshot.location)
+    assert [each.version for each in told] == [1, 2, 3, 4, 5]
+    assert [each.operation for each in told[2:]] == ["append", "merge", "delete"]
+    assert told[3].record is not None
+    assert told[3].record.identity == identity
+    counts = [(each.record.added_rows, each.record.removed_rows) for each in told[2:]]
+    assert counts == [(2, 0), (2, 1), (0, 3)]
+    assert history(snapshot.location, limit=2) == told[-2:]
