@@ -73,7 +73,8 @@ bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parque
 bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
 	@$(BIN)/python benchmarks/sorted_join.py $(ARGS)
 
-bench-plan: $(INSTALLED) $(JAR) ## planning a join of two tables of 100,000 partitions each
+bench-plan: $(INSTALLED) $(JAR) ## planning scans of up to 1,000,000 partitions, and joins of 100,000
+	@PYTHONPATH=benchmarks $(BIN)/python benchmarks/plan_scan.py
 	@PYTHONPATH=. $(BIN)/python benchmarks/plan_join.py $(ARGS)
 
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop

@@ -15,6 +15,7 @@ from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
+from pennon.catalog.name_changes import replace_partitioned
 from pennon.errors import (
     InvalidColumnName,
     NamespaceAlreadyExists,
@@ -151,12 +152,12 @@ def test_a_replaced_name_moves_once_and_upstream_sees_it(catalog: Catalog) -> No
     first = create(catalog, "shop", "orders").snapshot.location
     directory, client = Directory(catalog), upstream.connect("dir", {"root": catalog.root})
     new = create(catalog, "shop", "staged").snapshot.location
-    directory.move(("shop", "orders"), first, new)
+    replace_partitioned(directory, ("shop", "orders"), first, new)
     assert directory.found(("shop", "orders")).location == new
     described = client.describe_namespace(upstream.DescribeNamespaceRequest(id=["shop", "orders"]))
     assert f"{catalog.root}/{described.properties['location']}" == new
     with pytest.raises(WriteConflict, match="another writer replaced or dropped the table"):
-        directory.move(("shop", "orders"), first, new)
+        replace_partitioned(directory, ("shop", "orders"), first, new)
     assert directory.tables(("shop",)) == ["orders", "staged"]
 
 

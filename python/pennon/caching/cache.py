@@ -113,10 +113,13 @@ class Cache(Generic[T]):
         return value
 
     def peek(self, key: TableKey) -> T | None:
-        """Give the value of a key where it is kept; no lookup of the figures."""
+        """Give the value of a key where it is kept, as one used now; no lookup of the figures."""
         with self._lock:
             entry = self._entries.get(key)
-            return None if entry is None else entry.value
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry.value
 
     def keep(self, key: TableKey, value: T) -> None:
         """Put a value that was made elsewhere, in the place of one of the same key."""

@@ -20,26 +20,22 @@ from pennon.catalog.configured_catalog import Catalog, plain_path
 from pennon.catalog.near_names import near_names
 from pennon.catalog.table_registration import (
     LOCATION,
-    MARKER,
-    MARKER_VALUE,
     Registration,
     is_table,
     registered,
+    registration_of,
 )
 from pennon.errors import (
     CatalogRefused,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
     NamespaceNotFound,
-    PennonError,
     RootNotUsable,
     TableAlreadyExists,
     TableNotFound,
     UnknownImplementation,
     UnsupportedTableChange,
-    WriteConflict,
 )
-from pennon.manifest.registered_location import move_registration
 
 __all__ = ["Directory", "Registration"]
 
@@ -204,8 +200,9 @@ class Directory:
 
     def register(self, identifier: Name, location: str) -> None:
         """Make a partitioned namespace known under a name: the last step of a creation."""
-        properties = {LOCATION: self._relative(location), MARKER: MARKER_VALUE}
-        request = upstream.CreateNamespaceRequest(id=list(identifier), properties=properties)
+        request = upstream.CreateNamespaceRequest(
+            id=list(identifier), properties=registration_of(self.catalog, location)
+        )
         try:
             self._client.create_namespace(request)
         except upstream_errors.NamespaceAlreadyExistsError as error:
@@ -214,35 +211,14 @@ class Directory:
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused("create table", identifier, error) from error
 
-    def move(self, identifier: Name, old: str, new: str) -> None:
-        """Point the name of a partitioned namespace to another location.
-
-        Args:
-            identifier: The name.
-            old: Where it points to.
-            new: Where it shall point to.
-
-        Raises:
-            WriteConflict: It points elsewhere by now.
-        """
-        if self.catalog.implementation == "dir":
-            root = plain_path(self.catalog.root)
-            if not move_registration(
-                root, identifier, self._relative(old), self._relative(new), self.catalog.storage
-            ):
-                name = self.catalog.full_name(identifier)
-                raise WriteConflict(table=name, why="another writer replaced or dropped the table")
-            return
-        self._deregister(identifier)
-        try:
-            self.register(identifier, new)
-        except PennonError:
-            self.register(identifier, old)
-            raise
-
     def deregister(self, identifier: Name) -> None:
         """Forget a partitioned namespace; its files stay."""
         self._deregister(identifier)
+
+    def deregister_plain(self, identifier: Name) -> None:
+        """Forget a plain Lance table; its files stay."""
+        request = upstream.DeregisterTableRequest(id=list(identifier))
+        self._ask("replace table", identifier, lambda: self._client.deregister_table(request))
 
     def drop_plain(self, identifier: Name) -> bool:
         """Drop a plain Lance table with its files.
@@ -263,10 +239,6 @@ class Directory:
     def _deregister(self, identifier: Name) -> None:
         request = upstream.DropNamespaceRequest(id=list(identifier))
         self._ask("drop", identifier, lambda: self._client.drop_namespace(request))
-
-    def _relative(self, location: str) -> str:
-        root = plain_path(self.catalog.root).rstrip("/") + "/"
-        return location.removeprefix(root)
 
     def _describe(self, name: Name) -> Mapping[str, str] | None:
         if not name:

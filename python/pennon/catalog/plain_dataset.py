@@ -60,6 +60,11 @@ class PlainSnapshot(Snapshot):
         """The columns in the types that Lance stores them in."""
         return self.manifest.schema
 
+    @property
+    def num_leaves(self) -> int:
+        """The dataset is the one leaf."""
+        return 1
+
     def leaves(
         self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()
     ) -> LeafQuery:

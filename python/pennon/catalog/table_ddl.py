@@ -21,6 +21,7 @@ from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, drop_dataset, load
+from pennon.catalog.name_changes import replace_partitioned, replace_plain, take_name
 from pennon.catalog.partitioning import calls_of
 from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.catalog.write_order_change import checked_order
@@ -148,12 +149,13 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
         return
     directory = Directory(catalog)
     existing = _checked_name(catalog, identifier, mode)
-    if existing is None or existing.is_plain:
-        if existing is not None:
-            _drop_plain(catalog, identifier, existing.snapshot.location)
+    if existing is None:
         directory.register(identifier, location)
         return
-    directory.move(identifier, existing.snapshot.location, location)
+    if existing.is_plain:
+        replace_plain(directory, identifier, existing.snapshot.location, location)
+    else:
+        replace_partitioned(directory, identifier, existing.snapshot.location, location)
     _delete_files(catalog, existing.snapshot)
 
 
@@ -244,8 +246,7 @@ def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
     snapshot = _readable(catalog, registration.location)
     if snapshot is not None:
         snapshot.check_writable("rename")
-    directory.register(to, registration.location)
-    directory.deregister(identifier)
+    take_name(directory, identifier, to, registration.location)
 
 
 def drop_namespace(catalog: Catalog, namespace: Name, *, cascade: bool) -> bool:

@@ -12,12 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pennon.catalog.configured_catalog import plain_path
 from pennon.manifest.draft import is_draft
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["LOCATION", "MARKER", "MARKER_VALUE", "Registration", "is_table", "registered"]
+__all__ = [
+    "LOCATION",
+    "MARKER",
+    "MARKER_VALUE",
+    "Registration",
+    "is_table",
+    "registered",
+    "registration_of",
+    "relative_location",
+]
 
 MARKER: Final = "pennon.partitioned_namespace"
 MARKER_VALUE: Final = "v1"
@@ -58,3 +68,14 @@ def registered(
     if MARKER in properties and LOCATION in properties:
         return Registration(catalog.address(properties[LOCATION]), True)
     return Registration(catalog.address("/".join(identifier)), True)
+
+
+def registration_of(catalog: Catalog, location: str) -> dict[str, str]:
+    """Give the properties of a namespace that is the table at a location."""
+    return {LOCATION: relative_location(catalog, location), MARKER: MARKER_VALUE}
+
+
+def relative_location(catalog: Catalog, location: str) -> str:
+    """Give a location relative to the root; one elsewhere stays a path or URL."""
+    root = plain_path(catalog.root).rstrip("/") + "/"
+    return plain_path(location).removeprefix(root)

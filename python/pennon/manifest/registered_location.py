@@ -1,21 +1,29 @@
-"""The location of a registered namespace, in the ``__manifest`` of a directory namespace.
+"""The name of a registered namespace, in the ``__manifest`` of a directory namespace.
 
-Upstream's interface can make and drop a namespace and not change one. A table that is replaced
-would have no name in between, so its row is changed here, in one commit.
+Upstream's interface can make and drop a namespace and not change one. A table that is replaced or
+renamed would have no name in between, or two, so its row is changed here, in one commit.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
+from pennon.errors import NamespaceHasNoManifest
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.format.rows import NAMESPACE, TABLE
+from pennon.manifest.manifest_outcome import is_conflict
+from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.predicate.dialect import DataFusion
 
-__all__ = ["move_registration"]
+if TYPE_CHECKING:
+    import lance
+
+__all__ = ["move_registration", "rename_registration", "take_plain_name"]
 
 
 def move_registration(
@@ -34,7 +42,7 @@ def move_registration(
         False where the name has another location by now; nothing is changed then.
     """
     manifest = open_manifest(root, storage_options=storage_options)
-    is_named = exp.column("object_id").eq(exp.Literal.string(SEPARATOR.join(name)))
+    is_named = _is_named(SEPARATOR.join(name))
     rows = manifest.to_table(columns=["metadata"], filter=is_named.sql(dialect=DataFusion))
     for text in rows["metadata"].to_pylist():
         properties = json.loads(text or "{}")
@@ -48,3 +56,98 @@ def move_registration(
         )
         return bool(updated["num_rows_updated"])
     return False
+
+
+def take_plain_name(
+    root: str,
+    name: Sequence[str],
+    location: str,
+    properties: Mapping[str, str],
+    storage_options: StorageOptions,
+) -> bool:
+    """Give the name of a plain table to a partitioned namespace; the table's files stay.
+
+    Args:
+        root: Path or URL of the directory namespace.
+        name: The parts of the name below it.
+        location: The plain table's, relative to the root.
+        properties: Those of the namespace.
+        storage_options: Given to Lance.
+
+    Returns:
+        False where no plain table of that name and location is registered: one that is merely a
+        folder, or that another writer replaced or dropped. Nothing is changed then.
+    """
+    try:
+        manifest = open_manifest(root, storage_options=storage_options)
+    except NamespaceHasNoManifest:
+        return False
+    is_plain = exp.and_(
+        _is_named(SEPARATOR.join(name)),
+        exp.column("object_type").eq(exp.Literal.string(TABLE)),
+        exp.column("location").eq(exp.Literal.string(location)),
+    )
+    below = exp.func("starts_with", exp.column("object_id"), _text(SEPARATOR.join([*name, ""])))
+    if manifest.count_rows(below.sql(dialect=DataFusion)):
+        return False
+    changed = {
+        "object_type": _text(NAMESPACE),
+        "location": exp.func("nullif", exp.column("location"), exp.column("location")),
+        "metadata": _text(json.dumps(dict(properties))),
+    }
+    updated = manifest.update(
+        {column: value.sql(dialect=DataFusion) for column, value in changed.items()},
+        where=is_plain.sql(dialect=DataFusion),
+    )
+    return bool(updated["num_rows_updated"])
+
+
+def rename_registration(
+    root: str, name: Sequence[str], to: Sequence[str], storage_options: StorageOptions
+) -> bool:
+    """Give a registered namespace another name; readers see the one or the other.
+
+    Args:
+        root: Path or URL of the directory namespace.
+        name: The parts of the name below it.
+        to: Those of the new name.
+        storage_options: Given to Lance.
+
+    Returns:
+        False where the name is gone or the new one is taken by now; nothing is changed then.
+    """
+    manifest = open_manifest(root, storage_options=storage_options)
+    old, new = SEPARATOR.join(name), SEPARATOR.join(to)
+    condition = exp.and_(_is_named(old), exp.column("object_type").eq(_text(NAMESPACE)))
+    row = manifest.to_table(filter=condition.sql(dialect=DataFusion))
+    if row.num_rows != 1:
+        return False
+    at = row.schema.get_field_index("object_id")
+    row = row.set_column(at, row.schema.field(at), pa.array([new]))
+    return _inserted(manifest, row, _is_named(old))
+
+
+def _inserted(manifest: lance.LanceDataset, row: pa.Table, instead_of: exp.Expr) -> bool:
+    """Insert a row and delete another one in one commit, unless its key is there or comes first."""
+    merge = (
+        manifest.merge_insert("object_id")
+        .when_matched_fail()
+        .when_not_matched_insert_all()
+        .when_not_matched_by_source_delete(instead_of.sql(dialect=DataFusion))
+        .conflict_retries(0)
+    )
+    try:
+        merge.execute(row)
+    except (OSError, ValueError) as error:
+        if is_conflict(error) or "found matching row" in str(error):
+            return False
+        raise storage_failure("change", manifest.uri, error) from error
+    return True
+
+
+def _is_named(object_id: str) -> exp.Expr:
+    return exp.column("object_id").eq(_text(object_id))
+
+
+def _text(value: str) -> exp.Literal:
+    return exp.Literal.string(value)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import lance
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -19,7 +21,9 @@ from pennon.errors import InternalError
 from pennon.manifest.storage import MANIFEST, storage_failure
 from pennon.predicate.dialect import DataFusion
 
-__all__ = ["LeafQuery", "select"]
+__all__ = ["ADDRESS", "LeafQuery", "in_order", "select", "statement"]
+
+ADDRESS: Final = "_rowaddr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +55,39 @@ def select(
 
     Spec: Appendix D.
     """
-    kind = exp.column("object_type").eq(exp.Literal.string(object_type))
-    where = kind if condition is None else exp.and_(kind, exp.paren(condition.copy()), wrap=False)
-    wanted = [exp.column(each) if isinstance(each, str) else each.copy() for each in columns]
-    sql = exp.select(*wanted).from_(exp.to_table(MANIFEST)).where(where).sql(dialect=DataFusion)
+    tree = statement(columns, object_type, condition)
+    sql = tree.sql(dialect=DataFusion)
+    # The text that runs is the one that is shown, but for the column that puts the rows in order.
+    ran = tree.select(exp.column(ADDRESS)).sql(dialect=DataFusion)
     try:
-        stream = manifest.sql(sql).table_name(MANIFEST).build().to_stream_reader()
-        table = stream.read_all()
+        query = manifest.sql(ran).table_name(MANIFEST).with_row_addr(True)
+        table = query.build().to_stream_reader().read_all()
     except (ValueError, OSError, RuntimeError) as error:
         if isinstance(error, OSError) or "LanceError(IO)" in str(error):
             raise storage_failure("read", manifest.uri, error) from error
         raise InternalError(what=f"Lance refused the manifest query {sql}: {error}") from error
+    table = in_order(table).drop_columns([ADDRESS])
     return LeafQuery(sql, table.replace_schema_metadata(None))
+
+
+def statement(
+    columns: Sequence[str | exp.Expr], object_type: str, condition: exp.Expr | None
+) -> exp.Select:
+    """Build the statement of ``select``."""
+    kind = exp.column("object_type").eq(exp.Literal.string(object_type))
+    where = kind if condition is None else exp.and_(kind, exp.paren(condition.copy()), wrap=False)
+    named = [exp.column(each) if isinstance(each, str) else each.copy() for each in columns]
+    return exp.select(*named).from_(exp.to_table(MANIFEST)).where(where)
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """Put rows in the order in which the manifest has them, so that they come alike every time.
+
+    Places in a plan name its partitions, also in one that was forgotten and made again.
+
+    Args:
+        rows: With their addresses in ``_rowaddr``.
+    """
+    addresses = rows[ADDRESS].to_numpy()
+    is_ascending = bool(np.all(addresses[:-1] <= addresses[1:]))
+    return rows if is_ascending else rows.take(pa.array(np.argsort(addresses, kind="stable")))

@@ -44,8 +44,10 @@ from pennon.manifest.format.properties import (
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.format.table_versions import newest_versions
+from pennon.manifest.leaf_rows import leaf_rows
 from pennon.manifest.lost_metadata import check_metadata_is_there
-from pennon.manifest.select import LeafQuery, select
+from pennon.manifest.partition_index import PartitionIndex, partition_index
+from pennon.manifest.select import LeafQuery
 from pennon.manifest.storage import StorageOptions, open_manifest
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
 from pennon.spec.schema import NamespaceSchema
@@ -203,13 +205,12 @@ class Snapshot:
 
         Spec: "Partition Pruning", Appendix D.
         """
-        names = [f"flag_{at}" for at in range(len(flags))]
-        columns: list[str | exp.Expr] = ["object_id", "location"]
+        columns = ["object_id", "location"]
         if self.has_read_versions:
             columns.append(READ_VERSION.name)
         columns += [*self._reference_columns, "metadata", *self.partition_columns]
-        columns += [exp.alias_(flag, name) for flag, name in zip(flags, names, strict=True)]
-        found = select(self.manifest, columns, "table", condition)
+        index = self._index if condition is not None and condition.find(exp.Column) else None
+        found = leaf_rows(self.manifest, index, columns, condition, flags)
         rows = self._only_leaves(found.table)
         self._refuse_doubled(rows["object_id"])
         references = self._references(rows)
@@ -229,8 +230,24 @@ class Snapshot:
         }
         if WRITE_ORDER in self.properties:
             shown[RECORDED_ORDER] = order_column(metadata)
+        names = [f"flag_{at}" for at in range(len(flags))]
         shown.update({name: rows[name] for name in (*self.partition_columns, *names)})
         return LeafQuery(found.sql, pa.table(shown))
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves there are."""
+        index = self._index
+        if index is None or index.num_others:
+            return len(self.leaves().table)
+        return index.num_leaves
+
+    @property
+    def _index(self) -> PartitionIndex | None:
+        """The partition index; None where rows have no addresses that stay."""
+        if self.manifest.has_stable_row_ids:
+            return None
+        return partition_index(self.manifest, self.key, self.specs, self.partition_columns)
 
     @property
     def _reference_columns(self) -> list[str]:

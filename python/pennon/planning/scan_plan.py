@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.caching import Cache
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
 from pennon.planning.projection.bind import bind_all
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
 _READING_THREADS = 4
 _PARTITION_FIELD = "partition_field_"
 _REFUSED = "Invalid user input"
-_COUNT_BYTES = 512
-_COUNTS: Cache[int] = Cache(
-    "numbers of leaves", max_bytes=1_000 * _COUNT_BYTES, weigh=lambda _: _COUNT_BYTES
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +113,7 @@ class ScanPlan:
         """How many partitions the snapshot has."""
         if self.bound == TRUE:
             return int(self.table.num_rows)
-        return _total_leaves(self.snapshot)
+        return self.snapshot.num_leaves
 
     @property
     def num_rows(self) -> int | None:
@@ -222,11 +217,6 @@ def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
         [schema.field(resolve_column([name], schema).path[0]) for name in columns],
         metadata=schema.metadata,
     )
-
-
-def _total_leaves(snapshot: Snapshot) -> int:
-    """Count all leaves of a snapshot; asked several times per scan, counted once."""
-    return _COUNTS.find(snapshot.key, lambda: int(snapshot.leaves(None).table.num_rows))
 
 
 def _total(table: pa.Table, name: str) -> int | None:

@@ -1,0 +1,138 @@
+"""Planning a scan of a table of up to 1,000,000 partitions: milliseconds, and the worker's memory.
+
+Cold is the first query of a process, behind its imports; warm is the median of those that follow;
+"after a commit" is the first query behind a commit that moved one leaf. Planning opens no leaf.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from partitions_in_bulk import FIRST_DAY, PER_DAY, make_namespace
+from side_by_side import FOLDER, RUNS, SPARK_CONF, in_fresh_process, print_table
+
+LAKE = FOLDER / "scan_lake"
+SIZES = (10_000, 100_000, 1_000_000)
+
+
+def questions(count: int) -> dict[str, tuple[str, int]]:
+    """The predicates, and how many partitions each needs."""
+    middle = count // 2
+    day = FIRST_DAY + np.timedelta64(middle // PER_DAY, "D")
+    spread = ", ".join(str(at * (count // 1_000)) for at in range(1_000))
+    is_of_day = (
+        f"ts >= TIMESTAMP '{day} 00:00:00Z' AND ts < TIMESTAMP '{day + np.timedelta64(1, 'D')}"
+        " 00:00:00Z'"
+    )
+    return {
+        "point": (f"k = {middle}", 1),
+        "range of 100": (f"k BETWEEN {middle} AND {middle + 99}", 100),
+        "IN of 1,000": (f"k IN ({spread})", 1_000),
+        "one day": (is_of_day, PER_DAY),
+    }
+
+
+def measured(location: str, count: int, name: str) -> dict[str, float]:
+    """Time one question in this process; the first plan is its first use of Pennon."""
+    predicate, expected = questions(count)[name]
+    started = time.perf_counter()
+    from pennon.manifest import Snapshot
+    from pennon.planning import explain, plan_scan
+
+    def planned() -> float:
+        began = time.perf_counter()
+        plan = plan_scan(Snapshot.open(location), predicate)
+        assert plan.table.num_rows == expected, plan.table.num_rows
+        assert plan.partitions_total == count
+        assert explain(plan)
+        return time.perf_counter() - began
+
+    planned()
+    cold = time.perf_counter() - started
+    warm = statistics.median(planned() for _ in range(RUNS))
+    manifest = lance.dataset(f"{location}/__manifest")
+    row = manifest.to_table(filter=f"partition_field_k = {count // 2} AND object_type = 'table'")
+    at = row.schema.get_field_index("read_version")
+    moved = pa.array([row["read_version"][0].as_py() + 1], pa.uint64())
+    row = row.set_column(at, row.schema.field(at), moved)
+    manifest.merge_insert("object_id").when_matched_update_all().execute(row)
+    after = planned()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"cold": cold, "warm": warm, "after": after, "memory": memory}
+
+
+def explained(counts: list[int]) -> list[tuple[object, ...]]:
+    """Time EXPLAIN in Spark: the first of each table, and the median of the others."""
+    import pennon
+
+    builder = pennon.spark(root=LAKE).master("local[2]")
+    for key, value in SPARK_CONF.items():
+        builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sql("SELECT 1").collect()
+    rows: list[tuple[object, ...]] = []
+    for count in counts:
+        table = f"lance.`{LAKE / str(count)}`"
+        for name, (predicate, _) in questions(count).items():
+            seconds = []
+            for _ in range(RUNS + 1):
+                started = time.perf_counter()
+                spark.sql(f"EXPLAIN SELECT v FROM {table} WHERE {predicate}").collect()
+                seconds.append(time.perf_counter() - started)
+            rows.append(
+                (f"{count:,}", name, *_milliseconds(seconds[0], statistics.median(seconds[1:])))
+            )
+    spark.stop()
+    return rows
+
+
+def _milliseconds(*seconds: float) -> tuple[str, ...]:
+    return tuple(f"{1000 * each:.0f}" for each in seconds)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=3, help="for the fresh processes: location, count, question")
+    parser.add_argument("--partitions", type=int, nargs="*", default=SIZES)
+    parser.add_argument("--shuffled", action="store_true", help="partitions come in no order")
+    parser.add_argument("--no-spark", action="store_true")
+    options = parser.parse_args()
+    if options.one:
+        location, count, name = options.one
+        json.dump(measured(location, int(count), name), sys.stdout)
+        return
+    shutil.rmtree(LAKE, ignore_errors=True)
+    rows: list[tuple[object, ...]] = []
+    for count in options.partitions:
+        location = LAKE / str(count)
+        location.mkdir(parents=True)
+        make_namespace(location, count, is_shuffled=options.shuffled)
+        for name in questions(count):
+            printed = in_fresh_process(
+                str(Path(__file__)), "--one", str(location), str(count), name
+            )
+            taken = json.loads(printed.splitlines()[-1])
+            times = _milliseconds(taken["cold"], taken["warm"], taken["after"])
+            rows.append((f"{count:,}", name, *times, f"{taken['memory']:.0f} MB"))
+    header = ("partitions", "query", "cold", f"median of {RUNS}", "after a commit", "memory")
+    print_table("planning in Python: milliseconds", header, rows)
+    if not options.no_spark:
+        header = ("partitions", "query", "first", f"median of {RUNS}")
+        print_table("EXPLAIN in Spark: milliseconds", header, explained(list(options.partitions)))
+    shutil.rmtree(LAKE, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
