@@ -1,50 +1,116 @@
-"""The command line on a namespace made here; errors are one message and exit code 1."""
+"""The command line on tables made here; errors are one message and exit code 1."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.catalog import table_ddl as tables
-from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
+
+SCHEMA = pa.schema({"day": pa.date32(), "n": pa.int64()})
 
 
 @pytest.fixture
-def orders(tmp_path: Path) -> str:
-    path = str(tmp_path / "orders")
-    field = {"name": "day", "type": "date", "nullable": True, "metadata": {}}
-    by = {"function": "days", "arguments": [{"column": ["day"]}]}
-    tables.create(
-        Catalog("lance", str(tmp_path)),
-        (path,),
-        schema={"type": "struct", "fields": [field]},
-        transforms=[by],
-        properties={"comment": "what was sold"},
-        mode="create",
-    )
-    return path
+def lake(tmp_path: Path) -> str:
+    connected = pennon.connect(tmp_path / "lake")
+    connected.create_namespace("shop")
+    orders = connected.create_table("shop.orders", SCHEMA, ["days(day)"], comment="what was sold")
+    orders.append([{"n": 1}])
+    connected.create_table("shop.returns", SCHEMA, ["n"])
+    return connected.root
+
+
+@pytest.fixture
+def orders(lake: str) -> str:
+    return pennon.connect(lake).load_table("shop.orders").location
 
 
 def test_describe_shows_columns_and_specs(orders: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", orders]) == 0
     text = capsys.readouterr().out
-    for shown in ("what was sold", "day: date32", "partition spec 1 (current)", "partitions: 0"):
+    for shown in ("what was sold", "day: date32", "partition spec 1 (current)", "partitions: 1"):
         assert shown in text
     assert main(["describe", orders, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["columns"] == {"day": "date32[day]"}
+    assert json.loads(capsys.readouterr().out)["columns"] == {"day": "date32[day]", "n": "int64"}
 
 
 def test_plan_shows_the_manifest_query(orders: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", orders, "day = DATE '2013-01-01'"]) == 0
-    assert "partitions: 0 of 0" in capsys.readouterr().out
+    assert "partitions: 0 of 1" in capsys.readouterr().out
     assert main(["plan", orders, "day >", "--json"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("[PREDICATE_SYNTAX")
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["describe", "shop.orders"],
+        ["plan", "shop.orders", "n = 1"],
+        ["check", "lance.shop.orders"],
+        ["repair", "shop.orders"],
+        ["expire", "shop.orders"],
+    ],
+)
+def test_every_command_takes_a_name_below_the_root(
+    lake: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command[0], "--root", lake, *command[1:]]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([command[0], "--root", lake, "shop.order", *command[2:]]) == 1
+    assert "[TABLE_NOT_FOUND]" in (said := capsys.readouterr().err)
+    assert "orders" in said  # the near name
+
+
+def test_a_name_without_a_root_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "shop.orders"]) == 1
+    assert "--root" in capsys.readouterr().err
+
+
+def test_tables_are_listed(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tables", "--root", lake]) == 0
+    assert capsys.readouterr().out.splitlines() == ["shop.orders", "shop.returns"]
+
+
+@pytest.mark.parametrize("form", [["check", "ROOT"], ["check", "--root", "ROOT"]])
+def test_a_whole_root_is_checked_and_a_healthy_one_has_no_finding(
+    lake: str, form: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    pennon.connect(lake).load_table("shop.orders").add_partition_field("n")
+    assert main([lake if word == "ROOT" else word for word in form]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all(line.endswith("0 violations") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve", "thrift", "--port", "99999"],
+        ["sql", "--conf", "foo"],
+        ["sql", "--limit", "0"],
+        ["describe", "somewhere", "--storage", "key"],
+    ],
+)
+def test_a_wrong_use_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "usage: pennon" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["sql", "-e", "SELECT 1"], ["serve", "connect"]])
+def test_a_root_that_is_a_file_is_refused(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main([*command, "--root", str(tmp_path / "file")]) == 1
+    assert "it is a file and not a folder" in capsys.readouterr().err
 
 
 def test_a_path_without_a_namespace_is_one_message(
@@ -56,7 +122,7 @@ def test_a_path_without_a_namespace_is_one_message(
 
 def test_the_package_opens_without_spark(orders: str) -> None:
     namespace = pennon.open(orders)
-    assert namespace.schema.names == ["day"]
-    assert namespace.scan("day IS NULL").to_arrow().num_rows == 0
+    assert namespace.schema.names == ["day", "n"]
+    assert namespace.scan("day IS NULL").to_arrow().num_rows == 1
     with pytest.raises(AttributeError, match="levitate"):
         pennon.levitate  # noqa: B018

@@ -85,7 +85,7 @@ def test_a_java_that_states_nothing_is_not_a_java(no_java_home: Path) -> None:
 
 def test_a_pyspark_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session.metadata, "version", lambda _: "3.5.1")
-    with pytest.raises(SparkVersionNotSupported, match="pyspark is 3.5.1.*4.1 to 4.3"):
+    with pytest.raises(SparkVersionNotSupported, match="Spark 3.5.1.*4.1 to 4.3"):
         session.spark_conf("lake")
 
 

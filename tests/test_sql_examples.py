@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from pennon.cli.shell import split_statements
+from pennon.cli.statements import split_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,6 +25,8 @@ from pennon.spark_versions import check_spark_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# How spark-submit tells Python of the JVM that it has started.
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
 CATALOG_CLASS = "dev.pennon.spark.PennonCatalog"
 EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
 # Spark's own default in 4.x, widened by the storage options, which are credentials more often
@@ -91,8 +93,7 @@ def configure(
         >>> builder = configure(SparkSession.builder, "lake", "one")  # doctest: +SKIP
         >>> builder = configure(builder, "/other/lake", "two")  # doctest: +SKIP
     """
-    _check_running_jvm()
-    present: Mapping[str, object] = getattr(builder, "_options", {})
+    present = {**_running_settings(), **getattr(builder, "_options", {})}
     conf = spark_conf(root, name, storage_options=storage_options, present=present, **options)
     for key, value in conf.items():
         builder.config(key, value)
@@ -218,12 +219,24 @@ def _check_spark() -> None:
     check_java()
 
 
-def _check_running_jvm() -> None:
-    """Refuse a JVM of this process that was started without the jar: it cannot take one later."""
-    pyspark = sys.modules.get("pyspark")
-    gateway = getattr(getattr(pyspark, "SparkContext", None), "_gateway", None)
+def _running_settings() -> Mapping[str, str]:
+    """Give the settings of the JVM that this process has already; empty where it has none.
+
+    ``spark-submit`` starts the JVM before it starts Python.
+
+    Raises:
+        JvmWithoutPennon: It was started without the jar, and cannot take one later.
+    """
+    if _GATEWAY not in os.environ and "pyspark" not in sys.modules:
+        return {}
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - optional, and 0.3 s
+
+    if _GATEWAY in os.environ:
+        SparkContext._ensure_initialized()  # noqa: SLF001 - as SparkConf does it
+    gateway = SparkContext._gateway  # noqa: SLF001 - there is no public way to ask
     if gateway is None:
-        return
+        return {}
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     if loader.getResource(EXTENSIONS_CLASS.replace(".", "/") + ".class") is None:
-        raise JvmWithoutPennon
+        raise JvmWithoutPennon(jar=find_jar())
+    return dict(SparkConf().getAll()) if _GATEWAY in os.environ else {}

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pennon
+from pennon.catalog.configured_catalog import Catalog, is_local
+from pennon.catalog.directory import Directory
 from pennon.cli.maintenance_commands import add_commands
+from pennon.cli.table_argument import (
+    add_root,
+    add_storage,
+    add_table,
+    lake_of,
+    opened,
+    pair,
+    pairs,
+)
 from pennon.errors import PennonError
+from pennon.manifest.storage import storage_failure
+from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:
     from pennon.namespace import PartitionedNamespace
     from pennon.planning import ScanPlan
 
 _MOST_PARTITIONS = 100
+_HIGHEST_PORT = 65_535
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        # Lance's errors of a disk or a store that no command foresaw.
+        place = getattr(options, "table", None) or getattr(options, "root", None) or "the files"
+        print(storage_failure(options.command, str(place), error), file=sys.stderr)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,79 +70,126 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pennon {pennon.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_tables(commands)
     _add_describe(commands)
     _add_plan(commands)
     _add_sql(commands)
     _add_serve(commands)
+    _add_conf_command(commands)
     add_commands(commands)
     return parser
 
 
-def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
+    tables = commands.add_parser("tables", help="list the tables of a lake")
+    add_root(tables, ".")
+    tables.add_argument("namespace", nargs="?", help="only those of this namespace")
+    tables.add_argument("--json", action="store_true", help="print JSON")
+    add_storage(tables)
+    tables.set_defaults(run=_tables)
+
+
+def _add_describe(commands: _Commands[argparse.ArgumentParser]) -> None:
     describe = commands.add_parser("describe", help="show columns, partition specs and size")
-    describe.add_argument("path", help="folder or URL of a partitioned namespace")
-    describe.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
+    add_table(describe)
+    describe.add_argument("--version", dest="at", type=int, help="a version of it")
     describe.add_argument("--json", action="store_true", help="print JSON")
-    _add_storage(describe)
     describe.set_defaults(run=_describe)
 
 
-def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_plan(commands: _Commands[argparse.ArgumentParser]) -> None:
     plan = commands.add_parser("plan", help="show which partitions a predicate needs")
-    plan.add_argument("path", help="folder or URL of a partitioned namespace")
+    add_table(plan)
     plan.add_argument("predicate", help="a condition in Spark SQL")
-    plan.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
+    plan.add_argument("--version", dest="at", type=int, help="a version of it")
     plan.add_argument("--json", action="store_true", help="print JSON")
-    _add_storage(plan)
     plan.set_defaults(run=_plan)
 
 
-def _add_sql(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_sql(commands: _Commands[argparse.ArgumentParser]) -> None:
     sql = commands.add_parser("sql", help="a prompt for Spark SQL, or run statements")
-    sql.add_argument("--root", default=".", help="folder or URL of the lake (default: here)")
+    add_root(sql, ".")
     sql.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
     sql.add_argument("-e", dest="statements", action="append", default=[], metavar="SQL")
     sql.add_argument("-f", dest="files", action="append", default=[], metavar="FILE")
+    sql.add_argument(
+        "--format",
+        choices=("table", "csv", "json", "parquet"),
+        default="table",
+        help="how rows are printed (default: table)",
+    )
+    sql.add_argument(
+        "--limit",
+        type=_positive,
+        metavar="N",
+        help="at most so many rows (default: all; the first 1,000 at a terminal)",
+    )
     sql.add_argument("--master", help="Spark's master")
     _add_conf(sql)
-    _add_storage(sql)
+    add_storage(sql)
     sql.set_defaults(run=_sql)
 
 
-def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_serve(commands: _Commands[argparse.ArgumentParser]) -> None:
     serve = commands.add_parser("serve", help="start a server of Spark with the catalog")
     serve.add_argument("server", choices=("thrift", "connect"))
-    serve.add_argument("--root", default=".", help="folder or URL of the lake (default: here)")
+    add_root(serve, ".")
     serve.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
     serve.add_argument("--host", default="127.0.0.1")
-    serve.add_argument("--port", type=int)
+    serve.add_argument("--port", type=_port)
     serve.add_argument("--master", help="Spark's master")
     _add_conf(serve)
     serve.set_defaults(run=_serve)
 
 
-def _add_storage(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--storage",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="storage option for Lance; may be repeated",
+def _add_conf_command(commands: _Commands[argparse.ArgumentParser]) -> None:
+    conf = commands.add_parser(
+        "conf", help="print Spark's settings for spark-submit --properties-file; the jar among them"
     )
+    add_root(conf, ".")
+    conf.add_argument("--name", default="lance", help="name of the catalog (default: lance)")
+    conf.set_defaults(run=_conf)
 
 
 def _add_conf(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--conf", action="append", default=[], metavar="KEY=VALUE", help="setting of Spark"
+        "--conf",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="KEY=VALUE",
+        help="setting of Spark",
     )
 
 
-def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        message = f"{text} is not at least 1"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= _HIGHEST_PORT:
+        message = f"{text} is not between 1 and {_HIGHEST_PORT}"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def _tables(options: argparse.Namespace) -> int:
+    names = lake_of(options).list_tables(options.namespace)
+    if options.json:
+        print(json.dumps(names, indent=2))
+        return 0
+    for name in names:
+        print(name)
+    return 0
 
 
 def _describe(options: argparse.Namespace) -> int:
-    namespace = pennon.open(options.path, options.at, _pairs(options.storage))
+    namespace = opened(options, version=options.at)
     plan = namespace.scan().plan()
     if options.json:
         print(json.dumps(_description(namespace, plan), indent=2))
@@ -189,7 +256,7 @@ def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
 def _plan(options: argparse.Namespace) -> int:
     from pennon.planning import explain  # noqa: PLC0415 - only this command needs it
 
-    namespace = pennon.open(options.path, options.at, _pairs(options.storage))
+    namespace = opened(options, version=options.at)
     plan = namespace.scan(options.predicate).plan()
     if options.json:
         partitions = [
@@ -234,29 +301,72 @@ def _or_unknown(value: object) -> str:
 def _sql(options: argparse.Namespace) -> int:
     from pennon import session  # noqa: PLC0415 - needs pyspark
     from pennon.cli import shell  # noqa: PLC0415 - needs pyspark
+    from pennon.cli.query_run import Format  # noqa: PLC0415 - needs pyspark
 
+    output_format = Format(options.format)
+    if output_format is Format.PARQUET and sys.stdout.isatty():
+        print("--format parquet writes a file: pennon sql … > rows.parquet", file=sys.stderr)
+        return 2
+    _check_root(options)
     builder = session.spark(
-        options.root, options.name, storage_options=_pairs(options.storage) or None
+        options.root, options.name, storage_options=pairs(options.storage) or None
     )
     if options.master:
         builder = builder.master(options.master)
-    for key, value in _pairs(options.conf).items():
+    for key, value in pairs(options.conf).items():
         builder = builder.config(key, value)
-    return shell.run(builder, statements=options.statements, files=options.files)
+    return shell.run(
+        builder,
+        statements=options.statements,
+        files=options.files,
+        output_format=output_format,
+        limit=options.limit,
+        names=lambda: _names(options),
+    )
+
+
+def _conf(options: argparse.Namespace) -> int:
+    from pennon import session  # noqa: PLC0415 - needs pyspark
+
+    for key, value in session.spark_conf(options.root, options.name).items():
+        print(key, value)
+    return 0
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    """Name the tables, and the columns of each, for a prompt that completes them."""
+    names: list[str] = []
+    with contextlib.suppress(PennonError):
+        lake = lake_of(options)
+        for table in lake.list_tables():
+            names.append(f"{options.name}.{table}")
+            names += lake.load_table(table).schema.names
+    return list(dict.fromkeys(names))
+
+
+def _check_root(options: argparse.Namespace) -> None:
+    """Refuse a local root that is none before Spark is started with it.
+
+    Raises:
+        RootNotUsable: It is a file, or the folder above it does not exist.
+    """
+    if is_local(options.root):
+        Directory(Catalog(options.name, absolute(options.root)))
 
 
 def _serve(options: argparse.Namespace) -> int:
     from pennon.cli import serve  # noqa: PLC0415 - needs pyspark
 
+    _check_root(options)
     return serve.serve(
         serve.Serving(
             serve.SERVERS[options.server],
-            options.root if "://" in options.root else str(Path(options.root).absolute()),
+            absolute(options.root),
             options.name,
             options.host,
             options.port,
             options.master,
-            _pairs(options.conf),
+            pairs(options.conf),
         )
     )
 

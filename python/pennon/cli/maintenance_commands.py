@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from pennon.catalog.configured_catalog import plain_path
+import pennon
+from pennon.cli.table_argument import (
+    add_root,
+    add_storage,
+    add_table,
+    lake_of,
+    location_of,
+    pair,
+    pairs,
+)
+from pennon.draft import open_snapshot
+from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, PennonError
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.checks.findings import Progress, Severity, no_progress
+from pennon.maintenance.checks.findings import CheckReport, Progress, Severity, no_progress
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot
+from pennon.namespace.opening import absolute
 
 __all__ = ["add_commands"]
 
@@ -30,19 +40,30 @@ _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public 
 
 def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     """Add the commands to the parser of ``pennon``."""
-    checked = _command(commands, "check", "check every rule of the format against the files")
+    checked = _command(
+        commands,
+        "check",
+        "check every rule of the format against the files; without a table, all of the root",
+        is_optional=True,
+    )
     checked.add_argument("--version", dest="at", type=int, help="a version of its __manifest")
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_check)
     repaired = _command(commands, "repair", "restore manifest columns that a writer dropped")
     repaired.set_defaults(run=_repair)
-    adopted = _command(commands, "adopt", "make existing Lance datasets partitions in place")
-    adopted.add_argument("--into", required=True, metavar="PATH", help="the partitioned namespace")
+    adopted = commands.add_parser("adopt", help="make existing Lance datasets partitions in place")
+    adopted.add_argument("dataset", help="folder or URL of a Lance dataset, or of several")
+    adopted.add_argument(
+        "--into", required=True, metavar="TABLE", help="its name below --root, or its path"
+    )
+    add_root(adopted, None)
+    add_storage(adopted)
     adopted.add_argument(
         "--values",
         nargs="+",
         action="extend",
         default=[],
+        type=pair,
         metavar="NAME=VALUE",
         help="partition values, by partition field or source column",
     )
@@ -76,27 +97,15 @@ def _at_least_one(text: str) -> int:
 
 
 def _command(
-    commands: _Commands[argparse.ArgumentParser], name: str, purpose: str
+    commands: _Commands[argparse.ArgumentParser],
+    name: str,
+    purpose: str,
+    *,
+    is_optional: bool = False,
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=purpose)
-    parser.add_argument("path", help="folder or URL of a partitioned namespace")
-    parser.add_argument(
-        "--storage",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="storage option for Lance; may be repeated",
-    )
+    add_table(parser, is_optional=is_optional)
     return parser
-
-
-def _location(path: str) -> str:
-    plain = plain_path(path)
-    return plain if "://" in plain else os.path.abspath(plain)  # noqa: PTH100 - keeps `..` out
-
-
-def _pairs(texts: Sequence[str]) -> Mapping[str, str]:
-    return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 
 def _say(text: str) -> None:
@@ -123,15 +132,49 @@ def progress_on_stderr() -> Progress:
 
 
 def _check(options: argparse.Namespace) -> int:
-    report = check(
-        _location(options.path),
-        _pairs(options.storage),
-        version=options.at,
-        progress=progress_on_stderr(),
-    )
+    reports = [
+        check(location, pairs(options.storage), version=options.at, progress=progress_on_stderr())
+        for location in _checked(options)
+    ]
+    are_valid = all(report.is_valid for report in reports)
     if options.json:
-        _say(json.dumps(report.to_object(), indent=2, ensure_ascii=False))
-        return 0 if report.is_valid else 1
+        shown = [report.to_object() for report in reports]
+        one = options.table is not None and len(shown) == 1
+        _say(json.dumps(shown[0] if one else shown, indent=2, ensure_ascii=False))
+        return 0 if are_valid else 1
+    for report in reports:
+        _show(report)
+    return 0 if are_valid else 1
+
+
+def _checked(options: argparse.Namespace) -> list[str]:
+    """Give the locations to check: one table, or all of a root."""
+    if options.table is not None:
+        location = location_of(options)
+        if options.root is not None or not _is_root(location, options):
+            return [location]
+        options.root, options.table = location, None
+    if options.root is None:
+        options.root = "."
+    lake = lake_of(options)
+    return [lake.location_of(name) for name in lake.list_tables()]
+
+
+def _is_root(location: str, options: argparse.Namespace) -> bool:
+    """Tell whether a path is no table, but a root with tables below it."""
+    try:
+        open_snapshot(location, None, None, pairs(options.storage))
+    except NotPartitionedNamespace:
+        return True
+    except NamespaceHasNoManifest:
+        lake = pennon.connect(location, storage_options=pairs(options.storage))
+        return bool(lake.list_tables())
+    except PennonError:
+        return False
+    return False
+
+
+def _show(report: CheckReport) -> None:
     order = {severity: at for at, severity in enumerate(Severity)}
     found = sorted(report.findings, key=lambda each: order[each.severity])
     for each in found[:_MOST_FINDINGS]:
@@ -142,11 +185,10 @@ def _check(options: argparse.Namespace) -> int:
         f"{report.location} at version {report.version}: {report.leaves} leaves,"
         f" {report.rows} rows checked, {len(report.violations)} violations"
     )
-    return 0 if report.is_valid else 1
 
 
 def _repair(options: argparse.Namespace) -> int:
-    done = repair(_location(options.path), _pairs(options.storage), progress=progress_on_stderr())
+    done = repair(location_of(options), pairs(options.storage), progress=progress_on_stderr())
     for each in done.notes:
         _say(each)
     if done.keys:
@@ -163,11 +205,12 @@ def _repair(options: argparse.Namespace) -> int:
 
 
 def _adopt(options: argparse.Namespace) -> int:
-    snapshot = Snapshot.open(_location(options.into), storage_options=_pairs(options.storage))
+    location = location_of(options, options.into)
+    snapshot = Snapshot.open(location, storage_options=pairs(options.storage))
     done = adopt_or_split(
         snapshot,
-        _location(options.path),
-        _pairs(options.values),
+        absolute(options.dataset),
+        dict(options.values),
         is_split=options.split,
         move=options.move,
         progress=progress_on_stderr(),
@@ -185,15 +228,15 @@ def _expire(options: argparse.Namespace) -> int:
     if limit is not None and limit.tzinfo is None:
         limit = limit.replace(tzinfo=UTC)
     done = expire(
-        _location(options.path),
-        _pairs(options.storage),
+        location_of(options),
+        pairs(options.storage),
         older_than=limit,
         retain_last=options.retain_last,
     )
     for each in done.notes:
         _say(each)
     _say(
-        f"{_location(options.path)}: {len(done.versions)} versions expired,"
+        f"{location_of(options)}: {len(done.versions)} versions expired,"
         f" {done.leaf_versions} versions of leaves deleted,"
         f" {done.num_files} files with {done.num_bytes} bytes"
     )
@@ -202,8 +245,8 @@ def _expire(options: argparse.Namespace) -> int:
 
 def _migrate(options: argparse.Namespace) -> int:
     done = migrate(
-        _location(options.path),
-        _pairs(options.storage),
+        location_of(options),
+        pairs(options.storage),
         strong=not options.weak,
         remove_old=options.remove_old,
         progress=progress_on_stderr(),

@@ -65,9 +65,9 @@ class JvmWithoutPennon(PennonError):
 
     condition = "JVM_WITHOUT_PENNON"
     template = (
-        "Cannot add Pennon to this session: the JVM of this Python process was started without "
-        "Pennon's jar, and a running JVM takes no new jar. "
-        "Start a new Python process and call pennon.spark or pennon.configure first."
+        "Cannot add Pennon to this session: its JVM was started without Pennon's jar, and a "
+        "running JVM takes no new jar. Call pennon.spark or pennon.configure before anything else "
+        "starts Spark in the process; with spark-submit say: spark-submit --jars {jar} …."
     )
     sql_state = "58000"
 

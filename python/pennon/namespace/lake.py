@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pennon.catalog import table_ddl
-from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.configured_catalog import Catalog, is_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.table_name import parts_of, spelled
@@ -80,6 +80,15 @@ class Lake:
         number = None if version is None else str(version)
         table = load(self._catalog, parts_of(self._catalog, name), number)
         return PartitionedNamespace(self._catalog, table, is_pinned=version is not None)
+
+    def location_of(self, name: str) -> str:
+        """Give the path or URL of a table, which need not be readable.
+
+        Raises:
+            TableNotFound: There is none; the error lists near names.
+        """
+        parts = parts_of(self._catalog, name)
+        return parts[0] if is_path(name) else Directory(self._catalog).found(parts).location
 
     def create_table(
         self,

@@ -1,0 +1,257 @@
+"""One statement run for a person: its rows printed, its tasks counted, its run cancelled by Ctrl-C.
+
+The statement runs in a thread of its own, so that this one can hear Ctrl-C at any time: a thread
+that waits for the JVM cannot leave without spoiling its connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from pennon.cli import quiet_start
+from pennon.cli.row_format import print_table, write_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["Cancelled", "Format", "Output", "execute", "silence_query_context"]
+
+_LOOK_SECONDS: Final = 0.1
+_PROGRESS_AFTER_SECONDS: Final = 1.0
+_END_SECONDS: Final = 10.0
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is printed of a statement.
+
+    Args:
+        format: How rows are printed.
+        limit: So many rows at most; None for all.
+        is_timed: Whether a line tells how long the statement took.
+    """
+
+    format: Format = Format.TABLE
+    limit: int | None = None
+    is_timed: bool = False
+
+
+class Cancelled(KeyboardInterrupt):
+    """The statement was cancelled by Ctrl-C, and has ended."""
+
+
+def execute(spark: SparkSession, sql: str, output: Output, expected: str | None = None) -> bool:
+    """Run one statement and print its rows, or its error in one message.
+
+    Args:
+        spark: The session.
+        sql: One statement.
+        output: How rows are printed.
+        expected: The condition that the statement has to fail with; None for none.
+
+    Returns:
+        Whether it did what is expected of it.
+
+    Raises:
+        Cancelled: By Ctrl-C.
+    """
+    run = _Run(spark, sql, output)
+    failure = run.watched()
+    if failure is None:
+        if expected is not None:
+            sys.stderr.write(f"The statement should have failed with {expected}.\n")
+        return expected is None
+    message = quiet_start.message_of(failure)
+    is_expected = expected is not None and expected in message.partition("]")[0]
+    (sys.stdout if is_expected else sys.stderr).write(message + "\n")
+    return is_expected
+
+
+def silence_query_context() -> None:
+    """Keep PySpark from logging each failed statement as JSON: the message says it all."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+
+
+class _Run:
+    """One statement on its way."""
+
+    def __init__(self, spark: SparkSession, sql: str, output: Output) -> None:
+        self._spark, self._sql, self._output = spark, sql, output
+        self._is_cancelled = threading.Event()
+        self._is_printing = threading.Event()
+
+    def watched(self) -> Exception | None:
+        """Run to the end; give the error of a statement that failed."""
+        started = time.monotonic()
+        pool = ThreadPoolExecutor(1, thread_name_prefix="statement")
+        statement = pool.submit(self._run)
+        pool.shutdown(wait=False)
+        progress = _Progress(self._spark)
+        try:
+            while not wait([statement], _LOOK_SECONDS).done:
+                waited = time.monotonic() - started
+                if waited > _PROGRESS_AFTER_SECONDS and not self._is_printing.is_set():
+                    progress.show()
+        except KeyboardInterrupt:
+            progress.clear()
+            self._cancel(statement)
+            raise Cancelled from None
+        finally:
+            progress.clear()
+        failure = statement.result()
+        if self._output.is_timed and failure is None:
+            sys.stdout.write(f"{time.monotonic() - started:.1f} s\n")
+        return failure
+
+    def _cancel(self, statement: Future[Exception | None]) -> None:
+        self._is_cancelled.set()
+        sys.stderr.write("\nCancelling …\n")
+        with contextlib.suppress(KeyboardInterrupt, *quiet_start.spark_errors()):
+            end = time.monotonic() + _END_SECONDS
+            while not statement.done() and time.monotonic() < end:
+                # Again and again: a statement that was still being planned has no job yet.
+                self._spark.sparkContext.cancelAllJobs()
+                wait([statement], _LOOK_SECONDS)
+        is_over = statement.done()
+        sys.stderr.write("Cancelled.\n" if is_over else "It is still ending.\n")
+
+    def _run(self) -> Exception | None:
+        try:
+            frame = self._spark.sql(self._sql)
+            if frame.columns:
+                self._print(frame)
+        except quiet_start.spark_errors() as error:
+            return error
+        except _Stop:
+            pass
+        return None
+
+    def _print(self, frame: DataFrame) -> None:
+        limit = self._output.limit
+        if self._output.format is Format.PARQUET:
+            _write_parquet(frame if limit is None else frame.limit(limit))
+            return
+        if self._output.format is Format.JSON:
+            shown = frame if limit is None else frame.limit(limit)
+            for row in self._rows(_json_lines(shown), limit):
+                sys.stdout.write(f"{row[0]}\n")
+            return
+        # One row more tells whether there are more.
+        texts = _texts(frame if limit is None else frame.limit(limit + 1))
+        names = list(frame.columns)
+        if self._output.format is Format.CSV:
+            write_csv(names, self._cut(self._rows(texts, limit)), sys.stdout)
+            return
+        rows = self._cut(self._rows(texts, limit))
+        count = print_table(names, _numbers(frame), rows, _write_line)
+        if limit is not None and self._has_more:
+            _write_line(f"(the first {count:,} rows)")
+        else:
+            _write_line(f"({count:,} row{'' if count == 1 else 's'})")
+
+    def _rows(self, texts: DataFrame, limit: int | None) -> Iterator[tuple[str | None, ...]]:
+        rows: Iterable[tuple[str | None, ...]]
+        rows = texts.toLocalIterator(prefetchPartitions=True) if limit is None else texts.collect()
+        for row in rows:
+            if self._is_cancelled.is_set():
+                raise _Stop
+            self._is_printing.set()
+            yield tuple(row)
+
+    def _cut(self, rows: Iterable[tuple[str | None, ...]]) -> Iterator[tuple[str | None, ...]]:
+        self._has_more = False
+        for count, row in enumerate(rows):
+            if self._output.limit is not None and count == self._output.limit:
+                self._has_more = True
+                return
+            yield row
+
+
+class _Stop(Exception):
+    pass
+
+
+class _Progress:
+    """How many tasks are done, on one line that is written again, where a person looks."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._is_shown = False
+        self._tracker = spark.sparkContext.statusTracker() if sys.stderr.isatty() else None
+
+    def show(self) -> None:
+        if self._tracker is None:
+            return
+        stages = [self._tracker.getStageInfo(each) for each in self._tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        if not known:
+            return
+        done = sum(stage.numCompletedTasks for stage in known)
+        total = sum(stage.numTasks for stage in known)
+        names = ", ".join(str(stage.stageId) for stage in known)
+        sys.stderr.write(f"\rstage {names}: {done:,} of {total:,} tasks\033[K")
+        sys.stderr.flush()
+        self._is_shown = True
+
+    def clear(self) -> None:
+        if self._is_shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+            self._is_shown = False
+
+
+def _write_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _numbers(frame: DataFrame) -> list[bool]:
+    from pyspark.sql.types import NumericType  # noqa: PLC0415 - optional package
+
+    return [isinstance(field.dataType, NumericType) for field in frame.schema]
+
+
+def _texts(frame: DataFrame) -> DataFrame:
+    """Turn every column into text as Spark itself writes it; names need not be unique."""
+    from pyspark.sql import functions  # noqa: PLC0415 - optional package
+    from pyspark.sql.types import BinaryType  # noqa: PLC0415
+
+    def text(name: str, is_binary: bool) -> Column:  # noqa: FBT001 - one of two in a zip
+        column = functions.col(name)
+        return functions.hex(column) if is_binary else column.cast("string")
+
+    names = [f"column_{place}" for place in range(len(frame.columns))]
+    binary = [isinstance(field.dataType, BinaryType) for field in frame.schema]
+    columns = [text(*each).alias(each[0]) for each in zip(names, binary, strict=True)]
+    return frame.toDF(*names).select(*columns)
+
+
+def _json_lines(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions  # noqa: PLC0415 - optional package
+
+    options = {"ignoreNullFields": "false"}
+    return frame.select(functions.to_json(functions.struct("*"), options).alias("line"))
+
+
+def _write_parquet(frame: DataFrame) -> None:
+    import pyarrow.parquet  # noqa: PLC0415 - half a tenth of a second
+
+    pyarrow.parquet.write_table(frame.toArrow(), sys.stdout.buffer)

@@ -1,0 +1,124 @@
+"""Which table a command is about: ``--root lake shop.orders``, or a path."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pennon
+from pennon.catalog.configured_catalog import is_local
+from pennon.errors import TableNotFound
+from pennon.namespace.opening import absolute
+
+if TYPE_CHECKING:
+    from pennon.namespace import Lake, PartitionedNamespace
+
+__all__ = [
+    "add_root",
+    "add_storage",
+    "add_table",
+    "lake_of",
+    "location_of",
+    "opened",
+    "pair",
+    "pairs",
+]
+
+
+def add_table(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
+    """Add the table, the root and the storage options to a command."""
+    parser.add_argument(
+        "table",
+        nargs="?" if is_optional else None,
+        help="its name below --root, as shop.orders; or the path or URL of its folder",
+    )
+    add_root(parser, None)
+    add_storage(parser)
+
+
+def add_root(parser: argparse.ArgumentParser, default: str | None) -> None:
+    """Add the root to a command."""
+    here = "" if default is None else " (default: here)"
+    parser.add_argument("--root", default=default, help=f"folder or URL of the lake{here}")
+
+
+def add_storage(parser: argparse.ArgumentParser) -> None:
+    """Add storage options to a command."""
+    parser.add_argument(
+        "--storage",
+        action="append",
+        default=[],
+        type=pair,
+        metavar="KEY=VALUE",
+        help="storage option for Lance; may be repeated",
+    )
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read ``KEY=VALUE``.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        message = f"{text!r} is not KEY=VALUE"
+        raise argparse.ArgumentTypeError(message)
+    return key, value
+
+
+def pairs(given: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Bring the pairs of one option together; the last one of a key holds."""
+    return dict(given)
+
+
+def opened(
+    options: argparse.Namespace, table: str | None = None, version: int | None = None
+) -> PartitionedNamespace:
+    """Open the table that a command is about.
+
+    Args:
+        options: With ``table``, ``root`` and ``storage``.
+        table: Another one than ``options.table``.
+        version: A version of it; None for the newest.
+
+    Raises:
+        TableNotFound: There is none of that name.
+        PennonError: Nothing readable is at the path.
+    """
+    name = table or options.table
+    storage = pairs(options.storage)
+    if options.root is not None:
+        return lake_of(options).load_table(name, version)
+    _check_path(name)
+    return pennon.open(name, version, storage)
+
+
+def location_of(options: argparse.Namespace, table: str | None = None) -> str:
+    """Give the path or URL of the table that a command is about, which need not be readable.
+
+    Args:
+        options: As in ``opened``.
+        table: Another one than ``options.table``.
+
+    Raises:
+        TableNotFound: There is none of that name.
+    """
+    name = table or options.table
+    if options.root is not None:
+        return lake_of(options).location_of(name)
+    _check_path(name)
+    return absolute(name)
+
+
+def lake_of(options: argparse.Namespace) -> Lake:
+    """Connect to the root that a command names."""
+    return pennon.connect(options.root, storage_options=pairs(options.storage))
+
+
+def _check_path(name: str) -> None:
+    if is_local(name) and "/" not in name and not Path(name).exists():
+        near = "there is no folder of that name; a table's name needs --root"
+        raise TableNotFound(table=name, near=near)
