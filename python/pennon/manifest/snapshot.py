@@ -30,6 +30,7 @@ from pennon.errors import (
     ManifestMetadataLost,
     ManifestRowDoubled,
 )
+from pennon.manifest.bare_timestamps import with_stored_timestamps
 from pennon.manifest.first_version import when_made
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
@@ -353,6 +354,7 @@ def _read(
     check_metadata_is_there(location, manifest)
     specs = read_specs(metadata, location)
     schema = read_schema(metadata, location)
+    schema = with_stored_timestamps(schema, metadata, location, manifest, storage_options)
     for spec in specs.values():
         spec.check(schema)
     _check_columns(location, manifest, specs, metadata)
