@@ -23,6 +23,15 @@ export PYTHONDONTWRITEBYTECODE = 1
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+dist: $(INSTALLED) $(JAR) ## the wheel with the jar in it, and the jar with its sources, in dist/
+	@rm -rf dist build/wheel && mkdir -p dist build/wheel
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	    --wheel-dir dist .
+	@$(GRADLE) sourcesJar
+	@version=$$($(BIN)/python -c 'import pennon; print(pennon.__version__)') && \
+	    cp $(JAR) dist/pennon-spark-$$version.jar && cp build/libs/*-sources.jar dist/pennon-spark-$$version-sources.jar
+	@ls -1 dist
+
 setup: $(INSTALLED) ## make the virtual environment .venv from requirements.lock
 jar: $(JAR) ## build the jar (installs JDK 17 and Gradle if they are missing and it may)
 
@@ -91,7 +100,7 @@ torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on 
 	@$(BIN)/python -m tests.torture.functions --rows $(or $(N),1000000) $(ARGS)
 
 clean: ## remove what the commands above have made
-	rm -rf $(VENV) build .gradle python/pennon/jars python/*.egg-info
+	rm -rf $(VENV) build dist .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
 
 $(INSTALLED): requirements.lock pyproject.toml
@@ -110,4 +119,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash test-spark-versions test-local-cluster torture torture-joins torture-functions clean
+.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash test-spark-versions test-local-cluster torture torture-joins torture-functions clean

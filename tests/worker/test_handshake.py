@@ -6,11 +6,13 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import pennon
+from pennon.session import find_jar
 from pennon.worker.handshake import PROTOCOL
 from worker.worker_client import JVM, SOURCES, Worker, worker_arguments
 
@@ -63,5 +65,8 @@ def test_the_ready_line_names_both_versions(worker: Worker) -> None:
 def test_jar_and_package_state_the_same_versions() -> None:
     java = (SHIM / "worker/WorkerStart.java").read_text(encoding="utf-8")
     assert re.search(r"int PROTOCOL = (\d+);", java)[1] == str(PROTOCOL)
-    build = (SHIM.parents[6] / "build.gradle").read_text(encoding="utf-8")
-    assert f"version = '{pennon.__version__}'" in build
+    with zipfile.ZipFile(find_jar()) as jar:
+        assert (
+            f"Implementation-Version: {pennon.__version__}"
+            in jar.read("META-INF/MANIFEST.MF").decode().splitlines()
+        )

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, or 1 after an error, which is printed as one message.
     """
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return int(options.run(options))
     except PennonError as error:
@@ -64,12 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Make the parser of all commands."""
+    command_line = argparse.ArgumentParser(
         prog="pennon", description="Lance Partitioned Namespaces as tables of Spark SQL."
     )
-    parser.add_argument("--version", action="version", version=f"pennon {pennon.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    command_line.add_argument("--version", action="version", version=f"pennon {pennon.__version__}")
+    commands = command_line.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_tables(commands)
     _add_describe(commands)
     _add_plan(commands)
@@ -77,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_conf_command(commands)
     add_commands(commands)
-    return parser
+    return command_line
 
 
 def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:

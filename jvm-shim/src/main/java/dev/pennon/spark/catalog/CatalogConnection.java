@@ -8,6 +8,7 @@ import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The requests of one catalog: its options go with each, its failures become Spark's. */
@@ -37,6 +38,7 @@ final class CatalogConnection {
   }
 
   ObjectNode request(String op) {
+    checkRoot();
     ObjectNode request = Messages.request(op);
     request.set("catalog", catalog);
     return request;
@@ -84,6 +86,31 @@ final class CatalogConnection {
     catalog.set("storage", storage);
     catalog.set("settings", settings);
     return catalog;
+  }
+
+  /** Refuses to go on with one root where the session states another by now. */
+  private void checkRoot() {
+    String stated = SQLConf.get().getConfString("spark.sql.catalog." + name + "." + ROOT, "");
+    String root = catalog.path(ROOT).asText();
+    if (!stated.isEmpty() && !stated.equals(root)) {
+      throw rootIsFixed(name, root, stated).raise();
+    }
+  }
+
+  private static WorkerFailure rootIsFixed(String name, String root, String stated) {
+    return new WorkerFailure(
+        "CATALOG_ROOT_FIXED",
+        "[CATALOG_ROOT_FIXED] Cannot move catalog "
+            + name
+            + " to "
+            + stated
+            + ": this session has it at "
+            + root
+            + ", and a catalog keeps its root. Stop the session first, or give the other root to a"
+            + " catalog of another name.",
+        Map.of("catalog", name, "root", root, "stated", stated),
+        "55000",
+        null);
   }
 
   private static WorkerFailure rootIsMissing(String name) {
