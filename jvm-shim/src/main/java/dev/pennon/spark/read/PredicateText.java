@@ -2,8 +2,10 @@ package dev.pennon.spark.read;
 
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -36,46 +38,17 @@ public final class PredicateText {
   private static final Set<String> FIELDS =
       Set.of("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE");
 
-  /** What fragments may also hold; the worker says of each whether it computes it. */
-  private static final Set<String> FUNCTIONS =
-      Set.of(
-          "ABS/1",
-          "CEIL/1",
-          "CHAR_LENGTH/1",
-          "FLOOR/1",
-          "LOWER/1",
-          "LTRIM/1",
-          "ROUND/2",
-          "RTRIM/1",
-          "SUBSTRING/2",
-          "SUBSTRING/3",
-          "TRIM/1",
-          "UPPER/1");
-
-  private static final Set<String> VARIADIC = Set.of("COALESCE", "CONCAT", "GREATEST", "LEAST");
-
   private final StructType schema;
   private final boolean utcSession;
-  private final boolean ofFragment;
 
   PredicateText(StructType schema, boolean utcSession) {
-    this(schema, utcSession, false);
-  }
-
-  private PredicateText(StructType schema, boolean utcSession, boolean ofFragment) {
     this.schema = schema;
     this.utcSession = utcSession;
-    this.ofFragment = ofFragment;
   }
 
   /** The writer of predicates on columns of this schema under the session's time zone. */
   public static PredicateText ofSession(StructType schema) {
     return new PredicateText(schema, isUtcSession());
-  }
-
-  /** The writer of any expression of a fragment; it knows more functions than predicates need. */
-  public static PredicateText ofFragment(StructType schema) {
-    return new PredicateText(schema, isUtcSession(), true);
   }
 
   private static boolean isUtcSession() {
@@ -87,7 +60,7 @@ public final class PredicateText {
   public Optional<String> write(Expression expression) {
     try {
       return Optional.of(text(expression));
-    } catch (NotWritable reason) {
+    } catch (TypedLiteral.NotWritable | StackOverflowError reason) {
       return Optional.empty();
     }
   }
@@ -104,7 +77,7 @@ public final class PredicateText {
     return new GeneralScalarExpression("IN", kept);
   }
 
-  private String text(Expression expression) throws NotWritable {
+  private String text(Expression expression) throws TypedLiteral.NotWritable {
     if (expression instanceof Literal<?> literal) {
       return TypedLiteral.write(literal.value(), literal.dataType());
     }
@@ -120,26 +93,32 @@ public final class PredicateText {
     if (expression instanceof GeneralScalarExpression call) {
       return call(call.name(), call.children());
     }
-    throw new NotWritable();
+    throw new TypedLiteral.NotWritable();
   }
 
-  private String call(String name, Expression[] arguments) throws NotWritable {
+  private String call(String name, Expression[] arguments) throws TypedLiteral.NotWritable {
+    if (name.equals("AND") || name.equals("OR")) {
+      return chain(name, arguments);
+    }
     List<String> texts = new ArrayList<>();
+    boolean isList = name.equals("IN");
     for (Expression argument : arguments) {
-      texts.add(text(argument));
+      texts.add(
+          isList && argument instanceof Literal<?> literal
+              ? TypedLiteral.writeMember(literal.value(), literal.dataType())
+              : text(argument));
     }
     boolean infix = COMPARISONS.contains(name) || ARITHMETIC.contains(name);
     if (infix && texts.size() == 2) {
       return "(" + texts.get(0) + " " + name + " " + texts.get(1) + ")";
     }
-    if (name.equals("IN") && !texts.isEmpty()) {
+    if (isList && !texts.isEmpty()) {
       return texts.size() == 1
           ? "FALSE"
           : "(" + texts.get(0) + " IN (" + String.join(", ", texts.subList(1, texts.size())) + "))";
     }
     return switch (name + "/" + texts.size()) {
       case "-/1" -> "(- " + texts.get(0) + ")";
-      case "AND/2", "OR/2" -> "(" + texts.get(0) + " " + name + " " + texts.get(1) + ")";
       case "NOT/1" -> "(NOT " + texts.get(0) + ")";
       case "IS_NULL/1" -> "(" + texts.get(0) + " IS NULL)";
       case "IS_NOT_NULL/1" -> "(" + texts.get(0) + " IS NOT NULL)";
@@ -149,54 +128,48 @@ public final class PredicateText {
       case "BOOLEAN_EXPRESSION/1" -> texts.get(0);
       case "ALWAYS_TRUE/0" -> "TRUE";
       case "ALWAYS_FALSE/0" -> "FALSE";
-      default -> function(name, texts);
+      default -> throw new TypedLiteral.NotWritable();
     };
   }
 
-  private String function(String name, List<String> arguments) throws NotWritable {
-    if (ofFragment && name.equals("CASE_WHEN")) {
-      return cases(arguments);
+  /** Operands of one connector beside each other, however deep Spark's tree of them is. */
+  private String chain(String name, Expression[] operands) throws TypedLiteral.NotWritable {
+    Deque<Expression> waiting = new ArrayDeque<>(Arrays.asList(operands));
+    List<String> texts = new ArrayList<>();
+    while (!waiting.isEmpty()) {
+      Expression next = waiting.pop();
+      if (next instanceof GeneralScalarExpression call && call.name().equals(name)) {
+        for (int i = call.children().length - 1; i >= 0; i--) {
+          waiting.push(call.children()[i]);
+        }
+      } else {
+        texts.add(text(next));
+      }
     }
-    if (!ofFragment
-        || !(FUNCTIONS.contains(name + "/" + arguments.size()) || VARIADIC.contains(name))) {
-      throw new NotWritable();
-    }
-    return name + "(" + String.join(", ", arguments) + ")";
+    return "(" + String.join(" " + name + " ", texts) + ")";
   }
 
-  /** Conditions and values in turn, then perhaps the value of the ELSE. */
-  private static String cases(List<String> arguments) {
-    StringBuilder text = new StringBuilder("CASE");
-    for (int i = 0; i + 1 < arguments.size(); i += 2) {
-      text.append(" WHEN ").append(arguments.get(i)).append(" THEN ").append(arguments.get(i + 1));
-    }
-    if (arguments.size() % 2 == 1) {
-      text.append(" ELSE ").append(arguments.get(arguments.size() - 1));
-    }
-    return text.append(" END").toString();
-  }
-
-  private String column(NamedReference reference) throws NotWritable {
+  private String column(NamedReference reference) throws TypedLiteral.NotWritable {
     if (typeOf(reference) instanceof StringType string && !string.equals(DataTypes.StringType)) {
-      throw new NotWritable();
+      throw new TypedLiteral.NotWritable();
     }
     return Arrays.stream(reference.fieldNames())
         .map(part -> "`" + part.replace("`", "``") + "`")
         .collect(Collectors.joining("."));
   }
 
-  private String cast(Cast cast) throws NotWritable {
+  private String cast(Cast cast) throws TypedLiteral.NotWritable {
     DataType from = cast.expressionDataType();
     if (!utcSession && (usesZone(from, cast.dataType()) || usesZone(cast.dataType(), from))) {
-      throw new NotWritable();
+      throw new TypedLiteral.NotWritable();
     }
     return "CAST(" + text(cast.expression()) + " AS " + cast.dataType().sql() + ")";
   }
 
-  private String extract(Extract extract) throws NotWritable {
+  private String extract(Extract extract) throws TypedLiteral.NotWritable {
     boolean zoned = typeOf(extract.source()) instanceof TimestampType;
     if (!FIELDS.contains(extract.field()) || (zoned && !utcSession)) {
-      throw new NotWritable();
+      throw new TypedLiteral.NotWritable();
     }
     return "EXTRACT(" + extract.field() + " FROM " + text(extract.source()) + ")";
   }
@@ -208,7 +181,7 @@ public final class PredicateText {
             || other instanceof StringType);
   }
 
-  private DataType typeOf(Expression expression) throws NotWritable {
+  private DataType typeOf(Expression expression) throws TypedLiteral.NotWritable {
     if (expression instanceof Cast cast) {
       return cast.dataType();
     }
@@ -216,7 +189,7 @@ public final class PredicateText {
       return literal.dataType();
     }
     if (!(expression instanceof NamedReference reference)) {
-      throw new NotWritable();
+      throw new TypedLiteral.NotWritable();
     }
     DataType type = schema;
     for (String part : reference.fieldNames()) {
@@ -225,7 +198,7 @@ public final class PredicateText {
     return type;
   }
 
-  private static DataType fieldType(DataType parent, String name) throws NotWritable {
+  private static DataType fieldType(DataType parent, String name) throws TypedLiteral.NotWritable {
     if (parent instanceof StructType struct) {
       for (StructField field : struct.fields()) {
         if (field.name().equals(name)) {
@@ -233,15 +206,6 @@ public final class PredicateText {
         }
       }
     }
-    throw new NotWritable();
-  }
-
-  /** A part of the expression has no certain text. */
-  static final class NotWritable extends Exception {
-    private static final long serialVersionUID = 1L;
-
-    NotWritable() {
-      super(null, null, false, false);
-    }
+    throw new TypedLiteral.NotWritable();
   }
 }

@@ -5,45 +5,60 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import dev.pennon.spark.read.PredicateText;
+import dev.pennon.spark.read.TypedLiteral;
 import dev.pennon.spark.worker.Messages;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Abs;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.BinaryArithmetic;
-import org.apache.spark.sql.catalyst.expressions.CaseWhen;
-import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NonSQLExpression;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
-import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.catalyst.expressions.TaggingExpression;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
-import org.apache.spark.sql.catalyst.util.V2ExpressionBuilder;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.Option;
-import scala.collection.immutable.Seq;
+import scala.Enumeration;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Expressions of a plan as SQL text for the worker, over columns named {@code c<expression id>}.
  *
- * <p>What has no certain text gets none, and Spark evaluates it. What the worker makes of a text is
- * the worker's decision.
+ * <p>Each expression is written as Spark writes it, with literals that say their type; what the
+ * worker makes of a text is the worker's decision. What Spark's text does not tell completely gets
+ * none, and Spark evaluates it: functions of users, and expressions that were made under another
+ * setting of ANSI than the session's.
  */
-final class FragmentText {
+public final class FragmentText {
   private static final Logger LOG = LoggerFactory.getLogger(FragmentText.class);
+  private static final String EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions.";
+  private static final Pattern OPERAND = Pattern.compile("_operand(\\d+)_");
 
-  private FragmentText() {}
+  private final boolean isAnsi;
+  private final Enumeration.Value evalMode;
+
+  private FragmentText(SQLConf conf) {
+    this.isAnsi = conf.ansiEnabled();
+    this.evalMode = EvalMode$.MODULE$.fromSQLConf(conf);
+  }
 
   /** Name of an attribute's column in the texts. */
   static String columnName(long exprId) {
@@ -52,16 +67,24 @@ final class FragmentText {
 
   /** The text of a condition; null when there is none. */
   static String ofCondition(Expression condition) {
-    return of(condition, true);
+    return ofValue(condition);
   }
 
   /** The text of a value; null when there is none. */
   static String ofValue(Expression value) {
-    return of(value, false);
+    try {
+      return value.deterministic() ? new FragmentText(SQLConf.get()).text(value) : null;
+    } catch (TypedLiteral.NotWritable reason) {
+      return null;
+    } catch (RuntimeException | AssertionError | StackOverflowError e) {
+      // Some expressions assert what their operands are, or nest too deep. Spark evaluates these.
+      LOG.info("No text for an expression", e);
+      return null;
+    }
   }
 
   /** The values of a list: the expression id of each, its text or null, and its type. */
-  static ArrayNode ofValues(Seq<NamedExpression> expressions) {
+  public static ArrayNode ofValues(scala.collection.immutable.Seq<NamedExpression> expressions) {
     ArrayNode values = Messages.array();
     for (NamedExpression named : items(expressions)) {
       Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
@@ -74,91 +97,150 @@ final class FragmentText {
     return values;
   }
 
-  private static String of(Expression expression, boolean isPredicate) {
-    try {
-      if (!expression.deterministic()) {
-        return null;
-      }
-      StructType columns = new StructType();
-      for (Attribute attribute : items(expression.references().toSeq())) {
-        columns =
-            columns.add(
-                columnName(attribute.exprId().id()), attribute.dataType(), attribute.nullable());
-      }
-      Expression named = named(expression, SQLConf.get().ansiEnabled());
-      Option<org.apache.spark.sql.connector.expressions.Expression> built =
-          new V2ExpressionBuilder(named, isPredicate).build();
-      return built.isEmpty()
-          ? null
-          : PredicateText.ofFragment(columns).write(built.get()).orElse(null);
-    } catch (NotWritten reason) {
-      return null;
-    } catch (RuntimeException | AssertionError e) {
-      // The builder asserts what it expects of an expression. Spark evaluates this one.
-      LOG.info("No text for {}", expression, e);
-      return null;
+  private String text(Expression expression) throws TypedLiteral.NotWritable {
+    requirePlain(expression);
+    if (expression instanceof Literal literal) {
+      return TypedLiteral.write(literal.value(), literal.dataType());
     }
-  }
-
-  private static Expression named(Expression expression, boolean isAnsi) throws NotWritten {
     if (expression instanceof Attribute attribute) {
-      requirePlain(attribute);
-      return new AttributeReference(
-          columnName(attribute.exprId().id()),
-          attribute.dataType(),
-          attribute.nullable(),
-          Metadata.empty(),
-          attribute.exprId(),
-          empty());
+      return "`" + columnName(attribute.exprId().id()) + "`";
     }
     if (expression instanceof KnownFloatingPointNormalized known
         && known.child() instanceof NormalizeNaNAndZero normalized) {
       // The worker compares floating-point numbers as Spark does, wherever it compares them.
-      return named(normalized.child(), isAnsi);
+      return text(normalized.child());
     }
-    if (expression instanceof PlanExpression || (!isAnsi && failsInAnsiOnly(expression))) {
-      throw new NotWritten();
+    if (expression instanceof And || expression instanceof Or) {
+      return chain(expression);
     }
-    requirePlain(expression);
-    List<Expression> children = new ArrayList<>();
+    if (expression instanceof In in) {
+      return membership(in.value(), items(in.list()));
+    }
+    if (expression instanceof InSet in) {
+      List<Expression> members = new ArrayList<>();
+      for (Object value : CollectionConverters.asJava(in.hset())) {
+        members.add(new Literal(value, in.child().dataType()));
+      }
+      return membership(in.child(), members);
+    }
+    return operation(expression);
+  }
+
+  /** Operands of one connector beside each other, however deep Spark's tree of them is. */
+  private String chain(Expression connector) throws TypedLiteral.NotWritable {
+    Deque<Expression> waiting = new ArrayDeque<>(List.of(connector));
+    List<String> operands = new ArrayList<>();
+    while (!waiting.isEmpty()) {
+      Expression next = waiting.pop();
+      if (next.getClass() == connector.getClass()) {
+        waiting.push(next.children().apply(1));
+        waiting.push(next.children().apply(0));
+      } else {
+        operands.add(text(next));
+      }
+    }
+    return "(" + String.join(connector instanceof And ? " AND " : " OR ", operands) + ")";
+  }
+
+  private String membership(Expression value, List<Expression> members)
+      throws TypedLiteral.NotWritable {
+    if (members.isEmpty()) {
+      return "FALSE";
+    }
+    List<String> texts = new ArrayList<>();
+    for (Expression member : members) {
+      texts.add(
+          member instanceof Literal literal
+              ? TypedLiteral.writeMember(literal.value(), literal.dataType())
+              : text(member));
+    }
+    return "(" + text(value) + " IN (" + String.join(", ", texts) + "))";
+  }
+
+  /** Spark's own text of an expression, with the texts of its operands in their places. */
+  private String operation(Expression expression) throws TypedLiteral.NotWritable {
+    if (!expression.getClass().getName().startsWith(EXPRESSIONS)
+        || expression instanceof UserDefinedExpression
+        || expression instanceof NonSQLExpression
+        || expression instanceof PlanExpression
+        || !isOfSession(expression)) {
+      throw new TypedLiteral.NotWritable();
+    }
+    List<String> operands = new ArrayList<>();
+    List<Expression> places = new ArrayList<>();
     for (Expression child : items(expression.children())) {
-      children.add(named(child, isAnsi));
+      places.add(place(places.size(), child));
+      operands.add(text(child));
     }
-    if (expression instanceof CaseWhen || expression instanceof If) {
-      requireElse(children.get(children.size() - 1));
+    String outline = expression.withNewChildren(sequence(places)).sql();
+    Matcher matcher = OPERAND.matcher(outline);
+    StringBuilder text = new StringBuilder();
+    int found = 0;
+    while (matcher.find()) {
+      String operand = operands.set(Integer.parseInt(matcher.group(1)), null);
+      if (operand == null) {
+        throw new TypedLiteral.NotWritable();
+      }
+      matcher.appendReplacement(text, Matcher.quoteReplacement(operand));
+      found++;
     }
-    return expression.withNewChildren(sequence(children));
+    boolean isSilent = OPERAND.matcher(outline).matches();
+    if (found < operands.size() || (isSilent && !(expression instanceof TaggingExpression))) {
+      throw new TypedLiteral.NotWritable();
+    }
+    matcher.appendTail(text);
+    return isSilent || isEnclosed(outline) ? text.toString() : "(" + text + ")";
   }
 
-  /** The builder silently leaves out an ELSE that it cannot write. */
-  private static void requireElse(Expression value) throws NotWritten {
-    if (new V2ExpressionBuilder(value, false).build().isEmpty()) {
-      throw new NotWritten();
-    }
+  private static Expression place(int position, Expression child) {
+    return new AttributeReference(
+        "_operand" + position + "_",
+        child.dataType(),
+        child.nullable(),
+        Metadata.empty(),
+        NamedExpression.newExprId(),
+        empty());
   }
 
-  /** Whether the text would not say if an overflow is an error or NULL. */
-  private static boolean failsInAnsiOnly(Expression expression) {
-    return expression instanceof BinaryArithmetic
-        || expression instanceof UnaryMinus
-        || expression instanceof Abs
-        || (expression instanceof Cast cast
-            && !Cast.canUpCast(cast.child().dataType(), cast.dataType()));
+  /** Whether a text is one call or one pair of parentheses. */
+  private static boolean isEnclosed(String text) {
+    int depth = 0;
+    for (int i = text.indexOf('('); i >= 0 && i < text.length(); i++) {
+      depth += text.charAt(i) == '(' ? 1 : text.charAt(i) == ')' ? -1 : 0;
+      if (depth == 0) {
+        return i == text.length() - 1;
+      }
+    }
+    return false;
+  }
+
+  /** Whether an expression does with overflows, and with decimals, what the session says. */
+  private boolean isOfSession(Expression expression) {
+    Object mode = property(expression, "evalMode");
+    Object fails = property(expression, "failOnError");
+    Object ansi = property(expression, "ansiEnabled");
+    Object context = property(expression, "evalContext");
+    Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
+    return (mode == null || mode.equals(evalMode))
+        && (fails == null || fails.equals(isAnsi))
+        && (ansi == null || ansi.equals(isAnsi))
+        && (isLossy == null || isLossy.equals(true));
+  }
+
+  /** What a public method without parameters gives; null when there is no such method. */
+  private static Object property(Object object, String name) {
+    try {
+      return object.getClass().getMethod(name).invoke(object);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
   }
 
   /** Collated strings compare in ways that a text does not tell. */
-  private static void requirePlain(Expression expression) throws NotWritten {
+  private static void requirePlain(Expression expression) throws TypedLiteral.NotWritable {
     if (expression.dataType() instanceof StringType string
         && !string.equals(DataTypes.StringType)) {
-      throw new NotWritten();
-    }
-  }
-
-  private static final class NotWritten extends Exception {
-    private static final long serialVersionUID = 1L;
-
-    NotWritten() {
-      super(null, null, false, false);
+      throw new TypedLiteral.NotWritable();
     }
   }
 }
