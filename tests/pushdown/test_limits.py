@@ -16,8 +16,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pennon.plan import AggregateCall, Limit, Output, SortKey
+from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.query import fragment_query
-from pennon.pushdown.semantics import Declined
 from pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
 VALUES = {

@@ -87,6 +87,15 @@ QUERIES = [
     "SELECT x.f, count(*), sum(x.v) FROM x JOIN y ON x.id = y.id GROUP BY x.f",
     "SELECT count(*) FROM x JOIN y ON x.id = y.id AND x.f = y.f",
     "SELECT max(y.d), sum(y.v) + 1, sum(y.v) / count(*) FROM x JOIN y ON x.id = y.id",
+    "SELECT x.s FROM x JOIN y ON x.id = y.id AND (x.s LIKE 'a\\\\%%' OR y.i = 2)",
+    "SELECT x.id, y.v FROM x JOIN y ON x.id = y.id AND upper(y.s) = 'AB0'",
+    (
+        "SELECT date_trunc('MONTH', y.ts), sum(x.v), sum(CASE WHEN y.s LIKE '%x%1' THEN x.dec ELSE"
+        " 0 END), avg(x.dec / 3) FROM x JOIN y ON x.id = y.id WHERE substring(y.s, 1, 2) IN ('ab',"
+        " 'Zz') AND y.d < DATE'2020-01-03' - INTERVAL '1' DAY GROUP BY date_trunc('MONTH', y.ts)"
+    ),
+    "SELECT x.id FROM x JOIN y ON x.id = y.id WHERE x.i <> 0 AND y.i / x.i > 0.5",
+    "SELECT x.id FROM x JOIN y ON x.id = y.id AND (x.i = 0 OR y.i % x.i = 1)",
     # one relation
     "SELECT i, flag, {x} FROM x GROUP BY i, flag",
     "SELECT {x} FROM x WHERE v > 0.5 AND d >= DATE'2019-12-31'",
@@ -107,11 +116,9 @@ QUERIES = [
 # No part of these is certain, or possible: Spark executes them.
 DECLINED = [
     "SELECT x.id FROM x WHERE x.v > (SELECT avg(y.v) FROM y WHERE y.id = x.id)",
-    "SELECT x.s FROM x JOIN y ON x.id = y.id AND (x.s LIKE 'a\\\\%%' OR y.i = 2)",
     "SELECT x.id, y.v FROM x JOIN y ON x.i = y.i",
     "SELECT x.id FROM x WHERE x.id NOT IN (SELECT id FROM y)",
     "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
-    "SELECT x.id, y.v FROM x JOIN y ON x.id = y.id AND upper(y.s) = 'AB0'",
     "SELECT id, v FROM x WHERE v > 1",
     "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",
     "SELECT i, sort_array(collect_set(v)) FROM x GROUP BY i",

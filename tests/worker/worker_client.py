@@ -222,6 +222,7 @@ DERIVATION = {
     "parallelism": 2,
     "max_bytes": 1 << 27,
     "ansi": True,
+    "time_zone": "UTC",
     "execution": "worker",
     "one_task_bytes": 0,
     "replicated_bytes": 0,

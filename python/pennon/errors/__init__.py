@@ -28,7 +28,12 @@ from pennon.errors.catalog import (
     UnsupportedTransform,
     WriteConflict,
 )
-from pennon.errors.execution import FragmentFailed, FragmentMemory, FragmentOverflow
+from pennon.errors.execution import (
+    FragmentDivision,
+    FragmentFailed,
+    FragmentMemory,
+    FragmentOverflow,
+)
 from pennon.errors.installation import (
     DemoCheckFailed,
     DemoDataNotFound,
@@ -128,6 +133,7 @@ __all__ = [
     "DraftNotReadable",
     "FileGone",
     "FileNotReadable",
+    "FragmentDivision",
     "FragmentFailed",
     "FragmentMemory",
     "FragmentOverflow",

@@ -16,6 +16,17 @@ class FragmentOverflow(PennonError):
     sql_state = "22003"
 
 
+class FragmentDivision(PennonError):
+    """A number is divided by zero, as under ANSI in Spark itself."""
+
+    condition = "DIVIDE_BY_ZERO"
+    template = (
+        "Cannot compute a part of the query: a number is divided by zero ({why})."
+        " Divide by nullif(divisor, 0), or use try_divide or try_mod, which give NULL."
+    )
+    sql_state = "22012"
+
+
 class FragmentMemory(PennonError):
     """A query needs more memory than the worker gives to all of its queries."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
-from pennon.errors import FragmentFailed, FragmentMemory, FragmentOverflow
+from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_table import register_empty, register_relation
@@ -59,6 +59,7 @@ def run_query(
     Raises:
         LeafMissing: A leaf's files are gone.
         FragmentOverflow: A value does not fit the type that it has in SQL.
+        FragmentDivision: A number is divided by zero.
         FragmentMemory: Even sort-merge joins need more memory than there is.
     """
     pool = process_runtime() if runtime is None else runtime
@@ -91,7 +92,7 @@ def result_schema(relations: Sequence[pa.Schema], sql: str) -> pa.Schema | None:
             planned = context.sql(sql)
             planned.execution_plan()
             return planned.schema()
-    except (FragmentFailed, FragmentOverflow):
+    except (FragmentDivision, FragmentFailed, FragmentOverflow):
         return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pennon.errors import FragmentFailed, FragmentMemory, FragmentOverflow
+from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.memory import pool_bytes
 from pennon.transforms.datafusion_errors import DataFusionErrors
 
@@ -16,6 +16,7 @@ _OVERFLOWS: Final = (
     "overflow",
     "can't cast value",
 )
+_DIVISIONS: Final = ("divide by zero", "division by zero")
 _LONGEST_REASON: Final = 300
 
 
@@ -24,12 +25,16 @@ def engine_failures() -> DataFusionErrors:
     return DataFusionErrors(_translated)
 
 
-def _translated(error: BaseException) -> FragmentMemory | FragmentOverflow | FragmentFailed:
+def _translated(
+    error: BaseException,
+) -> FragmentDivision | FragmentMemory | FragmentOverflow | FragmentFailed:
     text = str(error)
     lowered = text.lower()
     why = text.strip().splitlines()[0][:_LONGEST_REASON].rstrip(". ") if text.strip() else "?"
     if any(words in lowered for words in _EXHAUSTED):
         return FragmentMemory(pool=pool_bytes(), why=why)
+    if any(words in lowered for words in _DIVISIONS):
+        return FragmentDivision(why=why)
     if any(words in lowered for words in _OVERFLOWS):
         return FragmentOverflow(why=why)
     return FragmentFailed(why=why)

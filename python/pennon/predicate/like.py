@@ -39,6 +39,19 @@ class LikePattern:
         return "".join(text for text, _ in head)
 
     @property
+    def suffix(self) -> str | None:
+        """The suffix, if that is all that is asked."""
+        start = self._wildcards_at(self.parts)
+        return None if not start or not self._is_text(self.parts[start:]) else self._text(start, 0)
+
+    @property
+    def infix(self) -> str | None:
+        """The part that has to be somewhere, if that is all that is asked."""
+        start, end = self._wildcards_at(self.parts), self._wildcards_at(self.parts[::-1])
+        inner = self.parts[start : len(self.parts) - end]
+        return None if not start or not end or not self._is_text(inner) else self._text(start, end)
+
+    @property
     def leading_text(self) -> str:
         """The text with which every match starts."""
         leading = ""
@@ -47,6 +60,18 @@ class LikePattern:
                 break
             leading += text
         return leading
+
+    @staticmethod
+    def _wildcards_at(parts: tuple[tuple[str, bool], ...]) -> int:
+        """Count the ``%`` with which parts begin."""
+        return next((at for at, part in enumerate(parts) if part != ("%", True)), len(parts))
+
+    @staticmethod
+    def _is_text(parts: tuple[tuple[str, bool], ...]) -> bool:
+        return not any(is_wildcard for _, is_wildcard in parts)
+
+    def _text(self, start: int, end: int) -> str:
+        return "".join(text for text, _ in self.parts[start : len(self.parts) - end])
 
     def __str__(self) -> str:
         return "".join(

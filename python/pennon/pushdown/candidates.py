@@ -15,15 +15,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pennon.plan import Filter, Group, Join, Limit, Plan, Project, Scan
+from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.query import FragmentQuery, fragment_query
-from pennon.pushdown.semantics import Declined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
     from pennon.plan import PlanNode
-    from pennon.pushdown.semantics import Semantics
+    from pennon.predicate.expressions.semantics import Semantics
 
 
 _INSIDE: Final = Filter | Project | Group | Limit

@@ -10,16 +10,17 @@ from sqlglot import exp
 
 from pennon.plan import Filter, Group, Join, JoinType, Limit, Project, Scan
 from pennon.predicate.dialect import DataFusion
-from pennon.pushdown.expressions import typed_condition, typed_expression
-from pennon.pushdown.guards import comparable, extreme_of, total
-from pennon.pushdown.semantics import Declined
-from pennon.pushdown.typed import Typed, cast, enclosed, is_plain
+from pennon.predicate.expressions.aggregates import total
+from pennon.predicate.expressions.float_order import comparable, extreme_of
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
+from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.plan import AggregateCall, Output, PlanNode, SortKey
-    from pennon.pushdown.semantics import Semantics
+    from pennon.predicate.expressions.semantics import Semantics
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
     JoinType.INNER: ("", "INNER"),

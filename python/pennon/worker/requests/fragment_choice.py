@@ -16,6 +16,7 @@ from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Group, Limit, Opaque, Plan, PlanNode, Scan
 from pennon.planning import explain
+from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.pushdown import Candidate, FragmentMode, Semantics, candidates
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.worker.wire.fragment_tokens import FragmentToken, task_texts
@@ -66,7 +67,7 @@ def choose_fragments(
     """
     if request.execution != _WORKER:
         return []
-    semantics = Semantics(ansi=request.ansi)
+    semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
     for spare in keys.spare:
         keys = keys.using(spare)
     chosen: list[ChosenFragment] = []

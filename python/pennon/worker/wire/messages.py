@@ -333,6 +333,7 @@ class DeriveKeys:
     parallelism: int
     max_bytes: int
     ansi: bool
+    time_zone: str
     execution: str
     one_task_bytes: int
     replicated_bytes: int

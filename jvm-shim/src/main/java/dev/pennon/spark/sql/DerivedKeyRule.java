@@ -162,6 +162,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
         org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
     request.put("max_bytes", conf.filesMaxPartitionBytes());
     request.put("ansi", conf.ansiEnabled());
+    request.put("time_zone", conf.sessionLocalTimeZone());
     request.put("one_task_bytes", outline.oneTaskBytes());
     request.put("replicated_bytes", outline.replicatedBytes());
     request.set("nodes", outline.message());

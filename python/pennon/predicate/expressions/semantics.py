@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+_UTC: Final = frozenset(
+    {"UTC", "Z", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU", "+00:00", "UTC+00:00", "GMT+00:00"}
+)
 
 
 class Declined(Exception):
@@ -22,6 +27,18 @@ class Semantics:
 
     Args:
         ansi: Whether an overflow is an error; otherwise it wraps or is NULL.
+        is_utc: Whether timestamps with a zone turn into dates, and their parts, in UTC.
     """
 
     ansi: bool = True
+    is_utc: bool = False
+
+
+def is_utc_zone(time_zone: str) -> bool:
+    """Whether a session's time zone is UTC by any of its usual names.
+
+    Example:
+        >>> is_utc_zone("Etc/UTC"), is_utc_zone("Europe/London")
+        (True, False)
+    """
+    return time_zone.upper() in _UTC

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.pushdown.semantics import Declined
+from pennon.predicate.expressions.semantics import Declined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_DIGITS: Final = 38
 WIDE_DIGITS: Final = 76
+NTZ: Final = pa.timestamp("us")
+ZONED: Final = pa.timestamp("us", "UTC")
 _NAMES: Final[Mapping[pa.DataType, str]] = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -26,8 +28,8 @@ _NAMES: Final[Mapping[pa.DataType, str]] = {
     pa.utf8(): "TEXT",
     pa.binary(): "BINARY",
     pa.date32(): "DATE",
-    pa.timestamp("us"): "TIMESTAMPNTZ",
-    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+    NTZ: "TIMESTAMPNTZ",
+    ZONED: "TIMESTAMPTZ",
 }
 
 
@@ -38,10 +40,13 @@ class Typed:
     Args:
         tree: What DataFusion computes.
         type: The type in Spark, as Arrow's; null for a NULL that has none yet.
+        can_fail: Whether it is an error for some values: it must not be computed for rows for
+            which Spark would not compute it.
     """
 
     tree: exp.Expr
     type: pa.DataType
+    can_fail: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -58,9 +63,14 @@ class Typed:
         """Whether values are decimals."""
         return bool(pa.types.is_decimal(self.type))
 
+    @property
+    def is_null(self) -> bool:
+        """Whether this is a NULL that has no type yet."""
+        return bool(pa.types.is_null(self.type))
+
 
 def is_plain(data_type: pa.DataType) -> bool:
-    """Whether a type is one that fragments compute with: no nested one, no other widths."""
+    """Whether a type is one that expressions compute with: no nested one, no other widths."""
     return data_type in _NAMES or (
         pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= data_type.precision
     )
@@ -96,5 +106,33 @@ def decimal_type(precision: int, scale: int) -> exp.DataType:
 
 def enclosed(tree: exp.Expr) -> exp.Expr:
     """Put parentheses around an operand where it needs them."""
-    is_closed = isinstance(tree, exp.Column | exp.Cast | exp.Paren | exp.Case | exp.Anonymous)
+    is_closed = isinstance(
+        tree, exp.Column | exp.Cast | exp.Paren | exp.Case | exp.Anonymous | exp.Extract
+    )
     return tree if is_closed else exp.paren(tree, copy=False)
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """Call a function of DataFusion by its own name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def integer(value: int, data_type: pa.DataType) -> exp.Expr:
+    """Write an integer that has its type, for DataFusion holds a plain one for a BIGINT."""
+    return cast(exp.Literal.number(value), data_type)
+
+
+def choice(*branches: tuple[exp.Expr, exp.Expr], default: exp.Expr | None) -> exp.Expr:
+    """Write CASE: the value of the first condition that is true, else the default."""
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return exp.Case(ifs=ifs, default=default)
+
+
+def is_null(tree: exp.Expr) -> exp.Expr:
+    """Write IS NULL of an operand."""
+    return exp.Is(this=enclosed(tree), expression=exp.Null())
+
+
+def binary(operator: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Write an operator between two operands."""
+    return operator(this=enclosed(left), expression=enclosed(right))

@@ -1,0 +1,58 @@
+"""Aggregates that are exactly Spark's.
+
+NULL rules: NULLs are left out; a sum of nothing is NULL.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| sums of 64-bit integers wrap | an error (ANSI) | sum as DECIMAL(38, 0), cast back |
+| sums of decimals wrap beyond 38 digits | an error (ANSI) | sum in 76 digits |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import MAX_DIGITS, WIDE_DIGITS, Typed, cast, decimal_type
+
+if TYPE_CHECKING:
+    from pennon.predicate.expressions.semantics import Semantics
+
+# Sums of at most this many decimal digits more than their values cannot overflow: 10**10 rows.
+_SUM_DIGITS: Final = 10
+
+
+def total(value: Typed, semantics: Semantics) -> Typed:
+    """Sum as Spark does.
+
+    Spark: integers sum to BIGINT, decimals to ten more digits (at most 38), floats to DOUBLE in no
+    defined order. A sum that does not fit is an error under ANSI; without, a BIGINT sum wraps.
+
+    Raises:
+        Declined: Not a number, or an overflow would be NULL in this session.
+    """
+    if value.is_float:
+        return Typed(_sum(cast(value.tree, pa.float64())), pa.float64())
+    if value.is_integer:
+        is_safe = value.type.bit_width < pa.int64().bit_width  # 2**32 rows cannot overflow
+        if is_safe or not semantics.ansi:
+            return Typed(_sum(cast(value.tree, pa.int64())), pa.int64())
+        exact = _sum(cast(value.tree, pa.decimal128(MAX_DIGITS, 0)))
+        return Typed(cast(exact, pa.int64()), pa.int64())
+    if not value.is_decimal:
+        raise Declined(why=f"the sum of {value.type}")
+    precision, scale = value.type.precision, value.type.scale
+    kept = pa.decimal128(min(MAX_DIGITS, precision + _SUM_DIGITS), scale)
+    if precision + _SUM_DIGITS <= MAX_DIGITS:
+        return Typed(_sum(value.tree), kept)
+    if not semantics.ansi:
+        raise Declined(why="sums of decimals that would be NULL")
+    wide = exp.Cast(this=value.tree, to=decimal_type(WIDE_DIGITS, scale))
+    return Typed(cast(_sum(wide), kept), kept)
+
+
+def _sum(tree: exp.Expr) -> exp.Expr:
+    return exp.Sum(this=tree)

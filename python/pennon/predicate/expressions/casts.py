@@ -1,0 +1,107 @@
+"""Casts that are exactly Spark's; texts are read by neither engine as by the other.
+
+NULL rules: NULL stays NULL.
+
+| cast | Spark | guard |
+|---|---|---|
+| integer to a wider one, to decimal, to float | exact, or the nearest | none |
+| integer to a narrower one, decimal to integer | cut; an error outside (ANSI) | only under ANSI |
+| decimal to decimal | half up; an error outside (ANSI) | without ANSI only where it fits |
+| decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
+| integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
+| date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
+| boolean to number | 0 and 1 | none |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.predicate.expressions.semantics import Semantics
+
+INTEGER_DIGITS: Final[Mapping[int, int]] = {8: 3, 16: 5, 32: 10, 64: 19}
+_DOUBLE_DIGITS: Final = 15
+_PLAIN_FRACTION: Final = 6
+
+
+def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
+    """Cast as Spark does.
+
+    Raises:
+        Declined: The cast is not one of the table's.
+    """
+    if value.type == target:
+        return value
+    can_fail = _failure(value, target, semantics)
+    if can_fail is None:
+        raise Declined(why=f"a cast of {value.type} to {target}")
+    return Typed(cast(value.tree, target), target, can_fail=can_fail)
+
+
+def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | None:
+    """Say whether a cast can be an error; None where it is not known to be Spark's."""
+    source = value.type
+    if value.is_null:
+        return False
+    if pa.types.is_string(target):
+        return _text_failure(value, semantics)
+    if value.is_integer:
+        return _integer_failure(source, target, semantics)
+    if value.is_decimal:
+        return _decimal_failure(source, target, semantics)
+    if source == pa.float32() and target == pa.float64():
+        return False
+    if pa.types.is_boolean(source):
+        is_number = pa.types.is_signed_integer(target) or target == pa.float64()
+        return False if is_number else None
+    return _time_failure(source, target, semantics)
+
+
+def _text_failure(value: Typed, semantics: Semantics) -> bool | None:
+    if value.is_integer or pa.types.is_boolean(value.type):
+        return False
+    if value.is_decimal and (semantics.ansi or value.type.scale <= _PLAIN_FRACTION):
+        return False
+    return None
+
+
+def _integer_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics) -> bool | None:
+    if pa.types.is_signed_integer(target):
+        if target.bit_width >= source.bit_width:
+            return False
+        return True if semantics.ansi else None
+    if pa.types.is_decimal(target):
+        if target.precision - target.scale >= INTEGER_DIGITS[source.bit_width]:
+            return False
+        return True if semantics.ansi else None
+    return False if pa.types.is_floating(target) else None
+
+
+def _decimal_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics) -> bool | None:
+    if pa.types.is_decimal(target):
+        whole = source.precision - source.scale
+        kept = target.precision - target.scale
+        if kept > whole or (kept == whole and target.scale >= source.scale):
+            return False
+        return True if semantics.ansi else None
+    if pa.types.is_signed_integer(target):
+        fits = source.precision - source.scale < INTEGER_DIGITS[target.bit_width]
+        return False if fits else True if semantics.ansi else None
+    is_nearest = source.precision <= _DOUBLE_DIGITS and target == pa.float64()
+    return False if is_nearest else None
+
+
+def _time_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics) -> bool | None:
+    times = (pa.date32(), NTZ, ZONED)
+    if source not in times or target not in times:
+        return None
+    needs_zone = ZONED in (source, target)
+    return False if semantics.is_utc or not needs_zone else None

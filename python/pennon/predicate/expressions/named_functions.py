@@ -1,0 +1,166 @@
+"""Functions that Spark calls by a name: of texts, of dates and timestamps.
+
+NULL rules: those of ``text_functions`` and ``time_functions``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions import text_functions, time_functions
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import Typed, enclosed, integer
+from pennon.predicate.literals import literal_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pennon.predicate.expressions.semantics import Semantics
+
+    Reading = Callable[[exp.Expr], Typed]
+
+_TEXT_TESTS: Final = (exp.StartsWith, exp.EndsWith, exp.Contains)
+_PARTS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Year: "YEAR",
+    exp.Quarter: "QUARTER",
+    exp.Month: "MONTH",
+    exp.Day: "DAY",
+    exp.DayOfMonth: "DAY",
+    exp.DayOfWeek: "DAYOFWEEK",
+    exp.DayOfYear: "DAYOFYEAR",
+    exp.WeekOfYear: "WEEK",
+    exp.Hour: "HOUR",
+    exp.Minute: "MINUTE",
+    exp.Second: "SECOND",
+}
+
+
+def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
+    """Read a function of texts, or of times, whose operands ``read`` reads.
+
+    Raises:
+        Declined: It is none of these, or not known to be computed as Spark does.
+    """
+    if isinstance(node, _TEXT_TESTS):
+        tested, part = text_functions.texts([read(node.this), read(node.expression)])
+        return Typed(type(node)(this=tested, expression=part), pa.bool_())
+    match node:
+        case exp.Like():
+            return _like(read, node, "\\")
+        case exp.Escape() if isinstance(node.this, exp.Like):
+            return _like(read, node.this, node.expression.name)
+        case exp.Concat() if type(node) is exp.Concat:
+            return text_functions.concatenated([read(each) for each in node.expressions])
+        case exp.DPipe():
+            sides = [read(node.this), read(node.expression)]
+            return text_functions.concatenated(sides)
+        case exp.Upper() | exp.Lower():
+            return text_functions.cased(type(node), read(node.this))
+        case exp.Length():
+            return text_functions.length(read(node.this))
+        case exp.Substring():
+            count = node.args.get("length")
+            return text_functions.substring(
+                read(node.this),
+                read(node.args["start"]),
+                None if count is None else read(count),
+            )
+        case exp.Left():
+            start = Typed(integer(1, pa.int32()), pa.int32())
+            whole, count = read(node.this), read(node.expression)
+            return text_functions.substring(whole, start, count)
+        case exp.Trim() if node.args.get("collation") is None:
+            taken = node.args.get("expression")
+            return text_functions.trimmed(
+                read(node.this),
+                None if taken is None else read(taken),
+                str(node.args.get("position") or "BOTH").upper(),
+            )
+        case exp.StrPosition() if _is_first(node.args.get("position")):
+            return text_functions.position(read(node.this), read(node.args["substr"]))
+        case exp.Replace():
+            return text_functions.replaced(
+                read(node.this),
+                read(node.expression),
+                read(node.args["replacement"]),
+            )
+    return _time(node, read, semantics)
+
+
+def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
+    named = _PARTS.get(type(node))
+    if named is not None:
+        return time_functions.part(named, _date_of(read, node.this), semantics)
+    match node:
+        case exp.Extract():
+            source = read(node.expression)
+            return time_functions.part(node.this.name.upper(), source, semantics)
+        case exp.TimestampTrunc():
+            unit = node.text("unit").upper()
+            return time_functions.truncated(unit, read(node.this), semantics)
+        case exp.DateTrunc() if literal_value(node.args["unit"]) is not None:
+            unit = node.args["unit"].name.upper()
+            return time_functions.truncated_date(unit, read(node.this), semantics)
+        case exp.TsOrDsAdd() if node.text("unit").upper() == "DAY":
+            days, is_backward = _days(node.expression)
+            return time_functions.moved_by_days(
+                read(node.this), read(days), is_backward=is_backward
+            )
+        case exp.DateDiff() if node.args.get("unit") is None:
+            end, start = _date_of(read, node.this), _date_of(read, node.expression)
+            return time_functions.days_between(end, start, semantics)
+        case exp.AddMonths():
+            months = exp.Interval(this=node.expression, unit=exp.var("MONTH"))
+            return time_functions.moved_by_interval(
+                time_functions.date(read(node.this)),
+                months,
+                semantics,
+                is_backward=False,
+            )
+        case exp.LastDay():
+            return time_functions.last_day(read(node.this), semantics)
+        case exp.UnixDate():
+            return time_functions.epoch_days(read(node.this))
+    return _other(node, read, semantics)
+
+
+def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
+    """Read a function that the parser has no class for."""
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+        (argument,) = node.expressions
+        match node.name.lower():
+            case "weekday":
+                return time_functions.part("WEEKDAY", read(argument), semantics)
+            case "octet_length":
+                return text_functions.byte_length(read(argument))
+            case "positive":
+                return read(argument)
+    name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
+    raise Declined(why=name)
+
+
+def _date_of(read: Reading, node: exp.Expr) -> Typed:
+    """Read what the parser marks as a date, or as a text of one."""
+    return read(node.this if isinstance(node, exp.TsOrDsToDate) else node)
+
+
+def _like(read: Reading, node: exp.Like, escape: str) -> Typed:
+    value, pattern = read(node.this), read(node.expression)
+    found = text_functions.like(value, pattern, escape)
+    if node.args.get("negate"):  # the parser keeps NOT LIKE in the node
+        return Typed(exp.Not(this=enclosed(found.tree)), pa.bool_())
+    return found
+
+
+def _days(node: exp.Expr) -> tuple[exp.Expr, bool]:
+    """Tell DATE_SUB, which the parser writes as a product with -1, from DATE_ADD."""
+    is_backward = isinstance(node, exp.Mul) and isinstance(node.expression, exp.Neg)
+    return (node.this if is_backward else node), is_backward
+
+
+def _is_first(position: exp.Expr | None) -> bool:
+    literal = pa.scalar(1) if position is None else literal_value(position)
+    return literal is not None and literal.as_py() == 1

@@ -1,0 +1,179 @@
+"""Functions of texts that are exactly Spark's.
+
+NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| positions before the first count as such | from the end; 0 is 1 | the position is computed |
+| a negative length is an error | an empty text | 0 instead |
+| concat leaves NULLs out | NULL | the operator ``||`` |
+| LIKE escapes by a backslash | by any character | the pattern is read and written anew |
+| lengths are BIGINT | INT | cast |
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import (
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    enclosed,
+    integer,
+)
+from pennon.predicate.like import read_pattern
+from pennon.predicate.literals import literal_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_TRIMS: Final[Mapping[str, str]] = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_SPACE: Final = " "
+
+
+def texts(values: Sequence[Typed]) -> list[exp.Expr]:
+    """Take expressions that all have to be texts.
+
+    Raises:
+        Declined: One is not.
+    """
+    if any(value.type != pa.utf8() for value in values):
+        raise Declined(why="what is no text")
+    return [value.tree for value in values]
+
+
+def concatenated(values: Sequence[Typed]) -> Typed:
+    """Join texts; a NULL among them is NULL."""
+    joined = reduce(lambda one, other: exp.DPipe(this=one, expression=other), _enclosed(values))
+    return Typed(joined, pa.utf8())
+
+
+def _enclosed(values: Sequence[Typed]) -> list[exp.Expr]:
+    return [enclosed(tree) for tree in texts(values)]
+
+
+def cased(case: type[exp.Upper | exp.Lower], value: Typed) -> Typed:
+    """Change the case of every letter: both engines follow Unicode, whatever the locale."""
+    (whole,) = texts([value])
+    return Typed(case(this=whole), pa.utf8())
+
+
+def length(value: Typed) -> Typed:
+    """Count characters of a text."""
+    return _counted("character_length", [value])
+
+
+def position(whole: Typed, part: Typed) -> Typed:
+    """Find the first place of a part, from 1; 0 for none."""
+    return _counted("strpos", [whole, part])
+
+
+def byte_length(value: Typed) -> Typed:
+    """Count the bytes of a text."""
+    return _counted("octet_length", [value])
+
+
+def _counted(name: str, values: Sequence[Typed]) -> Typed:
+    return Typed(cast(call(name, *texts(values)), pa.int32()), pa.int32())
+
+
+def substring(value: Typed, start: Typed, count: Typed | None) -> Typed:
+    """Cut out a part by Spark's positions: from 1, or from the end; 0 is 1.
+
+    A part that would start before the first character is cut there, as in both engines.
+    """
+    (whole,) = texts([value])
+    if start.type != pa.int32() or (count is not None and count.type != pa.int32()):
+        raise Declined(why="positions that are no INT")
+    return Typed(call("substr", whole, _start(whole, start), *_count(count)), pa.utf8())
+
+
+def _start(whole: exp.Expr, start: Typed) -> exp.Expr:
+    wide = pa.int64()
+    size = cast(call("character_length", whole.copy()), wide)
+    place = cast(start.tree, wide)
+    from_end = binary(exp.Add, binary(exp.Add, size, place.copy()), integer(1, wide))
+    known = _integer(start)
+    if known is not None:
+        return from_end if known < 0 else integer(max(known, 1), wide)
+    is_positive = binary(exp.GT, place, integer(0, wide))
+    is_negative = binary(exp.LT, place.copy(), integer(0, wide))
+    is_nothing = binary(exp.EQ, place.copy(), integer(0, wide))
+    return choice(
+        (is_positive, place.copy()),
+        (is_negative, from_end),
+        (is_nothing, integer(1, wide)),
+        default=None,
+    )
+
+
+def _count(count: Typed | None) -> list[exp.Expr]:
+    wide = pa.int64()
+    if count is None:
+        return []
+    known = _integer(count)
+    if known is not None:
+        return [integer(max(known, 0), wide)]
+    size = cast(count.tree, wide)
+    is_negative = binary(exp.LT, size, integer(0, wide))
+    return [choice((is_negative, integer(0, wide)), default=size.copy())]
+
+
+def _integer(value: Typed) -> int | None:
+    literal = literal_value(value.tree)
+    return None if literal is None or not literal.is_valid else int(literal.as_py())
+
+
+def trimmed(value: Typed, characters: Typed | None, side: str) -> Typed:
+    """Take spaces, or any of some characters, from the ends: no other white space."""
+    name = _TRIMS.get(side)
+    if name is None:
+        raise Declined(why=f"trim {side}")
+    (whole,) = texts([value])
+    if characters is None:
+        return Typed(call(name, whole, exp.Literal.string(_SPACE)), pa.utf8())
+    (taken,) = texts([characters])
+    return Typed(call(name, whole, taken), pa.utf8())
+
+
+def replaced(value: Typed, searched: Typed, replacement: Typed) -> Typed:
+    """Replace every occurrence of a text that is not empty."""
+    trees = texts([value, searched, replacement])
+    known = literal_value(searched.tree)
+    if known is None or not known.as_py():
+        raise Declined(why="a replacement of what may be empty")
+    return Typed(call("replace", *trees), pa.utf8())
+
+
+def like(value: Typed, pattern: Typed, escape: str) -> Typed:
+    """Match a pattern that is a literal: by its start, end, part or as a pattern.
+
+    Raises:
+        Declined: The pattern is computed, or escapes what Spark says that it may not.
+    """
+    (whole,) = texts([value])
+    text = literal_value(pattern.tree)
+    if text is None or not text.is_valid:
+        raise Declined(why="a computed pattern")
+    read = read_pattern(text.as_py(), escape)
+    if read is None:
+        raise Declined(why="a pattern that escapes an ordinary character")
+    if read.exact is not None:
+        return Typed(binary(exp.EQ, whole, exp.Literal.string(read.exact)), pa.bool_())
+    for part, test in (
+        (read.prefix, exp.StartsWith),
+        (read.suffix, exp.EndsWith),
+        (read.infix, exp.Contains),
+    ):
+        if part is not None:
+            return Typed(test(this=whole, expression=exp.Literal.string(part)), pa.bool_())
+    written = exp.Literal.string(str(read))
+    return Typed(exp.Like(this=enclosed(whole), expression=written), pa.bool_())

@@ -1,0 +1,256 @@
+"""Functions of dates and timestamps that are exactly Spark's.
+
+NULL rules: every function gives NULL for NULL. Dates are proleptic Gregorian in both engines.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| date_trunc of weeks and longer counts nanoseconds: 1677 to 2262 | all years | computed by days |
+| the days of a week count from 0 | from 1, or from Monday | computed |
+| parts of zoned timestamps are the zone's | the session's | only in UTC |
+
+Declined: timestamps with a zone where the session's is not UTC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, binary, call, cast, integer
+from pennon.predicate.literals import literal_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.predicate.expressions.semantics import Semantics
+
+_DAY_MICROS: Final = 86_400_000_000
+_DATE_PARTS: Final[Mapping[str, str]] = {
+    "YEAR": "YEAR",
+    "QUARTER": "QUARTER",
+    "MONTH": "MONTH",
+    "DAY": "DAY",
+    "DAYOFMONTH": "DAY",
+    "DAYOFYEAR": "DOY",
+    "DOY": "DOY",
+    "WEEK": "WEEK",
+    "WEEKOFYEAR": "WEEK",
+}
+_TIME_PARTS: Final = frozenset({"HOUR", "MINUTE", "SECOND"})
+_MONTH_UNITS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
+    "QUARTER": "QUARTER",
+    **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
+    "WEEK": "WEEK",
+}
+_MICROS: Final[Mapping[str, int]] = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": _DAY_MICROS,
+    "DD": _DAY_MICROS,
+}
+_INT: Final = pa.int32()
+
+
+def local(value: Typed, semantics: Semantics) -> Typed:
+    """Take a date or timestamp as the session's clocks show it.
+
+    Raises:
+        Declined: It is none, or depends on a zone that is not UTC.
+    """
+    if value.type in (pa.date32(), NTZ):
+        return value
+    if value.type != ZONED:
+        raise Declined(why=f"{value.type} as a time")
+    return converted(value, NTZ, semantics)
+
+
+def date(value: Typed) -> Typed:
+    """Take a date.
+
+    Raises:
+        Declined: It is none.
+    """
+    if value.type != pa.date32():
+        raise Declined(why=f"{value.type} as a date")
+    return value
+
+
+def part(name: str, value: Typed, semantics: Semantics) -> Typed:
+    """Extract a field as an INT.
+
+    Raises:
+        Declined: The field is not one of both engines, or the value has none.
+    """
+    source = local(value, semantics)
+    if name in ("DAYOFWEEK", "DOW", "WEEKDAY", "DAYOFWEEK_ISO"):
+        return Typed(_day_of_week(name, source.tree), _INT)
+    field = _DATE_PARTS.get(name)
+    if field is None:
+        if name not in _TIME_PARTS or source.type != NTZ:
+            raise Declined(why=f"EXTRACT({name}) of {source.type}")
+        field = name
+    return Typed(_field(field, source.tree), _INT)
+
+
+def _field(name: str, tree: exp.Expr) -> exp.Expr:
+    return cast(exp.Extract(this=exp.var(name), expression=tree.copy()), _INT)
+
+
+def _day_of_week(name: str, tree: exp.Expr) -> exp.Expr:
+    sunday_is_zero = _field("DOW", tree)
+    if name in ("DAYOFWEEK", "DOW"):
+        return cast(binary(exp.Add, sunday_is_zero, integer(1, _INT)), _INT)
+    return cast(_since_monday(tree), _INT)
+
+
+def _since_monday(tree: exp.Expr) -> exp.Expr:
+    shifted = binary(exp.Add, _field("DOW", tree), integer(6, _INT))
+    return binary(exp.Mod, shifted, integer(7, _INT))
+
+
+def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
+    """Give the first day of a date's week, month, quarter or year (``trunc``).
+
+    Raises:
+        Declined: Another unit, for which Spark gives NULL.
+    """
+    known = _MONTH_UNITS.get(unit)
+    source = local(value, semantics)
+    if known is None:
+        raise Declined(why=f"trunc to {unit}")
+    return Typed(_first_day(known, converted(source, pa.date32(), semantics).tree), pa.date32())
+
+
+def _first_day(unit: str, day: exp.Expr) -> exp.Expr:
+    if unit == "WEEK":
+        return _moved(day, binary(exp.Sub, integer(0, _INT), _since_monday(day)))
+    if unit == "YEAR":
+        month = integer(1, _INT)
+    elif unit == "QUARTER":
+        thrice = binary(exp.Mul, _field("QUARTER", day), integer(3, _INT))
+        month = cast(binary(exp.Sub, thrice, integer(2, _INT)), _INT)
+    else:
+        month = _field("MONTH", day)
+    return call("make_date", _field("YEAR", day), month, integer(1, _INT))
+
+
+def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
+    """Give the start of a timestamp's unit (``date_trunc``), in the type of the timestamp.
+
+    Raises:
+        Declined: Another unit, for which Spark gives NULL, or no timestamp.
+    """
+    if value.type not in (NTZ, ZONED):
+        raise Declined(why=f"date_trunc of {value.type}")
+    source = local(value, semantics)
+    if unit in _MONTH_UNITS:
+        day = _first_day(_MONTH_UNITS[unit], cast(source.tree, pa.date32()))
+        start = cast(day, NTZ)
+    elif unit in _MICROS:
+        start = _floored(source.tree, _MICROS[unit])
+    else:
+        raise Declined(why=f"date_trunc to {unit}")
+    return converted(Typed(start, NTZ), value.type, semantics)
+
+
+def _floored(tree: exp.Expr, width: int) -> exp.Expr:
+    wide = pa.int64()
+    micros = cast(tree, wide)
+    over = binary(exp.Mod, micros, integer(width, wide))
+    positive = binary(exp.Mod, binary(exp.Add, over, integer(width, wide)), integer(width, wide))
+    return cast(binary(exp.Sub, micros.copy(), positive), NTZ)
+
+
+def moved_by_days(value: Typed, days: Typed, *, is_backward: bool) -> Typed:
+    """Add days to a date, or take them away (``date_add``, ``date_sub``), as Spark wraps them."""
+    if value.type != pa.date32() or not days.is_integer or days.type.bit_width > _INT.bit_width:
+        raise Declined(why=f"days added to {value.type}")
+    count = cast(days.tree, _INT)
+    if is_backward:
+        count = binary(exp.Sub, integer(0, _INT), count)
+    return Typed(_moved(value.tree, count), pa.date32())
+
+
+def _moved(day: exp.Expr, count: exp.Expr) -> exp.Expr:
+    return cast(cast(binary(exp.Add, cast(day.copy(), _INT), count), _INT), pa.date32())
+
+
+def days_between(end: Typed, start: Typed, semantics: Semantics) -> Typed:
+    """Count the days from one date to another (``datediff``)."""
+    counts = [
+        cast(converted(local(each, semantics), pa.date32(), semantics).tree, _INT)
+        for each in (end, start)
+    ]
+    return Typed(cast(binary(exp.Sub, *counts), _INT), _INT)
+
+
+def epoch_days(value: Typed) -> Typed:
+    """Count the days of a date since 1970 (``unix_date``)."""
+    if value.type != pa.date32():
+        raise Declined(why=f"unix_date of {value.type}")
+    return Typed(cast(value.tree, _INT), _INT)
+
+
+def last_day(value: Typed, semantics: Semantics) -> Typed:
+    """Give the last day of a date's month."""
+    day = converted(local(value, semantics), pa.date32(), semantics)
+    first = _first_day("MONTH", day.tree)
+    following = binary(exp.Add, first, _months(1))
+    return Typed(_moved(cast(following, pa.date32()), integer(-1, _INT)), pa.date32())
+
+
+def moved_by_interval(
+    value: Typed, interval: exp.Interval, semantics: Semantics, *, is_backward: bool
+) -> Typed:
+    """Add an interval of months, days or a time to a date or timestamp; or take it away.
+
+    Months keep the day of the month, or take the last one there is.
+
+    Raises:
+        Declined: The interval is none of these, or a date would get a time.
+    """
+    unit, count = interval.text("unit").upper().removesuffix("S"), literal_value(interval.this)
+    if count is None or unit not in (
+        "YEAR",
+        "MONTH",
+        "DAY",
+        "HOUR",
+        "MINUTE",
+        "SECOND",
+        "MICROSECOND",
+    ):
+        raise Declined(why=f"an interval of {unit}")
+    try:
+        number = int(str(count.as_py())) * (-1 if is_backward else 1)
+    except ValueError as error:
+        raise Declined(why="an interval of a fraction") from error
+    source = local(value, semantics)
+    if unit in ("YEAR", "MONTH"):
+        months = number * (12 if unit == "YEAR" else 1)
+        moved = cast(binary(exp.Add, source.tree, _months(months)), source.type)
+    elif source.type == pa.date32():
+        if unit != "DAY":
+            raise Declined(why="a time added to a date")
+        moved = _moved(source.tree, integer(number, _INT))
+    else:
+        # exact in 38 digits; DataFusion's BIGINT would wrap
+        exact = pa.decimal128(20, 0)
+        counted = cast(cast(source.tree, pa.int64()), exact)
+        added = binary(
+            exp.Add, counted, cast(exp.Literal.string(str(number * _MICROS[unit])), exact)
+        )
+        moved = cast(cast(added, pa.int64()), NTZ)
+        return converted(Typed(moved, NTZ, can_fail=True), value.type, semantics)
+    return converted(Typed(moved, source.type, can_fail=True), value.type, semantics)
+
+
+def _months(count: int) -> exp.Expr:
+    return exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var("MONTH"))

@@ -1,0 +1,367 @@
+"""Spark's expression texts → typed expressions of DataFusion that compute exactly the same.
+
+What is not listed here is declined. NULL rules: AND, OR, NOT, comparisons, IN, CASE and COALESCE
+have SQL's three values on both sides; ``<=>`` is IS NOT DISTINCT FROM.
+
+Spark computes an operand of AND and OR, and a branch of CASE, only where the others leave the
+result open. DataFusion may compute all of them, so what can be an error there is written as a
+CASE of numbers, which it leaves as it is.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.errors import PredicateSyntaxError
+from pennon.predicate.expressions import time_functions
+from pennon.predicate.expressions.arithmetic import (
+    arithmetic,
+    common_number,
+    magnitude,
+    negated,
+    quotient,
+    remainder,
+    rounded,
+    whole_quotient,
+)
+from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.named_functions import named_function
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import (
+    NTZ,
+    ZONED,
+    Typed,
+    call,
+    cast,
+    choice,
+    enclosed,
+    integer,
+    is_null,
+    is_plain,
+)
+from pennon.predicate.literals import arrow_type, literal_value, to_expression
+from pennon.predicate.parse import parse_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.predicate.expressions.semantics import Semantics
+
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul)
+# Each is a CASE inside of the one before.
+_MOST_SEGMENTS: Final = 8
+
+
+def typed_expression(
+    text: str | exp.Expr | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> Typed:
+    """Read an expression of Spark and rewrite it for DataFusion.
+
+    Args:
+        text: Spark SQL, or its tree; None for an expression that has no text.
+        columns: The columns that it may name, and their types.
+        semantics: The session's.
+
+    Raises:
+        Declined: A part of it is not known to be computed as Spark does.
+
+    Example:
+        >>> from pennon.predicate.dialect import DataFusion
+        >>> from pennon.predicate.expressions.semantics import Semantics
+        >>> text = "(`c1` = CAST(5 AS BIGINT))"
+        >>> read = typed_expression(text, {"c1": pa.int64()}, Semantics())
+        >>> print(read.tree.sql(dialect=DataFusion), read.type)
+        `c1` = CAST(5 AS BIGINT) bool
+    """
+    if text is None:
+        raise Declined(why="an expression without a text")
+    try:
+        tree = parse_expression(text) if isinstance(text, str) else text
+    except PredicateSyntaxError as error:
+        raise Declined(why=str(text)) from error
+    try:
+        return _Reader(columns, semantics).read(tree)
+    except RecursionError as error:
+        raise Declined(why="an expression of too many levels") from error
+
+
+def typed_condition(
+    text: str | exp.Expr | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> exp.Expr:
+    """Read a boolean expression.
+
+    Raises:
+        Declined: It is not boolean, or a part of it is declined.
+    """
+    condition = typed_expression(text, columns, semantics)
+    if condition.type != pa.bool_():
+        raise Declined(why="a condition that is not boolean")
+    return condition.tree
+
+
+class _Reader:
+    def __init__(self, columns: Mapping[str, pa.DataType], semantics: Semantics) -> None:
+        self.columns = columns
+        self.semantics = semantics
+        self.failing = 0
+
+    def read(self, node: exp.Expr) -> Typed:
+        """Read a node, and count what in it can be an error."""
+        before = self.failing
+        value = self.value(node)
+        self.failing += value.can_fail and self.failing == before
+        can_fail = self.failing > before
+        return Typed(value.tree, value.type, can_fail=can_fail)
+
+    def value(self, node: exp.Expr) -> Typed:
+        literal = literal_value(node)
+        if literal is not None:
+            return _literal(literal)
+        match node:
+            case exp.Paren():
+                return self.read(node.this)
+            case exp.Column():
+                return self.column(node)
+            case exp.Cast():
+                return self.cast(node)
+            case exp.And() | exp.Or():
+                return self.connected(node)
+            case exp.Not():
+                inner = enclosed(self.boolean(node.this).tree)
+                return Typed(exp.Not(this=inner), pa.bool_())
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return Typed(is_null(self.read(node.this).tree), pa.bool_())
+            case exp.In() if node.expressions:
+                return self.membership(node)
+            case exp.Between():
+                low = exp.GTE(this=node.this, expression=node.args["low"])
+                high = exp.LTE(this=node.this.copy(), expression=node.args["high"])
+                return self.read(exp.And(this=low, expression=high))
+            case exp.Case() if node.this is None:
+                branches = [(each.this, each.args["true"]) for each in node.args["ifs"]]
+                return self.case(branches, node.args.get("default"))
+            case exp.If():
+                return self.case([(node.this, node.args["true"])], node.args.get("false"))
+            case exp.Nullif():
+                equal = exp.EQ(this=node.this, expression=node.expression)
+                return self.case([(equal, exp.Null())], node.this.copy())
+            case exp.Coalesce():
+                return self.coalesce([node.this, *node.expressions])
+        return self.operator(node)
+
+    def operator(self, node: exp.Expr) -> Typed:
+        if isinstance(node, _COMPARISONS):
+            left, right = self.alike([self.read(node.this), self.read(node.expression)])
+            return Typed(type(node)(this=_enclosed(left), expression=_enclosed(right)), pa.bool_())
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            return time_functions.moved_by_interval(
+                self.read(node.this),
+                node.expression,
+                self.semantics,
+                is_backward=isinstance(node, exp.Sub),
+            )
+        if isinstance(node, _ARITHMETIC):
+            left, right = self.numbers(node)
+            return arithmetic(type(node), left, right, self.semantics)
+        match node:
+            case exp.Neg():
+                return negated(self.read(node.this), self.semantics)
+            case exp.Div():
+                left, right = self.numbers(node)
+                if left.is_integer and right.is_integer:
+                    left, right = (
+                        converted(each, pa.float64(), self.semantics) for each in (left, right)
+                    )
+                return quotient(left, right, self.semantics)
+            case exp.IntDiv():
+                left, right = self.numbers(node)
+                return whole_quotient(left, right, self.semantics)
+            case exp.Mod():
+                left, right = self.numbers(node)
+                return remainder(left, right, self.semantics)
+            case exp.Abs():
+                return magnitude(self.read(node.this), self.semantics)
+            case exp.Round():
+                return self.rounded(node)
+            case exp.Greatest() | exp.Least():
+                return self.extreme(node)
+            case exp.IsNan():
+                return self.is_nan(node)
+        return named_function(node, self.read, self.semantics)
+
+    def column(self, node: exp.Column) -> Typed:
+        known = self.columns.get(node.name)
+        if known is None or not is_plain(known) or len(node.parts) > 1:
+            raise Declined(why=f"the column {node.name}")
+        return Typed(exp.column(node.name, quoted=True), known)
+
+    def boolean(self, node: exp.Expr) -> Typed:
+        value = self.read(node)
+        if value.is_null:
+            return Typed(cast(value.tree, pa.bool_()), pa.bool_())
+        if value.type != pa.bool_():
+            raise Declined(why="a condition that is not boolean")
+        return value
+
+    def connected(self, node: exp.And | exp.Or) -> Typed:
+        """Read a chain; an operand that can fail is computed only where Spark computes it."""
+        connector = type(node)
+        segments: list[list[exp.Expr]] = []
+        for operand in map(self.boolean, operands_of(node)):
+            if operand.can_fail or not segments:
+                segments.append([])
+            segments[-1].append(enclosed(operand.tree))
+        if len(segments) > _MOST_SEGMENTS:
+            raise Declined(why="too many operands that can be errors")
+        tree = _chain(connector, segments.pop())
+        while segments:
+            first = exp.paren(_chain(connector, segments.pop()), copy=False)
+            is_and = connector is exp.And
+            decided = exp.Not(this=first.copy()) if is_and else first.copy()
+            connected = connector(this=first, expression=enclosed(tree))
+            tree = _lazy((decided, integer(int(not is_and), pa.int32())), connected)
+        return Typed(tree, pa.bool_())
+
+    def cast(self, node: exp.Cast) -> Typed:
+        target = arrow_type(node.to)
+        if target is None or not is_plain(target) or node.args.get("safe"):
+            raise Declined(why=f"a cast to {node.to}")
+        return converted(self.read(node.this), target, self.semantics)
+
+    def membership(self, node: exp.In) -> Typed:
+        value, *members = self.alike([self.read(each) for each in (node.this, *node.expressions)])
+        tree = exp.In(this=_enclosed(value), expressions=[comparable(each) for each in members])
+        return Typed(tree, pa.bool_())
+
+    def case(
+        self, branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None
+    ) -> Typed:
+        conditions = [self.boolean(condition) for condition, _ in branches]
+        nothing = Typed(exp.Null(), pa.null())
+        values = [self.read(value) for _, value in branches]
+        values.append(nothing if default is None else self.read(default))
+        can_fail = any(each.can_fail for each in (*conditions[1:], *values))
+        values = self.alike(values)
+        kind = values[-1].type
+        is_number = can_fail and kind == pa.bool_()
+        trees = [_number(each.tree) if is_number else each.tree for each in values]
+        pairs = zip([each.tree for each in conditions], trees[:-1], strict=True)
+        tree = choice(*pairs, default=trees[-1])
+        return Typed(_is_one(tree) if is_number else tree, kind)
+
+    def coalesce(self, nodes: Sequence[exp.Expr]) -> Typed:
+        first, *others = self.alike([self.read(each) for each in nodes])
+        if any(each.can_fail for each in others):
+            raise Declined(why="an alternative that can be an error")
+        trees = [each.tree for each in others]
+        return Typed(exp.Coalesce(this=first.tree, expressions=trees), first.type)
+
+    def rounded(self, node: exp.Round) -> Typed:
+        digits = node.args.get("decimals")
+        literal = pa.scalar(0) if digits is None else literal_value(digits)
+        if literal is None or not literal.is_valid:
+            raise Declined(why="rounding to a computed digit")
+        return rounded(self.read(node.this), int(literal.as_py()), self.semantics)
+
+    def extreme(self, node: exp.Greatest | exp.Least) -> Typed:
+        """Read GREATEST and LEAST, which leave NULLs out in both engines."""
+        first, *others = self.alike([self.read(each) for each in (node.this, *node.expressions)])
+        if first.is_float:
+            raise Declined(why="the greatest of floats")
+        tree = type(node)(this=first.tree, expressions=[each.tree for each in others])
+        return Typed(tree, first.type)
+
+    def is_nan(self, node: exp.IsNan) -> Typed:
+        value = self.read(node.this)
+        if not value.is_float:
+            raise Declined(why=f"isnan of {value.type}")
+        known = call("isnan", value.tree)
+        return Typed(exp.Coalesce(this=known, expressions=[exp.false()]), pa.bool_())
+
+    def numbers(self, node: exp.Expr) -> list[Typed]:
+        """Read the operands of arithmetic; Spark has written the casts of its own into a text."""
+        sides = [self.read(node.this), self.read(node.expression)]
+        types = {side.type for side in sides}
+        if len(types) == 1 or all(side.is_decimal for side in sides):
+            return sides
+        if any(side.is_decimal for side in sides):
+            return [self.as_decimal(side) for side in sides]
+        return self.alike(sides)
+
+    def as_decimal(self, value: Typed) -> Typed:
+        """Cast an integer to the decimal that Spark takes it for."""
+        if not value.is_integer:
+            return value
+        literal = literal_value(value.tree)
+        digits = {8: 3, 16: 5, 32: 10, 64: 20}[value.type.bit_width]
+        if literal is not None and literal.is_valid:
+            digits = len(str(abs(literal.as_py())))
+        return converted(value, pa.decimal128(digits, 0), self.semantics)
+
+    def alike(self, values: Sequence[Typed]) -> list[Typed]:
+        """Give values one type: NULLs that of the others, numbers the one that holds them all."""
+        types = list(dict.fromkeys(value.type for value in values if not value.is_null))
+        if not types:
+            raise Declined(why="only NULLs")
+        common = types[0] if len(types) == 1 else _common(types)
+        return [converted(value, common, self.semantics) for value in values]
+
+
+def operands_of(node: exp.Expr) -> list[exp.Expr]:
+    """List the operands of a chain of one connector, whose tree is as deep as it is long."""
+    kind = type(node)
+    listed: list[exp.Expr] = []
+    waiting: list[exp.Expr] = [node]
+    while waiting:
+        top = waiting.pop()
+        while isinstance(top, exp.Paren):
+            top = top.this
+        if type(top) is kind:
+            waiting += [top.expression, top.this]
+        else:
+            listed.append(top)
+    return listed
+
+
+def _common(types: list[pa.DataType]) -> pa.DataType:
+    if all(each in (NTZ, ZONED, pa.date32()) for each in types):
+        return ZONED if ZONED in types else NTZ
+    return common_number(types)
+
+
+def _chain(connector: type[exp.And | exp.Or], operands: Sequence[exp.Expr]) -> exp.Expr:
+    return reduce(lambda one, other: connector(this=one, expression=other), operands)
+
+
+def _lazy(decided: tuple[exp.Expr, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
+    return _is_one(choice(decided, default=_number(otherwise)))
+
+
+def _number(boolean: exp.Expr) -> exp.Expr:
+    return cast(boolean, pa.int32())
+
+
+def _is_one(number: exp.Expr) -> exp.Expr:
+    return exp.paren(exp.EQ(this=number, expression=integer(1, pa.int32())), copy=False)
+
+
+def _literal(scalar: pa.Scalar) -> Typed:
+    if pa.types.is_null(scalar.type):
+        return Typed(exp.Null(), scalar.type)
+    if not is_plain(scalar.type):
+        raise Declined(why=f"a literal of type {scalar.type}")
+    if not scalar.is_valid:
+        return Typed(cast(exp.Null(), scalar.type), scalar.type)
+    tree = to_expression(scalar)
+    is_typed = isinstance(tree, exp.Cast | exp.Boolean) or pa.types.is_string(scalar.type)
+    return Typed(tree if is_typed else cast(tree, scalar.type), scalar.type)
+
+
+def _enclosed(value: Typed) -> exp.Expr:
+    return enclosed(comparable(value))

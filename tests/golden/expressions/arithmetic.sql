@@ -1,0 +1,86 @@
+-- Expressions of Spark over a table of edge values; after "declined:" those that stay in Spark.
+i8 + i8
+i16 * CAST(2 AS SMALLINT)
+i32 + 1
+i32 - i16
+i64 * 3
+i64 + i32
+-i32
+abs(i16)
+i32 % 7
+i64 % n32
+i32 % n32
+f64 % 3
+i32 div 7
+i64 div n64
+i64 div 3
+i32 / 2
+i32 / 7
+i64 / n32
+f64 / 3
+f64 / nf
+f64 % nf
+f64 * 2 + 1
+f32 * f32
+dec + dec
+dec - 1
+dec * dec
+dec * (1 - dec2) * (1 + dec2)
+dec / 7
+dec / dec2
+dec / 0.07
+dec / n32
+dec % 7
+dec % dec2
+wide + wide
+wide * 2
+wide / 3
+wide / dec2
+round(dec, 1)
+round(dec, 0)
+round(dec, 5)
+round(dec)
+round(i32, 2)
+abs(dec)
+-dec
+abs(f64)
+-f64
+i32 + dec
+i64 * dec2
+dec + 100000000
+i32 = dec
+i64 < f64
+i32 <=> i16
+i32 BETWEEN -5 AND i64
+i32 IN (1, -7, 2147483647, NULL)
+i64 IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -9223372036854775807, 2147483648)
+dec IN (1.5, -0.01, 100)
+greatest(i32, 5)
+least(dec, dec2)
+f64 = 0
+f64 < 1
+f64 >= double('NaN')
+f64 <=> double('NaN')
+f64 IN (0D, 1.5D, 2D, 3D, 4D, 5D, 6D, 7D, 8D, 9D, 10D, double('NaN'))
+isnan(f64)
+f32 = f64
+i32 <> 0 AND 10 / i32 > 1
+i32 = 0 OR 10 % i32 = 1
+CASE WHEN i32 <> 0 THEN 10 % i32 ELSE -1 END
+CASE WHEN i32 <> 0 THEN 10 % i32 = 1 ELSE flag END
+if(dec2 = 0, 0, dec / dec2)
+nullif(i32, 0)
+10 / nullif(i32, 0)
+coalesce(i32, i16, 0)
+coalesce(dec, 0)
+coalesce(f64, 0)
+ifnull(i64, -1)
+nvl2(i32, dec, dec2)
+CASE i32 WHEN 0 THEN 'zero' WHEN 7 THEN 'seven' END
+CASE WHEN flag THEN 1 WHEN NOT flag THEN 0 END
+CASE WHEN i32 > 0 THEN i32 ELSE 0 END
+-- declined: sign(i32)
+-- declined: pmod(i32, 7)
+-- declined: i32 & 3
+-- declined: round(f64, 1)
+-- declined: floor(dec)

@@ -1,0 +1,95 @@
+length(s)
+char_length(s)
+octet_length(s)
+substring(s, 1, 2)
+substring(s, 0, 2)
+substring(s, 2)
+substring(s, -2)
+substring(s, -2, 1)
+substring(s, -100, 99)
+substring(s, -3, 2)
+substring(s, 3, 0)
+substring(s, 3, -1)
+substring(s, 100, 5)
+substring(s, 2147483647, 2147483647)
+substring(s, -2147483648, 2147483647)
+substring(s, i32)
+substring(s, i16, i8)
+substring(s, 1, i16)
+left(s, 2)
+left(s, 0)
+left(s, -1)
+right(s, 2)
+right(s, 0)
+trim(s)
+ltrim(s)
+rtrim(s)
+trim(BOTH 'ax' FROM s)
+trim(LEADING 'é' FROM s)
+trim(TRAILING ' b' FROM s)
+btrim(s)
+concat(s, s2)
+s || '-' || s2
+concat(s, CAST(i32 AS STRING))
+concat('x')
+replace(s, 'a', 'bb')
+replace(s, 'é')
+instr(s, 'b')
+position('é' IN s)
+locate('b', s)
+s LIKE 'a%'
+s LIKE '%b'
+s LIKE '%é%'
+s LIKE 'ab'
+s LIKE ''
+s LIKE '%'
+s LIKE '%%'
+s LIKE '_'
+s LIKE '__'
+s LIKE 'a_'
+s LIKE '_%_'
+s LIKE '%a%b%'
+s LIKE 'a%b'
+s LIKE '%special%requests%'
+s LIKE 'a\\%%'
+s LIKE '%\\_%'
+s LIKE '%\\\\%'
+s LIKE 'a|%b' ESCAPE '|'
+s LIKE '%||%' ESCAPE '|'
+s LIKE 'A%'
+s LIKE '%\n%'
+s LIKE 'a%\n_'
+s LIKE '%.%'
+s LIKE '_(%'
+s NOT LIKE '%a%b%'
+NOT s LIKE 'a%'
+s LIKE ANY ('a%', '%b')
+s LIKE ALL ('a%', '%b%')
+startswith(s, s2)
+contains(s, s2)
+endswith(s, '')
+s = s2
+s < s2
+s >= 'ab'
+s <=> s2
+s IN ('ab', 'é', '')
+s BETWEEN 'a' AND 'b'
+greatest(s, s2)
+least(s, 'b', s2)
+coalesce(s, s2, '')
+nullif(s, '')
+CASE WHEN s LIKE 'a%' THEN upper('x') ELSE s2 END
+CASE WHEN s IN ('ab', 'é') THEN 1 ELSE 0 END
+s = 'ab' AND (s2 = 'x' OR s2 IS NULL)
+s IS NULL
+s IS NOT NULL AND NOT s = 'ab'
+s ILIKE 'A%'
+upper(s)
+lower(s)
+-- declined: right(s, i16)
+-- declined: s LIKE s2
+-- declined: s RLIKE 'a.*'
+-- declined: concat_ws('-', s, s2)
+-- declined: reverse(s)
+-- declined: lpad(s, 3, 'x')
+-- declined: initcap(s)

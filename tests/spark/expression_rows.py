@@ -1,0 +1,188 @@
+"""Rows of edge values, and the two ways in which an expression is computed over them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from pennon.catalog.columns.spark_types import arrow_type
+from pennon.errors import UnsupportedColumnType
+from pennon.leaf.schema.promotion import stream_type
+from pennon.plan import Output, Project
+from pennon.predicate.expressions import Declined, Semantics
+from pennon.pushdown.query import fragment_query
+from pushdown.computed import computed, relation, scan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+MANY = 1_000_000
+DAYS = ["1970-01-01", "1969-12-31", "1582-10-04", "1582-10-15", "0001-01-01", "9999-12-31"]
+DAYS += ["2000-02-29", "1900-02-28", "1999-01-31", "1995-03-17", "2024-12-30", "2021-01-03"]
+MOMENTS = ["1970-01-01 00:00:00.000000", "1969-12-31 23:59:59.999999", "1582-10-04 12:30:00.5"]
+MOMENTS += [
+    "0001-01-01 00:00:00.000001",
+    "9999-12-31 23:59:59.999999",
+    "2000-02-29 13:14:15.161718",
+]
+MOMENTS += ["1999-01-31 00:00:00", "2024-12-30 11:00:59.000999"]
+TEXTS = ["", "ab", "a%b", "a_b", "é", "éxé", " ab ", "\tab\n", "a\\b", "a\nb", "ABba", "ß", "İi"]
+TEXTS += ["aspecial x requestsb", "\U0001d4b3a", "a.(b", "aaxxaa", "a|%b|", "x", "ΑΣ", "b"]
+
+VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
+    "flag": (pa.bool_(), [True, False]),
+    "i8": (pa.int8(), [0, 1, -1, 7, 63, -64]),
+    "i16": (pa.int16(), [0, 1, -1, 2, 3, -7, 100]),
+    "i32": (pa.int32(), [0, 1, -1, 7, -7, 10, 1_000_000, 2**30]),
+    "i64": (pa.int64(), [0, 1, -1, 5, -11, 2**53 + 1, -(2**60)]),
+    "f32": (pa.float32(), [0.0, -0.0, 1.5, math.nan, math.inf, -2.25]),
+    "f64": (pa.float64(), [0.0, -0.0, 1.5, math.nan, -math.inf, -2.25, 1e300, 0.1, 3.0]),
+    "dec": (
+        pa.decimal128(12, 2),
+        [Decimal(each) for each in ("0.00", "1.50", "-0.01", "99.99", "-7.25", "1000000000.05")],
+    ),
+    "dec2": (pa.decimal128(12, 2), [Decimal(each) for each in ("3.00", "-0.05", "0.07", "7.00")]),
+    "wide": (
+        pa.decimal128(30, 10),
+        [Decimal(each) for each in ("0.0000000001", "-12345678901234567890.1234567891", "2.5")],
+    ),
+    "n32": (pa.int32(), [3, -3, 7, 1, -10]),
+    "n64": (pa.int64(), [3, -3, 2**40, 1, -10]),
+    "nf": (pa.float64(), [0.5, -3.0, 1e-300, math.inf, math.nan]),
+    "s": (pa.string(), TEXTS),
+    "s2": (pa.string(), ["", "a", "x", "é", "b", "aa"]),
+    "d": (pa.date32(), [dt.date.fromisoformat(each) for each in DAYS]),
+    "ntz": (pa.timestamp("us"), [dt.datetime.fromisoformat(each) for each in MOMENTS]),
+    "ts": (
+        pa.timestamp("us", "UTC"),
+        [dt.datetime.fromisoformat(each + "+00:00") for each in MOMENTS],
+    ),
+}
+
+
+def edge_rows(extra: int = 150) -> pa.Table:
+    """Every value of every column, and NULL, in lengths that are prime to each other in effect."""
+    columns = {}
+    for at, (name, (kind, values)) in enumerate(VALUES.items()):
+        ring = [*values, None]
+        columns[name] = pa.array(
+            [ring[(row * (1 + at % 5) + row // (7 + at)) % len(ring)] for row in range(extra)], kind
+        )
+    return pa.table(columns)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What became of expressions: those that Spark is left with, and why; those that differ."""
+
+    declined: dict[str, str]
+    different: dict[str, object]
+
+
+def _type(kind: object) -> pa.DataType | None:
+    try:
+        return stream_type(arrow_type(kind, "a column"))
+    except UnsupportedColumnType:
+        return None
+
+
+def values_of(column: pa.ChunkedArray) -> list[object]:
+    """Give values, and of dates and timestamps the numbers: Python's years have four digits."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.int32()).to_pylist()
+    return (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+
+
+def normal(value: object) -> object:
+    """Give a value a form in which NaN equals itself and the zeros differ."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else repr(value)
+    return str(value) if isinstance(value, dt.datetime | Decimal) else value
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """The edge values as Spark reads them, and as leaves that DataFusion reads."""
+
+    spark: SparkSession
+    rows: pa.Table
+    frame: DataFrame
+    root: Path
+
+    @classmethod
+    def over(cls, spark: SparkSession, rows: pa.Table, root: Path) -> Expressions:
+        root.mkdir(exist_ok=True)
+        path = root / "edges.parquet"
+        pq.write_table(rows, path, coerce_timestamps="us")
+        return cls(spark, rows, spark.read.parquet(str(path)), root)
+
+    def outputs(self, frame: DataFrame) -> tuple[pa.Table, list[Output]]:
+        """Give the rows as the texts call their columns, and the columns of a projection."""
+        jvm = self.spark._jvm
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        below = plan
+        while below.children().size():
+            below = below.children().apply(0)
+        read = [below.output().apply(at) for at in range(below.output().size())]
+        given = self.rows.select([each.name() for each in read])
+        given = given.rename_columns([f"c{each.exprId().id()}" for each in read])
+        written = jvm.dev.pennon.spark.sql.FragmentText.ofValues(plan.projectList())
+        return given, [
+            Output(number + MANY, text, _type(kind))
+            for number, text, kind in json.loads(written.toString())
+        ]
+
+    def compare(self, expressions: Sequence[str], semantics: Semantics) -> Compared:
+        """Compute expressions in Spark, in one job, and those that are taken in DataFusion too."""
+        selected = [f"{each} AS e{at}" for at, each in enumerate(expressions)]
+        frame = self.frame.selectExpr(*selected)
+        expected = frame.toArrow()
+        given, outputs = self.outputs(frame)
+        declined: dict[str, str] = {}
+        taken: dict[int, Output] = {}
+        for at, output in enumerate(outputs):
+            try:
+                fragment_query([scan_of(given), Project(0, (output,))], 1, semantics)
+                taken[at] = output
+            except Declined as reason:
+                declined[expressions[at]] = str(reason)
+        nodes = [scan_of(given), Project(0, tuple(taken.values()))]
+        place = self.root / f"leaf{len(list(self.root.iterdir()))}"
+        actual = computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
+        different: dict[str, object] = {}
+        for at, output in taken.items():
+            pairs = zip(
+                values_of(expected[f"e{at}"]), values_of(actual[f"c{output.id}"]), strict=True
+            )
+            bad = [pair for pair in pairs if normal(pair[0]) != normal(pair[1])]
+            if bad:
+                different[f"{expressions[at]}: {output.text}"] = bad[:3]
+        return Compared(declined, different)
+
+    def is_error_in_spark(self, expression: str) -> bool:
+        """Whether Spark answers with an error."""
+        try:
+            self.frame.selectExpr(expression).toArrow()
+        except (PySparkException, Py4JJavaError):
+            return True
+        return False
+
+    def compute(self, expression: str, semantics: Semantics) -> list[object]:
+        """Compute an expression in DataFusion."""
+        given, outputs = self.outputs(self.frame.selectExpr(f"{expression} AS e"))
+        nodes = [scan_of(given), Project(0, tuple(outputs))]
+        place = self.root / f"leaf{len(list(self.root.iterdir()))}"
+        found = computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
+        return values_of(found.column(0))
