@@ -68,7 +68,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-join bench-sort bench-plan bench-hash ## every benchmark
+bench: bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
 	@$(BIN)/python benchmarks/scan.py
@@ -85,6 +85,9 @@ bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without
 bench-plan: $(INSTALLED) $(JAR) ## planning scans of up to 1,000,000 partitions, and joins of 100,000
 	@PYTHONPATH=benchmarks $(BIN)/python benchmarks/plan_scan.py
 	@PYTHONPATH=. $(BIN)/python benchmarks/plan_join.py $(ARGS)
+
+bench-commits: $(INSTALLED) ## CPU per commit over 1,000 commits of one row, and what they leave
+	@$(BIN)/python benchmarks/commits.py $(ARGS)
 
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
@@ -119,4 +122,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash test-spark-versions test-local-cluster torture torture-joins torture-functions clean
+.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-functions clean

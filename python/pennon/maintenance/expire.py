@@ -7,41 +7,42 @@ The order makes it safe to stop anywhere, and beside writers and readers:
 3. of a leaf's detached versions only those are deleted that the manifest had recorded once and that
    nothing names any more. What a running write has made is recorded nowhere yet, so it stays;
 4. a version's files go before the version, so that a second run finds what the first one left;
-5. its record, a ``table_version`` row, goes last.
+5. its record, a ``table_version`` row, goes last, and with it the records of commits whose versions
+   are gone for good.
 
 Lance's own clean-up is never run on a leaf: to it every detached version is waste.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import lance
-from lance.file import LanceFileSession
-from sqlglot import exp
 
 from pennon.errors import LeafMissing
-from pennon.leaf import open_leaf
-from pennon.leaf.dataset import forget_leaves, leaf_uri
-from pennon.maintenance.checks.manifest_rows import RawRows, newest_version
-from pennon.maintenance.leaf_versions import detached_versions
+from pennon.leaf.dataset import forget_leaves
+from pennon.maintenance.checks.manifest_rows import RawRows
+from pennon.maintenance.leaf_files import LeafFiles, manifest_path
+from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
+from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs
-from pennon.manifest.format.rows import TABLE
+from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
+from pennon.manifest.fragment_merge import keep_small
 from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
-from pennon.predicate.dialect import DataFusion
 
 __all__ = ["Expired", "expire"]
 
 DEFAULT_AGE: Final = timedelta(days=5)
-_FIRST_DETACHED: Final = 1 << 63
-_KEYS_AT_ONCE: Final = 500
+# So long a commit may still be asked for again by whoever has not heard of it.
+_RETRIED_SECONDS: Final = 86_400
 _ATTEMPTS: Final = 5
-
-_LeafVersion = tuple[str, int]
+# A merge reserves its fragments' ids in a version of its own, which pylance has no class for.
+_MERGES: Final = ("Rewrite", "BaseOperation")
 
 
 @dataclass(slots=True)
@@ -93,23 +94,23 @@ def expire(
     read_specs(manifest.metadata, location)
     limit = older_than or datetime.now(UTC) - DEFAULT_AGE
     done = Expired(_expirable(manifest, limit, retain_last))
-    recorded = set(_recorded(RawRows.read(location, manifest)))
-    for version in done.versions:
-        old = open_manifest(location, version, storage_options=options)
-        recorded |= set(_recorded(RawRows.read(location, old)))
+    kept = {int(each["version"]) for each in manifest.versions()} - set(done.versions)
+    recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     if done.versions:
         try:
             manifest.cleanup_old_versions(versions=done.versions)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("expire versions of", location, error) from error
-    unneeded = recorded - _named_by_all(location, options)
+    present = open_manifest(location, storage_options=options).versions()
+    versions = sorted(int(each["version"]) for each in present)
+    unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
-    deleted: set[_LeafVersion] = set()
+    deleted: set[LeafVersion] = set()
     for place in sorted({each for each, _ in unneeded}):
-        versions = {version for each, version in unneeded if each == place}
-        gone = _Leaf(location, place, options, done).delete(versions)
+        doomed = {version for each, version in unneeded if each == place}
+        gone = _delete(location, place, options, doomed, done)
         deleted |= {(place, version) for version in gone}
-    _forget_records(location, options, deleted, done)
+    _forget_records(location, options, deleted, versions[0], done)
     return done
 
 
@@ -118,137 +119,92 @@ def _expirable(manifest: lance.LanceDataset, limit: datetime, retain_last: int) 
     if manifest.branches.list():
         return []
     tagged = {int(each["version"]) for each in manifest.tags.list().values()}
+    listed = sorted(manifest.versions(), key=lambda each: int(each["version"]))
+    first_kept = _first_kept(manifest, [int(each["version"]) for each in listed], retain_last)
     # Lance gives the times of versions as naive local ones.
-    old = [
-        int(each["version"])
-        for each in sorted(manifest.versions(), key=lambda each: int(each["version"]))
-        if each["timestamp"].astimezone(UTC) < limit
-    ]
-    newest = [int(each["version"]) for each in manifest.versions()]
-    stays = {*sorted(newest)[-max(1, retain_last) :], *tagged}
-    return [version for version in old if version not in stays]
+    old = [int(each["version"]) for each in listed if each["timestamp"].astimezone(UTC) < limit]
+    return [version for version in old if version < first_kept and version not in tagged]
 
 
-def _recorded(raw: RawRows) -> Iterator[_LeafVersion]:
-    """Give every detached version of a leaf that a version of the manifest tells of."""
-    records = raw.version_rows()
-    for object_id, row in raw.of_type(TABLE).items():
-        told = [
-            row.read_version,
-            *(each.read_version for each in records.get(object_id, {}).values()),
-        ]
-        for version in told:
-            if row.location is not None and version is not None and version >= _FIRST_DETACHED:
-                yield row.location, version
+def _first_kept(manifest: lance.LanceDataset, versions: Sequence[int], retain_last: int) -> int:
+    """Find the oldest of the newest versions; those that only merged fragments do not count."""
+    counted = 0
+    for version in reversed(versions):
+        made_by = manifest.read_transaction(version)
+        if made_by is None or type(made_by.operation).__name__ not in _MERGES:
+            counted += 1
+            if counted == max(1, retain_last):
+                return version
+    return versions[0]
 
 
-def _named_by_all(location: str, options: StorageOptions) -> set[_LeafVersion]:
-    """Give what the versions of the manifest that are there read."""
-    named: set[_LeafVersion] = set()
-    for each in open_manifest(location, storage_options=options).versions():
-        manifest = open_manifest(location, int(each["version"]), storage_options=options)
-        raw = RawRows.read(location, manifest)
-        records = raw.version_rows()
-        for object_id, row in raw.of_type(TABLE).items():
-            version = newest_version(row, records.get(object_id, {}))
-            for one in (version, row.read_version):
-                if row.location is not None and one is not None:
-                    named.add((row.location, one))
-    return named
-
-
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """One leaf to delete versions of."""
-
-    root: str
-    place: str
-    options: StorageOptions
-    done: Expired
-
-    def delete(self, unneeded: set[int]) -> set[int]:
-        """Delete versions and the files that only they have; give those that are gone."""
-        try:
-            main = open_leaf(self.root, self.place, None, self.options)
-        except LeafMissing:
-            return unneeded
-        if main.branches.list():
-            self.done.notes.append(f"leaf {self.place} has branches, which may share its files")
-            return set()
-        tagged = {int(each["version"]) for each in main.tags.list().values()}
-        present = set(detached_versions(leaf_uri(self.root, self.place), self.options))
-        doomed = (unneeded & present) - tagged
-        try:
-            used = self._used(main, sorted(present - doomed))
-            lost = {name: size for each in doomed for name, size in _files(self._open(each))}
-        except LeafMissing as error:
-            self.done.notes.append(error.message)
-            return set()
-        for name, size in lost.items():
-            if name not in used:
-                self._remove(name)
-                self.done.num_bytes += size
-        for version in sorted(doomed):
-            self._remove(f"_versions/d{version}.manifest")
-        self.done.leaf_versions += len(doomed)
-        return unneeded - present | doomed
-
-    def _used(self, main: lance.LanceDataset, detached: Sequence[int]) -> set[str]:
-        of_main = [main.checkout_version(int(each["version"])) for each in main.versions()]
-        kept = [*of_main, *(self._open(each) for each in detached)]
-        return {name for dataset in kept for name, _ in _files(dataset)}
-
-    def _open(self, version: int) -> lance.LanceDataset:
-        return open_leaf(self.root, self.place, version, self.options)
-
-    def _remove(self, name: str) -> None:
-        uri = leaf_uri(self.root, self.place)
-        try:
-            LanceFileSession(uri, storage_options=dict(self.options) or None).delete_file(name)
-        except (OSError, ValueError) as error:
-            if "not found" not in str(error).lower():
-                raise storage_failure("delete a file of", uri, error) from error
-        self.done.num_files += 1
-
-
-def _files(dataset: lance.LanceDataset) -> Iterator[tuple[str, int]]:
-    """Give the data and deletion files in a version's own directory, with the data's bytes."""
-    for fragment in dataset.get_fragments():
-        metadata = fragment.metadata
-        for file in metadata.files:
-            if file.base_id is None:
-                yield f"data/{file.path}", file.file_size_bytes or 0
-        if metadata.deletion_file is not None:
-            yield metadata.deletion_file.path(fragment.fragment_id), 0
+def _delete(
+    location: str, place: str, options: StorageOptions, unneeded: set[int], done: Expired
+) -> set[int]:
+    """Delete versions of a leaf and the files that only they have; give those that are gone."""
+    try:
+        leaf = LeafFiles.open(location, place, options)
+    except LeafMissing:
+        return unneeded
+    if leaf.main.branches.list():
+        done.notes.append(f"leaf {place} has branches, which may share its files")
+        return set()
+    present = leaf.detached
+    doomed = (unneeded & present) - leaf.tagged
+    try:
+        used = leaf.of_main() | leaf.of(present - doomed)
+        lost = leaf.of(doomed) - used
+    except LeafMissing as error:
+        done.notes.append(error.message)
+        return set()
+    manifests = {manifest_path(version) for version in doomed}
+    for path in [*sorted(lost - manifests), *sorted(manifests)]:
+        size = leaf.remove(path)
+        done.num_files += 1
+        done.num_bytes += size if path.startswith("data/") else 0
+    done.leaf_versions += len(doomed)
+    return unneeded - present | doomed
 
 
 def _forget_records(
-    location: str, options: StorageOptions, deleted: set[_LeafVersion], done: Expired
+    location: str,
+    options: StorageOptions,
+    deleted: set[LeafVersion],
+    oldest: int,
+    done: Expired,
 ) -> None:
-    """Remove the ``table_version`` rows of deleted versions, save a leaf's newest."""
-    raw = RawRows.read(location, open_manifest(location, storage_options=options))
-    places = {each: row.location for each, row in raw.of_type(TABLE).items()}
-    records = [
-        row.object_id
-        for table, rows in raw.version_rows().items()
-        for number, row in rows.items()
-        if number < max(rows) and (places.get(table), row.read_version) in deleted
-    ]
-    for at in range(0, len(records), _KEYS_AT_ONCE):
-        keys = [exp.Literal.string(each) for each in records[at : at + _KEYS_AT_ONCE]]
-        condition = exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
-        if not _deleted(location, options, condition):
-            done.notes.append("other writers were busy: records of deleted versions are left")
-            return
-
-
-def _deleted(location: str, options: StorageOptions, condition: str) -> bool:
+    """Remove the records of deleted versions, save a leaf's newest, and of forgotten commits."""
     for _ in range(_ATTEMPTS):
+        manifest = open_manifest(location, storage_options=options)
+        raw = RawRows.read(location, manifest)
+        places = {each: row.location for each, row in raw.of_type(TABLE).items()}
+        records = [
+            ManifestRow(row.object_id, TABLE_VERSION)
+            for table, rows in raw.version_rows().items()
+            for number, row in rows.items()
+            if number < max(rows) and (places.get(table), row.read_version) in deleted
+        ]
+        records += _forgotten_commits(raw, oldest)
+        if not records:
+            return
+        merge = manifest.merge_insert("object_id").when_matched_delete()
         try:
-            open_manifest(location, storage_options=options).delete(condition)
+            merge.conflict_retries(0).execute(table_of_rows(records, manifest.schema))
         except (OSError, RuntimeError) as error:
             if not is_conflict(error):
                 raise storage_failure("commit to", location, error) from error
         else:
-            return True
-    return False
+            keep_small(manifest)
+            return
+    done.notes.append("other writers were busy: records of deleted versions are left")
+
+
+def _forgotten_commits(raw: RawRows, oldest: int) -> list[ManifestRow]:
+    """Give the records of commits that no version is left of and that nobody asks for again."""
+    limit = time.time() - _RETRIED_SECONDS
+    told = [
+        CommitRecord.from_json(row.metadata)
+        for row in raw.of_type(COMMIT).values()
+        if row.metadata is not None
+    ]
+    return [each.row() for each in told if each.base_version < oldest and each.made_at < limit]

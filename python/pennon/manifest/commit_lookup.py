@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from sqlglot import exp
@@ -60,7 +61,7 @@ def give_up(
     Raises:
         StorageFailure: The storage refused; the commit may still be made.
     """
-    mine = CommitRecord(identity, GIVEN_UP)
+    mine = CommitRecord(identity, GIVEN_UP, made_at=int(time.time()))
     for _ in range(_ATTEMPTS):
         there = find_commit(location, identity.id, storage_options)
         if there is not None:

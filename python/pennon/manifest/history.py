@@ -28,6 +28,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "Merge": "alter",
     "Project": "alter",
     "Rewrite": "maintenance",
+    "BaseOperation": "maintenance",
     "Delete": "maintenance",
     "Restore": "rollback",
 }

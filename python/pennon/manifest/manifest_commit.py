@@ -24,6 +24,7 @@ from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.format.statistics import RECORDED_ORDER, recorded_order, with_statistics
 from pennon.manifest.format.table_versions import last_sequence_numbers
+from pennon.manifest.fragment_merge import keep_small
 from pennon.manifest.manifest_outcome import (
     ConcurrentChange,
     ManifestCommitted,
@@ -124,7 +125,9 @@ def commit_leaves(
             raise storage_failure("commit to", snapshot.location, error) from error
         latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
         return ConcurrentChange(snapshot.version, latest.version)
-    return ManifestCommitted(base.version)
+    committed = ManifestCommitted(base.version)
+    keep_small(base)
+    return committed
 
 
 def _rows(

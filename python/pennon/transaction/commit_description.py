@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import TYPE_CHECKING
 
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
@@ -55,6 +56,7 @@ def described(
         len(changes),
         added,
         sum(known) if len(known) == len(gone) else None,
+        int(time.time()),
     )
 
 

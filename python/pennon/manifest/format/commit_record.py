@@ -69,6 +69,7 @@ class CommitRecord:
         partitions: How many partitions it changed.
         added_rows: Rows that it added; None where unknown.
         removed_rows: Rows that it removed; None where unknown.
+        made_at: When it was asked for first, in seconds since 1970 by its writer's clock.
 
     Example:
         >>> record = CommitRecord(CommitIdentity("c1", "ada"), "append", 3, 1, added_rows=2)
@@ -84,6 +85,7 @@ class CommitRecord:
     partitions: int = 0
     added_rows: int | None = None
     removed_rows: int | None = None
+    made_at: int = 0
 
     @property
     def object_id(self) -> str:

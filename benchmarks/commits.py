@@ -1,0 +1,82 @@
+"""What a commit costs after many commits: CPU per commit, fragments and bytes of ``__manifest``.
+
+    make bench-commits ARGS="--commits 1000 --partitions 4"
+
+Every commit appends one row to one of the partitions, as a writer of small batches does. The cost
+has to be flat: what one commit leaves behind must not be paid for by all that follow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+
+from pennon.leaf import WriteTarget, write_partitions
+from pennon.manifest import Snapshot, create
+from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.transaction import Committed, Transaction
+from pennon.transforms.identity import Identity
+
+SCHEMA = pa.schema({"id": pa.int64(), "part": pa.int32()})
+
+
+def made(folder: str) -> Snapshot:
+    """Make the empty table."""
+    schema = NamespaceSchema.with_fresh_ids(SCHEMA)
+    column = schema.field_by_path(["part"])
+    field = PartitionField("part", (column.id,), Identity(), None, column.field.type)
+    return create(f"{folder}/commits", schema, PartitionSpec(1, (field,)))
+
+
+def commit(snapshot: Snapshot, number: int, partitions: int) -> Snapshot:
+    """Append one row."""
+    row = pa.record_batch({"id": [number], "part": [number % partitions]}, schema=SCHEMA)
+    transaction = Transaction(snapshot)
+    transaction.append(write_partitions([row], WriteTarget(snapshot.location, snapshot.version, 1)))
+    outcome = transaction.commit()
+    if not isinstance(outcome, Committed):
+        message = f"commit {number} was refused: {outcome}"
+        raise SystemExit(message)
+    return outcome.snapshot
+
+
+def report(snapshot: Snapshot, number: int, cpu: float, seconds: float) -> None:
+    """Print one line of the table."""
+    manifest = lance.dataset(f"{snapshot.location}/__manifest")
+    files = [each for each in Path(manifest.uri).rglob("*") if each.is_file()]
+    megabytes = sum(each.stat().st_size for each in files) / 1e6
+    fragments = len(manifest.get_fragments())
+    sys.stdout.write(
+        f"{number:>8} {cpu:>11.3f} {seconds:>11.3f} {fragments:>10} {megabytes:>9.1f}"
+        f" {len(files):>7}\n"
+    )
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Run the commits and print a line for each block."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=1000)
+    parser.add_argument("--partitions", type=int, default=4)
+    options = parser.parse_args()
+    block = max(1, options.commits // 10)
+    sys.stdout.write(" commits  CPU s/each wall s/each  fragments        MB   files\n")
+    with tempfile.TemporaryDirectory() as folder:
+        snapshot = made(folder)
+        cpu, clock = time.process_time(), time.perf_counter()
+        for number in range(1, options.commits + 1):
+            snapshot = commit(snapshot, number, options.partitions)
+            if number % block == 0:
+                spent, passed = time.process_time() - cpu, time.perf_counter() - clock
+                report(snapshot, number, spent / block, passed / block)
+                cpu, clock = time.process_time(), time.perf_counter()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The files of a leaf: what is there, and what some of its versions need.
+
+A version's files are those that its transaction added and those of the version it was built on. So
+of a set of versions only those are read whole whose parent is not in it: of a chain of a thousand
+appends one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import lance
+from lance.file import LanceFileSession
+
+from pennon.leaf import leaf_uri, open_leaf
+from pennon.manifest.storage import StorageOptions, storage_failure
+
+__all__ = ["LeafFiles"]
+
+_DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
+_ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
+_CHANGED: Final = {"Update": "updated_fragments", "Delete": "updated_fragments"}
+
+
+@dataclass(slots=True)
+class LeafFiles:
+    """One leaf's directory.
+
+    Args:
+        root: The namespace.
+        place: The leaf's directory.
+        storage_options: Given to Lance.
+        main: The newest version of its main branch.
+        sizes: Bytes of each file that is there, by its path in the directory.
+        changed_at: When each was last changed, in UTC.
+    """
+
+    root: str
+    place: str
+    storage_options: StorageOptions
+    main: lance.LanceDataset
+    sizes: dict[str, int] = field(default_factory=dict)
+    changed_at: dict[str, datetime] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, root: str, place: str, storage_options: StorageOptions) -> LeafFiles:
+        """List the files of a leaf.
+
+        Raises:
+            LeafMissing: It is gone.
+            StorageFailure: The storage refused.
+        """
+        leaf = cls(root, place, storage_options, open_leaf(root, place, None, storage_options))
+        try:
+            listed = leaf.main.all_files().read_all()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise storage_failure("list the files of", leaf_uri(root, place), error) from error
+        paths = listed["path"].to_pylist()
+        leaf.sizes = dict(zip(paths, listed["size_bytes"].to_pylist(), strict=True))
+        leaf.changed_at = dict(zip(paths, listed["last_modified"].to_pylist(), strict=True))
+        return leaf
+
+    @property
+    def detached(self) -> set[int]:
+        """The detached versions that are there."""
+        found = (_DETACHED.fullmatch(path) for path in self.sizes)
+        return {int(each.group(1)) for each in found if each is not None}
+
+    @property
+    def tagged(self) -> set[int]:
+        """The versions that have a tag."""
+        return {int(each["version"]) for each in self.main.tags.list().values()}
+
+    def of_main(self) -> set[str]:
+        """Give the files of all versions of the main branch."""
+        needed: set[str] = set()
+        for each in self.main.versions():
+            needed.update(_files(self.main.checkout_version(int(each["version"]))))
+        # Readers of main look for its manifests and transactions by themselves.
+        tables = {path for path in self.sizes if not path.startswith(("data/", "_deletions/"))}
+        detached = {manifest_path(version) for version in self.detached}
+        own = {path for path in tables if not path.startswith("_transactions/")} - detached
+        return needed | own | self._transactions_of_main()
+
+    def _transactions_of_main(self) -> set[str]:
+        versions = [int(each["version"]) for each in self.main.versions()]
+        return {
+            transaction_path(found)
+            for version in versions
+            if (found := self.main.read_transaction(version)) is not None
+        }
+
+    def of(self, versions: Iterable[int]) -> set[str]:
+        """Give the files of some detached versions, their manifests and transactions included.
+
+        Raises:
+            LeafMissing: One is gone.
+        """
+        chosen = set(versions)
+        needed: set[str] = set()
+        for version in sorted(chosen):
+            dataset = open_leaf(self.root, self.place, version, self.storage_options)
+            made_by = dataset.read_transaction(version)
+            needed.add(manifest_path(version))
+            if made_by is not None:
+                needed.add(transaction_path(made_by))
+            kind = "" if made_by is None else type(made_by.operation).__name__
+            is_known = kind in _ADDED or kind in _CHANGED
+            if made_by is None or not is_known or made_by.read_version not in chosen:
+                needed.update(_files(dataset))
+            else:
+                needed.update(_introduced(made_by.operation, kind))
+        return needed
+
+    def remove(self, path: str) -> int:
+        """Delete a file; gives its bytes.
+
+        Raises:
+            StorageFailure: The storage refused.
+        """
+        uri = leaf_uri(self.root, self.place)
+        try:
+            LanceFileSession(uri, storage_options=dict(self.storage_options) or None).delete_file(
+                path
+            )
+        except (OSError, ValueError) as error:
+            if "not found" not in str(error).lower():
+                raise storage_failure("delete a file of", uri, error) from error
+        return self.sizes.pop(path, 0)
+
+
+def manifest_path(version: int) -> str:
+    """Give the file of a detached version.
+
+    Example:
+        >>> manifest_path(9223372036854775809)
+        '_versions/d9223372036854775809.manifest'
+    """
+    return f"_versions/d{version}.manifest"
+
+
+def transaction_path(transaction: lance.Transaction) -> str:
+    """Give the file of a transaction."""
+    return f"_transactions/{transaction.read_version}-{transaction.uuid}.txn"
+
+
+def _introduced(operation: object, kind: str) -> Iterator[str]:
+    for name in filter(None, (_ADDED.get(kind), _CHANGED.get(kind))):
+        for fragment in getattr(operation, name):
+            yield from _files_of(fragment, fragment.id)
+
+
+def _files(dataset: lance.LanceDataset) -> Iterator[str]:
+    for fragment in dataset.get_fragments():
+        yield from _files_of(fragment.metadata, fragment.fragment_id)
+
+
+def _files_of(fragment: lance.FragmentMetadata, fragment_id: int) -> Iterator[str]:
+    """Give the data and deletion files in the leaf's own directory."""
+    for file in fragment.files:
+        if file.base_id is None:
+            yield f"data/{file.path}"
+    if fragment.deletion_file is not None:
+        yield fragment.deletion_file.path(fragment_id)

@@ -1,0 +1,57 @@
+"""Keeping ``__manifest`` small while it is written to: commits merge the fragments they leave.
+
+Every commit adds a fragment of a few rows, and whoever opens or changes the table pays for each of
+them: after 400 commits five times the price of the first. So a commit that finds many small ones
+merges them, behind its own commit point. A merge that meets another commit is left to a later one;
+a commit that meets a merge is made again on top, as beside every other commit.
+
+Fragments are merged by levels, so that a row is rewritten a few times in its life and not by every
+merge: what old versions read stays on the disk until they expire.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+import lance
+
+from pennon.manifest.manifest_outcome import is_conflict
+
+__all__ = ["keep_small"]
+
+_LOG = logging.getLogger(__name__)
+_MAX_FRAGMENTS: Final = 8
+_LEVELS: Final = (64, 1024, 16_384, 262_144)
+
+
+def keep_small(manifest: lance.LanceDataset) -> None:
+    """Merge the fragments of ``__manifest`` where they are many and small; never fails.
+
+    Args:
+        manifest: The table at its newest version.
+    """
+    rows = [int(each.metadata.physical_rows) for each in manifest.get_fragments()]
+    level = _level(rows)
+    if level is None:
+        return
+    try:
+        manifest.optimize.compact_files(target_rows_per_fragment=level, num_threads=1)
+    except (OSError, RuntimeError, ValueError) as error:
+        # What the commit has done stands whether its waste is cleared away or not.
+        log = _LOG.debug if is_conflict(error) else _LOG.warning
+        log("fragments of %s are not merged: %s", manifest.uri, error)
+
+
+def _level(rows: Sequence[int]) -> int | None:
+    """Choose the size below which fragments are merged; None where they are few.
+
+    Example:
+        >>> _level([5000, 3, 3]), _level([5000, *[3] * 8]), _level([5000, *[300] * 8])
+        (None, 64, 1024)
+    """
+    for level in _LEVELS:
+        if sum(each < level for each in rows) >= _MAX_FRAGMENTS:
+            return level
+    return None

@@ -1,0 +1,53 @@
+"""Merging the fragments of ``__manifest`` behind commits: few are left, no version changes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lance
+
+from pennon.maintenance.checks.check import check
+from pennon.manifest import Snapshot
+from pennon.manifest.history import history
+from pennon.transaction import Committed, Transaction
+from transaction.lake import append, latest, make, regions, stage
+
+
+def fragments(snapshot: Snapshot) -> int:
+    return len(lance.dataset(f"{snapshot.location}/__manifest").get_fragments())
+
+
+def test_many_commits_leave_few_fragments_and_every_version_as_it_was(tmp_path: Path) -> None:
+    base = snapshot = append(make(tmp_path), {0: "r0"})
+    late = stage(base, {1000: "r0", 1001: "new"})
+    past = {}
+    for number in range(1, 30):
+        snapshot = append(snapshot, {number: f"r{number % 3}"})
+        past[snapshot.version] = regions(snapshot)
+    assert fragments(snapshot) < 16
+    for version, rows in past.items():
+        assert regions(Snapshot.open(base.location, version)) == rows
+    transaction = Transaction(base)
+    transaction.append(late)
+    assert isinstance(transaction.commit(), Committed)
+    rows = regions(latest(base))
+    assert rows["new"] == [1001]
+    assert sorted(number for ids in rows.values() for number in ids) == [*range(30), 1000, 1001]
+    assert check(base.location).is_valid
+    assert sum(each.operation == "append" for each in history(base.location)) == 31
+
+
+def test_merges_beside_racing_writers_lose_no_commit(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {0: "r0"})
+
+    def write(writer: int) -> None:
+        for number in range(8):
+            append(latest(base), {writer * 100 + number: f"r{writer}"})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(1, 5)))
+    expected = {f"r{at}": [at * 100 + number for number in range(8)] for at in range(1, 5)}
+    assert regions(latest(base)) == {"r0": [0], **expected}
+    assert fragments(base) < 24
+    assert check(base.location).is_valid
