@@ -72,6 +72,16 @@ def test_a_name_without_a_root_says_what_is_missing(capsys: pytest.CaptureFixtur
     assert "--root" in capsys.readouterr().err
 
 
+def test_history_tells_what_made_each_version(
+    lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["history", "--root", lake, "shop.orders", "--limit", "1"]) == 0
+    names, _, row = capsys.readouterr().out.splitlines()
+    assert names.split()[0] == "version"
+    version = pennon.connect(lake).load_table("shop.orders").version
+    assert [row.split()[at] for at in (0, 3, 4)] == [str(version), "append", "1"]
+
+
 def test_tables_are_listed(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", "--root", lake]) == 0
     assert capsys.readouterr().out.splitlines() == ["shop.orders", "shop.returns"]

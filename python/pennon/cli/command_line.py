@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog, is_local
@@ -17,21 +15,16 @@ from pennon.cli.maintenance_commands import add_commands
 from pennon.cli.table_argument import (
     add_root,
     add_storage,
-    add_table,
     lake_of,
-    opened,
     pair,
     pairs,
+    positive,
 )
+from pennon.cli.table_commands import add_table_commands
 from pennon.errors import PennonError
 from pennon.manifest.storage import storage_failure
 from pennon.namespace.opening import absolute
 
-if TYPE_CHECKING:
-    from pennon.namespace import PartitionedNamespace
-    from pennon.planning import ScanPlan
-
-_MOST_PARTITIONS = 100
 _HIGHEST_PORT = 65_535
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
@@ -71,40 +64,12 @@ def parser() -> argparse.ArgumentParser:
     )
     command_line.add_argument("--version", action="version", version=f"pennon {pennon.__version__}")
     commands = command_line.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_tables(commands)
-    _add_describe(commands)
-    _add_plan(commands)
+    add_table_commands(commands)
     _add_sql(commands)
     _add_serve(commands)
     _add_conf_command(commands)
     add_commands(commands)
     return command_line
-
-
-def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
-    tables = commands.add_parser("tables", help="list the tables of a lake")
-    add_root(tables, ".")
-    tables.add_argument("namespace", nargs="?", help="only those of this namespace")
-    tables.add_argument("--json", action="store_true", help="print JSON")
-    add_storage(tables)
-    tables.set_defaults(run=_tables)
-
-
-def _add_describe(commands: _Commands[argparse.ArgumentParser]) -> None:
-    describe = commands.add_parser("describe", help="show columns, partition specs and size")
-    add_table(describe)
-    describe.add_argument("--version", dest="at", type=int, help="a version of it")
-    describe.add_argument("--json", action="store_true", help="print JSON")
-    describe.set_defaults(run=_describe)
-
-
-def _add_plan(commands: _Commands[argparse.ArgumentParser]) -> None:
-    plan = commands.add_parser("plan", help="show which partitions a predicate needs")
-    add_table(plan)
-    plan.add_argument("predicate", help="a condition in Spark SQL")
-    plan.add_argument("--version", dest="at", type=int, help="a version of it")
-    plan.add_argument("--json", action="store_true", help="print JSON")
-    plan.set_defaults(run=_plan)
 
 
 def _add_sql(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -121,7 +86,7 @@ def _add_sql(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     sql.add_argument(
         "--limit",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="at most so many rows (default: all; the first 1,000 at a terminal)",
     )
@@ -163,140 +128,12 @@ def _add_conf(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        message = f"{text} is not at least 1"
-        raise argparse.ArgumentTypeError(message)
-    return number
-
-
 def _port(text: str) -> int:
     number = int(text)
     if not 0 < number <= _HIGHEST_PORT:
         message = f"{text} is not between 1 and {_HIGHEST_PORT}"
         raise argparse.ArgumentTypeError(message)
     return number
-
-
-def _tables(options: argparse.Namespace) -> int:
-    names = lake_of(options).list_tables(options.namespace)
-    if options.json:
-        print(json.dumps(names, indent=2))
-        return 0
-    for name in names:
-        print(name)
-    return 0
-
-
-def _describe(options: argparse.Namespace) -> int:
-    namespace = opened(options, version=options.at)
-    plan = namespace.scan().plan()
-    if options.json:
-        print(json.dumps(_description(namespace, plan), indent=2))
-        return 0
-    snapshot = namespace.snapshot
-    print(f"{namespace.location} at version {namespace.version} ({_mode(namespace)})")
-    if snapshot.comment:
-        print(snapshot.comment)
-    print("columns:")
-    for column in namespace.schema:
-        print(f"  {column.name}: {column.type}{'' if column.nullable else ' not null'}")
-    for version, fields in _specs(namespace).items():
-        is_current = version == snapshot.current_spec.spec_version
-        print(f"partition spec {version}{' (current)' if is_current else ''}:")
-        for name, transform in fields.items():
-            print(f"  {name} = {transform}")
-        if not fields:
-            print("  one leaf, no partition field")
-    for name, value in snapshot.properties.items():
-        print(f"property {name} = {value}")
-    size = f"rows: {_or_unknown(plan.num_rows)}, bytes: {_or_unknown(plan.num_bytes)}"
-    print(f"partitions: {plan.table.num_rows}, {size}")
-    return 0
-
-
-def _mode(namespace: PartitionedNamespace) -> str:
-    if namespace.is_draft:
-        return f"older draft, read only: pennon migrate {namespace.location}"
-    return "strong transactions" if namespace.snapshot.is_strong else "weak transactions"
-
-
-def _description(namespace: PartitionedNamespace, plan: ScanPlan) -> dict[str, object]:
-    snapshot = namespace.snapshot
-    return {
-        "location": namespace.location,
-        "version": namespace.version,
-        "transaction": "strong" if snapshot.is_strong else "weak",
-        "is_draft": namespace.is_draft,
-        "comment": snapshot.comment,
-        "columns": {column.name: str(column.type) for column in namespace.schema},
-        "specs": _specs(namespace),
-        "properties": dict(snapshot.properties),
-        "partitions": plan.table.num_rows,
-        "rows": plan.num_rows,
-        "bytes": plan.num_bytes,
-    }
-
-
-def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
-    schema = namespace.snapshot.schema
-
-    def source(field_id: int) -> str:
-        return str(schema.field_by_id(field_id) or f"<dropped column {field_id}>")
-
-    return {
-        version: {
-            each.field_id: each.derivation.sql([source(number) for number in each.source_ids])
-            for each in spec.fields
-        }
-        for version, spec in namespace.specs.items()
-    }
-
-
-def _plan(options: argparse.Namespace) -> int:
-    from pennon.planning import explain  # noqa: PLC0415 - only this command needs it
-
-    namespace = opened(options, version=options.at)
-    plan = namespace.scan(options.predicate).plan()
-    if options.json:
-        partitions = [
-            {
-                "object_id": each.object_id,
-                "location": each.location,
-                "version": each.version,
-                "values": _texts(each.values),
-                "residual": each.residual,
-                "rows": each.num_rows,
-                "bytes": each.num_bytes,
-            }
-            for each in plan.partitions
-        ]
-        shown = {
-            "manifest_sql": plan.manifest_sql,
-            "partitions_total": plan.partitions_total,
-            "partitions": partitions,
-        }
-        print(json.dumps(shown, indent=2))
-        return 0
-    print(explain(plan))
-    for at, each in enumerate(plan.partitions):
-        if at == _MOST_PARTITIONS:
-            print(f"… and {len(plan.partitions) - at} more")
-            break
-        values = ", ".join(f"{name}={value}" for name, value in _texts(each.values).items())
-        print(f"  {each.location}  {values or '(no partition field)'}")
-        rest = f", filter {each.residual}" if each.residual else ""
-        print(f"    version {each.version}, rows {_or_unknown(each.num_rows)}{rest}")
-    return 0
-
-
-def _texts(values: Mapping[str, object]) -> dict[str, str | None]:
-    return {name: None if value is None else str(value) for name, value in values.items()}
-
-
-def _or_unknown(value: object) -> str:
-    return "unknown" if value is None else str(value)
 
 
 def _sql(options: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ __all__ = [
     "opened",
     "pair",
     "pairs",
+    "positive",
 ]
 
 
@@ -54,6 +55,19 @@ def add_storage(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="storage option for Lance; may be repeated",
     )
+
+
+def positive(text: str) -> int:
+    """Read a number of at least 1.
+
+    Raises:
+        argparse.ArgumentTypeError: It is smaller.
+    """
+    number = int(text)
+    if number < 1:
+        message = f"{text} is not at least 1"
+        raise argparse.ArgumentTypeError(message)
+    return number
 
 
 def pair(text: str) -> tuple[str, str]:

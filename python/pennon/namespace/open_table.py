@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from pennon.catalog.loaded_table import Table, load
 from pennon.draft import DraftSnapshot
 from pennon.errors import NamespacePinned
+from pennon.manifest.history import HistoryEntry, history
 from pennon.namespace.description import described, described_html
 from pennon.namespace.upkeep import Maintenance
 
@@ -85,6 +86,27 @@ class OpenTable:
     def maintenance(self) -> Maintenance:
         """Checks, repairs and clean-up of the table."""
         return Maintenance(self.location, self._catalog.storage, self._follow)
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """Tell what made the versions of the table that can still be read.
+
+        Args:
+            limit: How many of the newest versions; None for all.
+
+        Returns:
+            ``version``, ``committed_at``, ``operation`` and ``record`` of each, oldest first.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}])
+            >>> newest = letters.history()[-1]
+            >>> (newest.version == version, newest.operation, newest.record.added_rows)
+            (True, 'append', 1)
+        """
+        return history(self.location, self._catalog.storage, limit=limit)
 
     def refresh(self) -> Self:
         """Go to the newest version.

@@ -1,0 +1,69 @@
+"""The fenced snippets of a document; run as a module it runs those of one document in Spark.
+
+``python -m document_snippets DOCUMENT`` works in the current folder, whose ``lake`` is the root.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# What the snippets of a document take for granted, before the first one of SQL.
+GIVEN = {
+    "README.md": [],
+    "quickstart.md": [],
+    "sql.md": ["CREATE NAMESPACE lance.shop"],
+    "joins.md": [
+        "CREATE NAMESPACE lance.shop",
+        "CREATE TABLE lance.shop.orders (customer_id INT, ts TIMESTAMP)",
+        "CREATE TABLE lance.shop.customers (id INT, name STRING)",
+    ],
+}
+
+
+def snippets(document: Path, *languages: str) -> Iterator[tuple[str, str]]:
+    """Give language and text of each fenced snippet, in order."""
+    for language, text in _FENCED.findall(document.read_text(encoding="utf-8")):
+        if language in languages:
+            yield language, text
+
+
+def commands(document: Path) -> Iterator[list[str]]:
+    """Give the words behind ``pennon`` of each command line in a document."""
+    for _, text in snippets(document, "sh"):
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line.split(" > ")[0], comments=True)
+            if words and words[0].split("/")[-1] == "pennon":
+                yield words[1:]
+
+
+def run(document: Path) -> None:
+    """Run the snippets of Python and SQL in one session, as a reader would one after the other."""
+    import pennon
+    from pennon.cli.statements import split_statements
+
+    builder = pennon.spark(root="lake").master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    rows = "SELECT id, id % 5 AS customer_id, TIMESTAMP '2025-12-11 10:00:00' AS ordered_at"
+    spark.sql(f"{rows} FROM range(20)").write.parquet("my/orders.parquet")
+    for statement in GIVEN[document.name]:
+        spark.sql(statement)
+    names: dict[str, object] = {}
+    for language, text in snippets(document, "python", "sql"):
+        if language == "python":
+            exec(compile(text, str(document), "exec"), names)  # noqa: S102 - our own document
+            continue
+        if "CREATE NAMESPACE" in text:
+            spark.sql("DROP NAMESPACE IF EXISTS lance.shop CASCADE")
+        for statement in split_statements(text):
+            spark.sql(statement).collect()
+    print("ran", document.name)
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]))

@@ -1,0 +1,53 @@
+"""Every snippet of README and docs/ runs as it stands.
+
+Left out are those of docs/layouts.md, which are about folders of other programs
+(tests/maintenance has them), and the clusters of docs/deployment.md but for standalone
+(tests/spark/test_submitted.py).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from document_snippets import GIVEN, commands, snippets
+from pennon.cli.command_line import parser
+from separate_process import ENVIRONMENT
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_command_line_is_one(document: Path) -> None:
+    for words in commands(document):
+        parser().parse_args(words)
+
+
+def test_python_without_spark_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = ROOT / "docs" / "python.md"
+    names: dict[str, object] = {}
+    texts = [text for _, text in snippets(document, "python")]
+    assert len(texts) >= 5
+    for text in texts:
+        exec(compile(text, str(document), "exec"), names)  # noqa: S102 - our own document
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GIVEN)
+def test_snippets_of_sql_and_python_run(tmp_path: Path, name: str) -> None:
+    (document,) = [path for path in DOCUMENTS if path.name == name]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "document_snippets.py"), str(document)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    )
+    assert f"ran {name}" in done.stdout, done.stderr[-3000:]
