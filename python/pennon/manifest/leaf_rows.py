@@ -74,8 +74,8 @@ def _indexed(
     named = [_over_index(flag, known) for flag in _named(flags)]
     if asked is None or None in named or index.num_leaves == 0:
         return None
-    shown = [name for name in columns if name in known]
-    wanted = [*map(exp.column, [ADDRESS, *shown]), *(each for each in named if each is not None)]
+    indexed = [name for name in columns if name in known]
+    wanted = [*map(exp.column, [ADDRESS, *indexed]), *(each for each in named if each is not None)]
     query = exp.select(*wanted, copy=False).from_(_LEAVES).where(asked, copy=False)
     chosen = _evaluated(index.rows, query)
     if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
@@ -83,7 +83,8 @@ def _indexed(
     rows = _fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
     for name in chosen.column_names[1:]:
         rows = rows.append_column(name, chosen[name])
-    sql = statement([*columns, *_named(flags)], TABLE, condition).sql(dialect=DataFusion)
+    shown = statement([*columns, *_named(flags)], TABLE, condition)
+    sql = shown.sql(dialect=DataFusion, copy=False)
     return LeafQuery(sql, rows)
 
 
@@ -112,7 +113,7 @@ def _evaluated(rows: pa.Table, query: exp.Select) -> pa.Table:
     # One partition keeps the order of the rows, and 1,000,000 take 5 ms.
     context = SessionContext(SessionConfig().with_target_partitions(1))
     context.register_record_batches(_LEAVES, [rows.to_batches()])
-    sql = query.sql(dialect=DataFusion)
+    sql = query.sql(dialect=DataFusion, copy=False)
     try:
         return context.sql(sql).to_arrow_table()
     except RuntimeError as error:

