@@ -211,3 +211,39 @@ def test_places_in_a_plan_are_those_of_the_manifest(tmp_path: Path) -> None:
     assert (len(few), len(many)) == (20, 2000)
     assert few == sorted(few)
     assert many == sorted(many)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_the_leaf_of_a_tuple_is_the_one_that_has_it(tmp_path: Path, kind: str) -> None:
+    values = VALUES[kind][0]
+    snapshot = namespace(tmp_path, values)
+    rows = snapshot.leaves().table
+    for at in range(len(values)):
+        one = pa.record_batch([values.slice(at, 1)], names=["partition_field_c"])
+        found = snapshot.leaves_of(1, one)
+        if kind == "floats":
+            assert found is None
+        else:
+            assert found is not None
+            assert found.to_pylist() == rows.slice(at, 1).to_pylist()
+            other = snapshot.leaves_of(2, one)
+            assert other is not None
+            assert other.num_rows == 0
+
+
+def test_a_write_into_many_partitions_goes_over_no_list_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = make(tmp_path)
+    for number in range(3):
+        snapshot = append(snapshot, {number: f"r{number}"})
+    asked: list[object] = []
+    leaves = Snapshot.leaves
+
+    def counted(self: Snapshot, condition: exp.Expr | None = None, *more: object) -> object:
+        asked.append(condition)
+        return leaves(self, condition, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Snapshot, "leaves", counted)
+    append(snapshot, {10: "r1", 11: "r9", 12: None})
+    assert None not in asked

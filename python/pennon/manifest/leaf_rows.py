@@ -22,7 +22,7 @@ from pennon.predicate.dialect import DataFusion
 if TYPE_CHECKING:
     import lance
 
-__all__ = ["leaf_rows"]
+__all__ = ["fetched", "leaf_rows"]
 
 _LEAVES: Final = "leaves"
 _FEW: Final = 100
@@ -80,7 +80,7 @@ def _indexed(
     chosen = _evaluated(index.rows, query)
     if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
         return None
-    rows = _fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
+    rows = fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
     for name in chosen.column_names[1:]:
         rows = rows.append_column(name, chosen[name])
     shown = statement([*columns, *_named(flags)], TABLE, condition)
@@ -120,9 +120,14 @@ def _evaluated(rows: pa.Table, query: exp.Select) -> pa.Table:
         raise InternalError(what=f"DataFusion refused the query {sql}: {error}") from error
 
 
-def _fetched(
+def fetched(
     manifest: lance.LanceDataset, addresses: pa.ChunkedArray, columns: list[str]
 ) -> pa.Table:
+    """Read rows of ``__manifest`` by their addresses, in that order.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
     if len(addresses) == 0:
         return pa.schema([manifest.schema.field(name) for name in columns]).empty_table()
     try:

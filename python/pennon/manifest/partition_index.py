@@ -30,7 +30,7 @@ from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
 
-__all__ = ["SPEC_VERSION", "PartitionIndex", "partition_index"]
+__all__ = ["SPEC_VERSION", "PartitionIndex", "equals", "partition_index"]
 
 SPEC_VERSION: Final = "spec_version"
 _NO_LEAF: Final = -1
@@ -60,6 +60,34 @@ class PartitionIndex:
     def nbytes(self) -> int:
         """What it weighs, in bytes."""
         return int(self.rows.nbytes)
+
+    def addresses_of(self, spec_version: int, values: pa.RecordBatch) -> pa.ChunkedArray | None:
+        """Give where the rows of a partition tuple's leaves are; None where a value is a float.
+
+        Args:
+            spec_version: The version of their spec.
+            values: One row with its partition columns.
+        """
+        if not set(values.schema.names) <= set(self.rows.column_names):
+            return None
+        mask = pc.equal(self.rows[SPEC_VERSION], pa.scalar(spec_version, pa.int32()))
+        for name, value in zip(values.schema.names, values.columns, strict=True):
+            mask = pc.and_(mask, equals(self.rows[name], value[0]))
+        return self.rows[ADDRESS].filter(mask)
+
+
+def equals(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
+    """Whether each partition value is a given one; NULL is NULL, and NaN is NaN.
+
+    Example:
+        >>> equals(pa.chunked_array([[1, None]]), pa.scalar(None, pa.int64())).to_pylist()
+        [False, True]
+    """
+    if not value.is_valid:
+        return pc.is_null(column)
+    if pa.types.is_floating(value.type) and value.as_py() != value.as_py():
+        return pc.fill_null(pc.is_nan(column), fill_value=False)
+    return pc.fill_null(pc.equal(column, value), fill_value=False)
 
 
 @dataclass(frozen=True, slots=True)

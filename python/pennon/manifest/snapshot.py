@@ -25,12 +25,11 @@ from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.errors import (
-    ManifestColumnsLost,
-    ManifestColumnType,
     ManifestMetadataLost,
     ManifestRowDoubled,
 )
 from pennon.manifest.bare_timestamps import with_stored_timestamps
+from pennon.manifest.column_check import check_columns
 from pennon.manifest.first_version import when_made
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
@@ -45,12 +44,12 @@ from pennon.manifest.format.properties import (
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.format.table_versions import newest_versions
-from pennon.manifest.leaf_rows import leaf_rows
+from pennon.manifest.leaf_rows import fetched, leaf_rows
 from pennon.manifest.lost_metadata import check_metadata_is_there
 from pennon.manifest.partition_index import PartitionIndex, partition_index
 from pennon.manifest.select import LeafQuery
 from pennon.manifest.storage import StorageOptions, open_manifest
-from pennon.spec.partition_spec import PartitionSpec, is_same_kind, spec_key
+from pennon.spec.partition_spec import PartitionSpec, spec_key
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
 
@@ -206,13 +205,37 @@ class Snapshot:
 
         Spec: "Partition Pruning", Appendix D.
         """
-        columns = ["object_id", "location"]
-        if self.has_read_versions:
-            columns.append(READ_VERSION.name)
-        columns += [*self._reference_columns, "metadata", *self.partition_columns]
+        columns = self._row_columns
         index = self._index if condition is not None and condition.find(exp.Column) else None
         found = leaf_rows(self.manifest, index, columns, condition, flags)
-        rows = self._only_leaves(found.table)
+        names = [f"flag_{at}" for at in range(len(flags))]
+        return LeafQuery(found.sql, self._shown(found.table, names))
+
+    def leaves_of(self, spec_version: int, values: pa.RecordBatch) -> pa.Table | None:
+        """Find the leaves of one partition tuple without a pass over all leaves' rows.
+
+        Args:
+            spec_version: The version of their spec.
+            values: One row with its partition columns.
+
+        Returns:
+            As ``leaves``; None where that has to be asked, for floats among the values.
+        """
+        index = self._index
+        addresses = None if index is None else index.addresses_of(spec_version, values)
+        if addresses is None:
+            return None
+        return self._shown(fetched(self.manifest, addresses, self._row_columns), ())
+
+    @property
+    def _row_columns(self) -> list[str]:
+        versions = [READ_VERSION.name] if self.has_read_versions else []
+        own = ["object_id", "location", *versions, *self._reference_columns, "metadata"]
+        return [*own, *self.partition_columns]
+
+    def _shown(self, rows: pa.Table, flags: Sequence[str]) -> pa.Table:
+        """Make what ``leaves`` returns of rows of the manifest."""
+        rows = self._only_leaves(rows)
         self._refuse_doubled(rows["object_id"])
         references = self._references(rows)
         metadata = rows["metadata"]
@@ -231,9 +254,8 @@ class Snapshot:
         }
         if WRITE_ORDER in self.properties:
             shown[RECORDED_ORDER] = order_column(metadata)
-        names = [f"flag_{at}" for at in range(len(flags))]
-        shown.update({name: rows[name] for name in (*self.partition_columns, *names)})
-        return LeafQuery(found.sql, pa.table(shown))
+        shown.update({name: rows[name] for name in (*self.partition_columns, *flags)})
+        return pa.table(shown)
 
     @property
     def num_leaves(self) -> int:
@@ -357,7 +379,7 @@ def _read(
     schema = with_stored_timestamps(schema, metadata, location, manifest, storage_options)
     for spec in specs.values():
         spec.check(schema)
-    _check_columns(location, manifest, specs, metadata)
+    check_columns(location, manifest, specs, metadata)
     has_versions = READ_VERSION.name in manifest.schema.names
     return Snapshot(
         location=location,
@@ -371,30 +393,3 @@ def _read(
         identity=key.table,
         manifest=manifest,
     )
-
-
-def _check_columns(
-    location: str,
-    manifest: lance.LanceDataset,
-    specs: Mapping[int, PartitionSpec],
-    metadata: Mapping[str, str],
-) -> None:
-    wanted = partition_columns(specs.values())
-    there = {each.name: each.type for each in manifest.schema}
-    lost = [name for name in wanted if name not in there]
-    if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in there:
-        lost.insert(0, READ_VERSION.name)
-    if lost:
-        raise ManifestColumnsLost(
-            location=location, version=manifest.version, columns=", ".join(lost)
-        )
-    for name in (READ_BRANCH, READ_TAG):
-        if name in there and not pa.types.is_string(there[name]):
-            raise ManifestColumnType(
-                location=location, column=name, found=there[name], wanted=pa.utf8()
-            )
-    for name, declared in wanted.items():
-        if not is_same_kind(there[name], declared):
-            raise ManifestColumnType(
-                location=location, column=name, found=there[name], wanted=declared
-            )

@@ -15,6 +15,7 @@ from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
 from pennon.leaf.write.incoming_rows import plain_field
 from pennon.manifest import leaf_name
+from pennon.manifest.partition_index import equals
 
 if TYPE_CHECKING:
     import lance
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionSpec
 
-__all__ = ["Destination", "Destinations", "rows_of_spec"]
+__all__ = ["Destination", "Destinations"]
 
 _LEAVES: Final[Cache[pa.Table]] = Cache(
     "leaves of spec versions", max_bytes=128 << 20, weigh=lambda leaves: int(leaves.nbytes)
@@ -107,41 +108,29 @@ class Destinations:
         )
 
     def _row(self, values: pa.RecordBatch) -> _Row | None:
-        if self._known is None:
-            self._known = rows_of_spec(self._snapshot, self._spec.spec_version)
-        known = self._known
-        mask = None
-        for name, column in zip(values.schema.names, values.columns, strict=True):
-            fits = _equal(known[name], column[0])
-            mask = fits if mask is None else pc.and_(mask, fits)
-        if mask is not None:
-            known = known.filter(mask)
+        known = self._snapshot.leaves_of(self._spec.spec_version, values)
+        if known is None:
+            known = self._equal_rows(values)
         if known.num_rows == 0:
             return None
         names = [each.name for each in fields(_Row) if each.name in known.column_names]
         return _Row(**{name: known[name][0].as_py() for name in names})
+
+    def _equal_rows(self, values: pa.RecordBatch) -> pa.Table:
+        if self._known is None:
+            key = replace(self._snapshot.key, detail=self._spec.spec_version)
+            self._known = _LEAVES.find(key, self._all_rows)
+        known = self._known
+        for name, column in zip(values.schema.names, values.columns, strict=True):
+            known = known.filter(equals(known[name], column[0]))
+        return known
+
+    def _all_rows(self) -> pa.Table:
+        leaves = self._snapshot.leaves().table
+        return leaves.filter(pc.starts_with(leaves["object_id"], f"v{self._spec.spec_version}$"))
 
     def _stored_schema(self, dataset: lance.LanceDataset, leaf: str) -> pa.Schema:
         fields = leaf_fields(dataset)
         matches = match_fields(self._columns, fields, leaf)
         upgrade_of(self._snapshot.schema.arrow, matches, fields, {}, leaf)
         return pa.schema([stored_field(match) for match in matches])
-
-
-def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
-    if not value.is_valid:
-        return pc.is_null(column)
-    if pa.types.is_floating(value.type) and value.as_py() != value.as_py():
-        return pc.fill_null(pc.is_nan(column), fill_value=False)
-    return pc.fill_null(pc.equal(column, value), fill_value=False)
-
-
-def rows_of_spec(snapshot: Snapshot, spec_version: int) -> pa.Table:
-    """List the manifest's leaves of one spec version; kept for the tasks of one write."""
-    key = replace(snapshot.key, detail=spec_version)
-    return _LEAVES.find(key, lambda: _read_rows(snapshot, spec_version))
-
-
-def _read_rows(snapshot: Snapshot, spec_version: int) -> pa.Table:
-    leaves = snapshot.leaves().table
-    return leaves.filter(pc.starts_with(leaves["object_id"], f"v{spec_version}$"))

@@ -1,0 +1,56 @@
+"""Whether a ``__manifest`` has the columns that its metadata speaks of, in types that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import lance
+import pyarrow as pa
+
+from pennon.errors import ManifestColumnsLost, ManifestColumnType
+from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
+from pennon.manifest.format.properties import TRANSACTION
+from pennon.spec.partition_spec import PartitionSpec, is_same_kind
+
+__all__ = ["check_columns"]
+
+
+def check_columns(
+    location: str,
+    manifest: lance.LanceDataset,
+    specs: Mapping[int, PartitionSpec],
+    metadata: Mapping[str, str],
+) -> None:
+    """Check the columns of a version of ``__manifest``.
+
+    Args:
+        location: The namespace, for errors.
+        manifest: Its ``__manifest``.
+        specs: Every partition spec, by version.
+        metadata: The namespace's metadata map.
+
+    Raises:
+        ManifestColumnsLost: A foreign writer dropped some.
+        ManifestColumnType: One has a type of another kind.
+
+    Spec: "Manifest Table Schema".
+    """
+    wanted = partition_columns(specs.values())
+    there = {each.name: each.type for each in manifest.schema}
+    lost = [name for name in wanted if name not in there]
+    if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in there:
+        lost.insert(0, READ_VERSION.name)
+    if lost:
+        raise ManifestColumnsLost(
+            location=location, version=manifest.version, columns=", ".join(lost)
+        )
+    for name in (READ_BRANCH, READ_TAG):
+        if name in there and not pa.types.is_string(there[name]):
+            raise ManifestColumnType(
+                location=location, column=name, found=there[name], wanted=pa.utf8()
+            )
+    for name, declared in wanted.items():
+        if not is_same_kind(there[name], declared):
+            raise ManifestColumnType(
+                location=location, column=name, found=there[name], wanted=declared
+            )
