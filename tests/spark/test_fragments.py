@@ -226,7 +226,7 @@ def test_a_pruning_by_a_join_outside_is_not_lost(spark: SparkSession) -> None:
     assert "fragment: rows" in assert_same(spark, sql)
     with conf(spark, settings):
         plan = assert_same(spark, sql, is_fragment=False)
-    kept = re.search(r"runtime filters kept: (\d+) of (\d+) splits", plan)
+    kept = re.search(r"runtime filters kept: (\d+) of (\d+) partitions", plan)
     assert kept is not None, plan
     assert int(kept[1]) <= int(kept[2]) // 2, plan
 

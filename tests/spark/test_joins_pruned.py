@@ -132,7 +132,7 @@ def test_j33_partitions_without_a_partner_are_not_read(sides: Sides, case: str, 
         with views(sides.spark, tables):
             plan = execute(sides.spark, sql).plan
     scan = filtered_scan(plan, tables[pruned])
-    kept = re.search(r"runtime filters kept: (\d+) of (\d+) splits", scan)
+    kept = re.search(r"runtime filters kept: (\d+) of (\d+) partitions", scan)
     if kept is None:
         # The plan had left out already what has no partner.
         planned = re.search(r"partitions: (\d+) of (\d+)", scan)

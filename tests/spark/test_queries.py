@@ -260,7 +260,7 @@ def test_values_found_while_running_drop_partitions(spark: SparkSession, namespa
             assert len(frame.collect()) == count
             # where nothing is left, Spark replaces the whole plan while it runs
             if count:
-                assert f"runtime filters kept: {kept} of 20 splits" in executed_plan(frame)
+                assert f"runtime filters kept: {kept} of 20 partitions" in executed_plan(frame)
 
 
 def test_a_limit_stops_the_scan(spark: SparkSession, namespace: str) -> None:

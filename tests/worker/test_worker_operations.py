@@ -65,9 +65,7 @@ def test_a_table_is_created_written_pruned_and_read(driver: Driver) -> None:
     )
     assert plan["rows"] == expected.num_rows
     assert driver.select(table, [day]).sort_by("id").equals(expected)
-    pruned = driver.ask(
-        "prune_splits", table=table["table"], predicates=[day, "`id` = CAST(5 AS BIGINT)"]
-    )
+    pruned = driver.ask("prune_splits", plan=plan["plan"], predicates=["`id` = CAST(5 AS BIGINT)"])
     assert len(pruned["object_ids"]) == 1
     assert set(pruned["object_ids"]) <= set(splits["object_id"].to_pylist())
 

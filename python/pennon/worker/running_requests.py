@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pennon.worker.wire.framing import FrameSocket
 
 # A query that gives batches stops by itself in this time.
-_GRACE_SECONDS: Final = 3.0
-_PAUSE_SECONDS: Final = 0.5
+_GRACE_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 0.25
 
 
 class RunningRequests:

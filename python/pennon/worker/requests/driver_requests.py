@@ -17,8 +17,9 @@ from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.planning import explain, is_exact
 from pennon.planning.leaf_order import known_order
+from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
-from pennon.worker.requests.kept_plans import find_plan, plan_of, planned, snapshot_of
+from pennon.worker.requests.kept_plans import filtered_plan, find_plan, plan_of, snapshot_of
 from pennon.worker.wire import messages as m
 from pennon.worker.wire.tokens import ScanToken, TableToken, packed_column, split_column
 
@@ -163,6 +164,7 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         bytes=plan.num_bytes,
         description=explain(plan),
         ordering=tuple(map(sort_key, order)),
+        filter_columns=filter_columns(plan, wanted.names),
     )
 
 
@@ -181,7 +183,7 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
 
 def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
-    plan = find_plan(request.catalog, request.plan)
+    plan = filtered_plan(request.catalog, request.plan, request.predicates)
     packed = pack(plan, request.num_tasks, request.max_bytes)
     object_ids = plan.table["object_id"].to_pylist()
     names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
@@ -191,7 +193,7 @@ def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
     """Answer ``prune_splits``."""
-    plan = planned(request.catalog, request.table, request.predicates)
+    plan = filtered_plan(request.catalog, request.plan, request.predicates)
     return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
 
 

@@ -20,6 +20,7 @@ from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.pushdown import Candidate, FragmentMode, Semantics, candidates
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.worker.wire.fragment_tokens import FragmentToken, task_texts
+from pennon.worker.wire.key_messages import FragmentReply
 from pennon.worker.wire.key_text import key_text
 from pennon.worker.wire.tokens import ScanToken
 
@@ -46,7 +47,7 @@ class ChosenFragment:
     candidate: Candidate
     keys: pa.Array
     tasks: pa.Array
-    reply: Mapping[str, object]
+    reply: FragmentReply
 
 
 def choose_fragments(
@@ -103,14 +104,16 @@ def _planned(
         return None
     token = FragmentToken(tuple(scans), Query(query.sql, query.schema)).to_json()
     texts = task_texts(tasks, query.scans, {scan: plans[scan].table for scan in query.scans})
-    reply = {
-        "root": candidate.root,
-        "mode": str(candidate.mode),
-        "scan": token,
-        "description": _description(candidate, plans, tasks),
-        "columns": list(query.columns),
-        **_size(candidate, nodes, plans, len(texts)),
-    }
+    rows, size = _size(candidate, nodes, plans, len(texts))
+    reply = FragmentReply(
+        root=candidate.root,
+        mode=str(candidate.mode),
+        scan=token,
+        description=_description(candidate, plans, tasks),
+        columns=tuple(query.columns),
+        rows=rows,
+        bytes=size,
+    )
     return ChosenFragment(candidate, tasks.keys, texts, reply)
 
 
@@ -119,10 +122,10 @@ def _size(
     nodes: Sequence[PlanNode],
     plans: Mapping[int, ScanPlan],
     num_tasks: int,
-) -> dict[str, int | None]:
+) -> tuple[int | None, int | None]:
     root = nodes[candidate.root]
     if isinstance(root, Group) and not root.keys:
-        return {"rows": num_tasks, "bytes": num_tasks * 8 * len(candidate.query.columns)}
+        return num_tasks, num_tasks * 8 * len(candidate.query.columns)
     sizes = [plans[scan].num_bytes for scan in candidate.query.scans]
     rows = [plans[scan].num_rows for scan in candidate.query.scans]
     known = [each for each in sizes if each is not None]
@@ -131,7 +134,7 @@ def _size(
     most = max(counted) if is_joined and len(counted) == len(rows) else None
     if isinstance(root, Limit):
         most = root.count * num_tasks if most is None else min(most, root.count * num_tasks)
-    return {"rows": most, "bytes": sum(known) if len(known) == len(sizes) else None}
+    return most, sum(known) if len(known) == len(sizes) else None
 
 
 def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], tasks: FragmentTasks) -> str:

@@ -16,6 +16,7 @@ from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.loaded_table import reopen
 from pennon.errors import MalformedMessage, PlanNotRepeated
 from pennon.planning import plan_scan
+from pennon.planning.runtime_filter import filtered
 from pennon.worker.wire.tokens import TableToken
 
 if TYPE_CHECKING:
@@ -66,11 +67,6 @@ def plan_of(catalog: Catalog, table: str, predicates: Sequence[str]) -> tuple[st
     return json.dumps({"asked": asked, "leaves": kept.fingerprint}), kept.plan
 
 
-def planned(catalog: Catalog, table: str, predicates: Sequence[str]) -> ScanPlan:
-    """Plan a scan that nobody asks about again: ``plan_of`` without the token."""
-    return _kept(catalog, _asked(table, predicates)).plan
-
-
 def find_plan(catalog: Catalog, token: str) -> ScanPlan:
     """Find a plan by its token, or make it again.
 
@@ -88,6 +84,23 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
         snapshot = kept.plan.snapshot
         raise PlanNotRepeated(location=snapshot.location, version=snapshot.version)
     return kept.plan
+
+
+def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> ScanPlan:
+    """Find a plan, and drop the partitions that cannot have a row under more predicates.
+
+    What a query found while it ran is asked once: nothing of it is kept.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+        predicates: Spark SQL texts beside those of the plan.
+    """
+    plan = find_plan(catalog, token)
+    if not predicates:
+        return plan
+    asked = json.loads(json.loads(token)["asked"])
+    return filtered(plan, [*asked["predicates"], *predicates])
 
 
 def _asked(table: str, predicates: Sequence[str]) -> str:

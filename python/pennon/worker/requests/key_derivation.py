@@ -19,7 +19,8 @@ from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.requests.data_plane import send_batches
 from pennon.worker.requests.fragment_choice import choose_fragments, without_fragments
 from pennon.worker.requests.plan_outline import plan_of
-from pennon.worker.wire.json_fields import decode
+from pennon.worker.wire.json_fields import decode, encode
+from pennon.worker.wire.key_messages import ComputedKey, DeriveKeysReply
 from pennon.worker.wire.key_text import key_text
 from pennon.worker.wire.messages import DeriveKeys
 from pennon.worker.wire.tokens import assigned_column
@@ -49,24 +50,22 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
     verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
-    frames.send_json(
-        {
-            "arrow": True,
-            "served": sorted(answer.served),
-            "scans": {
-                str(position): key_text(functions, plans[position], assignment.notes[position])
-                for position, functions in answer.scans.items()
-            },
-            "ordered": mergeable_scans(assignment.rows, _ordered(plans)),
-            "declined": sorted(assignment.declined),
-            "verdicts": [asdict(verdicts[each]) for each in sorted(verdicts)],
-            "computed": {
-                str(position): [_computed(function) for function in functions]
-                for position, functions in answer.computed.items()
-            },
-            "fragments": [fragment.reply for fragment in fragments],
-        }
+    reply = DeriveKeysReply(
+        served=tuple(sorted(answer.served)),
+        scans={
+            str(position): key_text(functions, plans[position], assignment.notes[position])
+            for position, functions in answer.scans.items()
+        },
+        ordered=tuple(mergeable_scans(assignment.rows, _ordered(plans))),
+        declined=tuple(sorted(assignment.declined)),
+        verdicts=tuple(asdict(verdicts[each]) for each in sorted(verdicts)),
+        computed={
+            str(position): tuple(map(_computed, functions))
+            for position, functions in answer.computed.items()
+        },
+        fragments=tuple(fragment.reply for fragment in fragments),
     )
+    frames.send_json(encode(reply))
     batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
 
@@ -117,12 +116,10 @@ def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa
     return batches
 
 
-def _computed(function: LayoutFunction) -> dict[str, object]:
+def _computed(function: LayoutFunction) -> ComputedKey:
     transform = function.grouping.transform
-    return {
-        "function": function.grouping.spark_name or transform.type,
-        "num_buckets": (
-            transform.num_buckets if isinstance(transform, Bucket | MultiBucket) else 0
-        ),
-        "attributes": list(function.source_ids),
-    }
+    return ComputedKey(
+        function=function.grouping.spark_name or transform.type,
+        num_buckets=transform.num_buckets if isinstance(transform, Bucket | MultiBucket) else 0,
+        attributes=tuple(function.source_ids),
+    )

@@ -250,13 +250,17 @@ class ListSplits:
 
 @dataclass(frozen=True, slots=True)
 class PackSplits:
-    """Other splits of a planned scan, for a query that groups nothing by partitions."""
+    """Other splits of a planned scan, for a query that groups nothing by partitions.
+
+    ``predicates`` are those that the query found while it ran.
+    """
 
     op: ClassVar[str] = "pack_splits"
     catalog: Catalog
     plan: str
     num_tasks: int
     max_bytes: int
+    predicates: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,16 +282,17 @@ class PlanScanReply:
     rows: int | None
     bytes: int | None
     description: str
-    ordering: tuple[JsonObject, ...] = ()
+    ordering: tuple[JsonObject, ...]
+    filter_columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PruneSplits:
-    """Runtime filtering: the pushed predicates and those that the query found."""
+    """Runtime filtering of a planned scan, by the predicates that the query found."""
 
     op: ClassVar[str] = "prune_splits"
     catalog: Catalog
-    table: str
+    plan: str
     predicates: tuple[str, ...]
 
 

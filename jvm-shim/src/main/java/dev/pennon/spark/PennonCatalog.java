@@ -2,7 +2,6 @@ package dev.pennon.spark;
 
 import dev.pennon.spark.catalog.CatalogOperations;
 import dev.pennon.spark.catalog.Execution;
-import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.sql.ExplainJoin;
 import dev.pennon.spark.worker.WorkerProcess;
@@ -47,7 +46,6 @@ public final class PennonCatalog
   public void initialize(String name, CaseInsensitiveStringMap options) {
     operations = new CatalogOperations(name, options);
     Execution.of(name, SQLConf.get());
-    JoinSettings.apply();
     WorkerProcess.startEarly();
   }
 

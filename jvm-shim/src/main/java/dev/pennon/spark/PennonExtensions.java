@@ -2,6 +2,7 @@ package dev.pennon.spark;
 
 import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.sql.DerivedKeyRule;
+import dev.pennon.spark.sql.JoinPlanning;
 import dev.pennon.spark.sql.MissingTableRule;
 import dev.pennon.spark.sql.PennonParser;
 import dev.pennon.spark.sql.StatementOwners;
@@ -18,6 +19,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
+    JoinPlanning.injectInto(extensions);
     return BoxedUnit.UNIT;
   }
 }

@@ -39,12 +39,11 @@ public final class CatalogOperations {
   public Identifier[] listTables(String[] namespace) {
     JsonNode reply = worker.send(worker.request("list_tables", namespace));
     List<Identifier> tables = new ArrayList<>();
-    reply.path("tables").forEach(table -> tables.add(Identifier.of(namespace, table.asText())));
+    Messages.field(reply, "ListTablesReply", "tables").forEach(table -> tables.add(Identifier.of(namespace, table.asText())));
     return tables.toArray(new Identifier[0]);
   }
 
   public PennonTable loadTable(Identifier identifier, String version, Long timestampMicros) {
-    JoinSettings.apply();
     ObjectNode request = worker.request("load_table", identifier);
     return table(request.put("version", version).put("timestamp_micros", timestampMicros));
   }
@@ -114,7 +113,7 @@ public final class CatalogOperations {
 
   public boolean dropTable(Identifier identifier, boolean purge) {
     ObjectNode request = worker.request("drop_table", identifier).put("purge", purge);
-    return worker.send(request).path("dropped").asBoolean();
+    return Messages.field(worker.send(request), "DroppedReply", "dropped").asBoolean();
   }
 
   public void renameTable(Identifier from, Identifier to) {
@@ -126,14 +125,15 @@ public final class CatalogOperations {
   public String[][] listNamespaces(String[] parent) {
     JsonNode reply = worker.send(worker.request("list_namespaces", parent));
     List<String[]> namespaces = new ArrayList<>();
-    reply.path("namespaces").forEach(path -> namespaces.add(Messages.toStrings(path)));
+    Messages.field(reply, "ListNamespacesReply", "namespaces").forEach(path -> namespaces.add(Messages.toStrings(path)));
     return namespaces.toArray(new String[0][]);
   }
 
   /** The properties of a namespace; what is inside of a table counts as one where wanted. */
   public Map<String, String> describeNamespace(String[] namespace, boolean inTables) {
     ObjectNode request = worker.request("describe_namespace", namespace).put("in_tables", inTables);
-    return Messages.toStringMap(worker.send(request).path("properties"));
+    return Messages.toStringMap(
+        Messages.field(worker.send(request), "PropertiesReply", "properties"));
   }
 
   public boolean namespaceExists(String[] namespace) throws NoSuchNamespaceException {
@@ -170,15 +170,14 @@ public final class CatalogOperations {
 
   public boolean dropNamespace(String[] namespace, boolean cascade) {
     ObjectNode request = worker.request("drop_namespace", namespace).put("cascade", cascade);
-    return worker.send(request).path("dropped").asBoolean();
+    return Messages.field(worker.send(request), "DroppedReply", "dropped").asBoolean();
   }
 
   /** The procedures that CALL knows. */
   public List<WorkerProcedure> procedures() {
     List<WorkerProcedure> procedures = new ArrayList<>();
-    worker
-        .send(worker.request("list_procedures"))
-        .path("procedures")
+    JsonNode reply = worker.send(worker.request("list_procedures"));
+    Messages.field(reply, "ListProceduresReply", "procedures")
         .forEach(signature -> procedures.add(WorkerProcedure.of(worker, signature)));
     return procedures;
   }

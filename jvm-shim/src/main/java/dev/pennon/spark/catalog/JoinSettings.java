@@ -1,10 +1,21 @@
 package dev.pennon.spark.catalog;
 
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
+import java.util.WeakHashMap;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** The session settings that joins without a shuffle need and Spark ships off. */
+/**
+ * The settings that joins without a shuffle need and Spark ships off.
+ *
+ * <p>They hold while Spark makes the physical plan of a query that reads Pennon's tables by their
+ * partitions, and for as long as any thread makes one in the session; then the session is as it was.
+ * What the user has set himself stays. No row depends on any of them.
+ */
 public final class JoinSettings {
   private static final String BUCKETING = "spark.sql.sources.v2.bucketing.";
 
@@ -15,13 +26,6 @@ public final class JoinSettings {
   private static final String NEWER_KEYS_SUBSET =
       BUCKETING + "allowKeysSubsetOfPartitionKeys.enabled";
 
-  /**
-   * Spark 4.3 hands a scan's batches to Python functions and reads them again when the answer is
-   * there; a task's batches share their memory, so the next one is in it by then.
-   */
-  private static final String BATCHES_TO_PYTHON =
-      "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled";
-
   private static final Map<String, String> NEEDED =
       Map.of(
           BUCKETING + "enabled", "true",
@@ -31,7 +35,6 @@ public final class JoinSettings {
           BUCKETING + "shuffle.enabled", "true",
           BUCKETING + "partition.filter.enabled", "true",
           BUCKETING + "preserveOrderingOnCoalesce.enabled", "true",
-          BATCHES_TO_PYTHON, "false",
           "spark.sql.requireAllClusterKeysForCoPartition", "false");
 
   /** What makes Spark shuffle although the partitionings have something in common. */
@@ -46,20 +49,71 @@ public final class JoinSettings {
           "spark.sql.requireAllClusterKeysForDistribution", "false",
           "spark.sql.requireAllClusterKeysForCoPartition", "false");
 
+  /** The plans that this thread makes, the one within the other, with the settings they changed. */
+  private static final ThreadLocal<Deque<Optional<SQLConf>>> PLANNING =
+      ThreadLocal.withInitial(ArrayDeque::new);
+
+  private static final Map<SQLConf, Changed> CHANGED = new WeakHashMap<>();
+
   private JoinSettings() {}
 
-  /**
-   * Sets in the current session what the user has not set himself. Done for every table that is
-   * loaded: RESET takes away what was set for the one before.
-   */
-  public static void apply() {
-    SQLConf conf = SQLConf.get();
-    NEEDED.forEach(
-        (key, value) -> {
-          if (!isSet(conf, key)) {
-            conf.setConfString(key, value);
-          }
-        });
+  /** What was changed in a session, and for how many plans. */
+  private static final class Changed {
+    private final Map<String, String> made = new HashMap<>();
+    private int plans;
+  }
+
+  /** This thread begins with a physical plan; every call has its {@link #planned}. */
+  public static void planning(SQLConf conf, boolean isNeeded) {
+    if (isNeeded) {
+      apply(conf);
+    }
+    PLANNING.get().push(isNeeded ? Optional.of(conf) : Optional.empty());
+  }
+
+  /** This thread has made the physical plan that it began with last, if there is one. */
+  public static void planned() {
+    Optional<SQLConf> last = PLANNING.get().poll();
+    if (last != null) {
+      last.ifPresent(JoinSettings::restore);
+    }
+  }
+
+  /** This thread begins with another query: plans that it gave up are forgotten. */
+  public static void newQuery() {
+    while (!PLANNING.get().isEmpty()) {
+      planned();
+    }
+  }
+
+  private static void apply(SQLConf conf) {
+    synchronized (CHANGED) {
+      Changed changed = CHANGED.computeIfAbsent(conf, session -> new Changed());
+      changed.plans++;
+      NEEDED.forEach(
+          (key, value) -> {
+            if (!isSet(conf, key)) {
+              conf.setConfString(key, value);
+              changed.made.put(key, value);
+            }
+          });
+    }
+  }
+
+  private static void restore(SQLConf conf) {
+    synchronized (CHANGED) {
+      Changed changed = CHANGED.get(conf);
+      if (--changed.plans > 0) {
+        return;
+      }
+      changed.made.forEach(
+          (key, value) -> {
+            if (value.equals(conf.getConfString(key, null))) {
+              conf.unsetConf(key);
+            }
+          });
+      CHANGED.remove(conf);
+    }
   }
 
   /** The settings by which the user keeps Spark from joins without a shuffle, with his values. */

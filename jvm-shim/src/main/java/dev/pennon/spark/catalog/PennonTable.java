@@ -55,21 +55,21 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
 
   /** Reads the worker's TableDescription. */
   static PennonTable of(String catalogJson, JsonNode description) {
-    StructType schema = (StructType) DataType.fromJson(text(description.path("schema")));
-    JsonNode partitioning = description.path("partitioning");
+    StructType schema = (StructType) DataType.fromJson(text(Messages.field(description, "TableReply", "schema")));
+    JsonNode partitioning = Messages.field(description, "TableReply", "partitioning");
     TableHandle handle =
         new TableHandle(
             catalogJson,
-            description.path("table").asText(),
-            description.path("name").asText(),
+            Messages.field(description, "TableReply", "table").asText(),
+            Messages.field(description, "TableReply", "name").asText(),
             schema,
             Messages.print(partitioning));
     return new PennonTable(
         handle,
         SparkTransforms.fromJson(partitioning),
-        Messages.toStringMap(description.path("properties")),
-        description.path("identity").asText(null),
-        description.path("version").asText(null));
+        Messages.toStringMap(Messages.field(description, "TableReply", "properties")),
+        Messages.field(description, "TableReply", "identity").asText(null),
+        Messages.field(description, "TableReply", "version").asText(null));
   }
 
   /** JSON inside of a message stands there as text or as itself. */

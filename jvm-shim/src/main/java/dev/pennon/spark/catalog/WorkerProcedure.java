@@ -29,16 +29,16 @@ public final class WorkerProcedure implements UnboundProcedure, BoundProcedure {
 
   static WorkerProcedure of(CatalogConnection worker, JsonNode signature) {
     List<ProcedureParameter> parameters = new ArrayList<>();
-    signature.path("parameters").forEach(each -> parameters.add(parameter(each)));
-    return new WorkerProcedure(worker, signature.path("name").asText(), parameters);
+    Messages.field(signature, "ProcedureSignature", "parameters").forEach(each -> parameters.add(parameter(each)));
+    return new WorkerProcedure(worker, Messages.field(signature, "ProcedureSignature", "name").asText(), parameters);
   }
 
   private static ProcedureParameter parameter(JsonNode json) {
-    DataType type = DataType.fromJson(Messages.print(json.path("type")));
+    DataType type = DataType.fromJson(Messages.print(Messages.field(json, "ProcedureParameter", "type")));
     ProcedureParameter.Builder parameter =
-        ProcedureParameter.in(json.path("name").asText(), type);
+        ProcedureParameter.in(Messages.field(json, "ProcedureParameter", "name").asText(), type);
     // What is not given arrives as NULL, and the worker knows what that means.
-    return json.path("required").asBoolean()
+    return Messages.field(json, "ProcedureParameter", "required").asBoolean()
         ? parameter.build()
         : parameter.defaultValue("NULL").build();
   }
@@ -76,9 +76,9 @@ public final class WorkerProcedure implements UnboundProcedure, BoundProcedure {
       }
     }
     JsonNode reply = worker.send(request);
-    StructType schema = (StructType) DataType.fromJson(Messages.print(reply.path("schema")));
+    StructType schema = (StructType) DataType.fromJson(Messages.print(Messages.field(reply, "CallReply", "schema")));
     List<InternalRow> rows = new ArrayList<>();
-    reply.path("rows").forEach(row -> rows.add(JsonValues.toRow(row, schema)));
+    Messages.field(reply, "CallReply", "rows").forEach(row -> rows.add(JsonValues.toRow(row, schema)));
     Scan answer = new ProcedureRows(schema, rows.toArray(InternalRow[]::new));
     return List.of(answer).iterator();
   }

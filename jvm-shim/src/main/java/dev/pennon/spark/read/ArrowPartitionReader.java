@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.FieldVector;
-import org.apache.arrow.vector.ValueVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -20,7 +19,6 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
@@ -40,7 +38,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   private BufferAllocator allocator;
   private ReadableByteChannel channel;
   private ArrowStreamReader stream;
-  private ColumnVector[] columns;
+  private ArrowColumn[] columns;
   private ColumnarBatch batch;
   private long bytesRead;
 
@@ -96,22 +94,26 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     columns = columns(stream.getVectorSchemaRoot());
   }
 
+  /** The columns are pointed at each batch anew: a value is good until the next one. */
   private ColumnarBatch batch(int rowCount) {
+    for (ArrowColumn column : columns) {
+      column.refill();
+    }
     if (!isDerived) {
       return new ColumnarBatch(columns, rowCount);
     }
     ConstantColumnVector key = new ConstantColumnVector(rowCount, DataTypes.LongType);
     key.setLong(split.partitionKey().getLong(0));
-    ColumnVector[] withKey = Arrays.copyOf(columns, columns.length + 1);
+    ColumnVector[] withKey = Arrays.copyOf(columns, columns.length + 1, ColumnVector[].class);
     withKey[columns.length] = key;
     return new ColumnarBatch(withKey, rowCount);
   }
 
-  private ColumnVector[] columns(VectorSchemaRoot root) {
+  private ArrowColumn[] columns(VectorSchemaRoot root) {
     List<FieldVector> vectors = root.getFieldVectors();
-    ColumnVector[] made = new ColumnVector[vectors.size()];
+    ArrowColumn[] made = new ArrowColumn[vectors.size()];
     for (int i = 0; i < made.length; i++) {
-      made[i] = new StreamColumn(vectors.get(i));
+      made[i] = ArrowColumn.over(vectors.get(i));
     }
     boolean matches = made.length == schema.length();
     for (int i = 0; matches && i < made.length; i++) {
@@ -168,18 +170,6 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
         bytesRead = opened.bytesRead();
         opened.close();
       }
-    }
-  }
-
-  /** A column over a vector that the stream refills: only the stream frees it. */
-  private static final class StreamColumn extends ArrowColumnVector {
-    StreamColumn(ValueVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public void close() {
-      // Spark closes each batch after use; a closed struct vector would lose its children.
     }
   }
 }

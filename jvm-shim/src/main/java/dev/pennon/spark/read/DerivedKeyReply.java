@@ -2,6 +2,7 @@ package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
@@ -60,10 +61,10 @@ public record DerivedKeyReply(
   private static DerivedKeyReply read(WorkerConnection answering, JsonNode reply)
       throws IOException {
     try (WorkerConnection connection = answering) {
-      Set<Integer> served = positions(reply.path("served"));
+      Set<Integer> served = positions(Messages.field(reply, "DeriveKeysReply", "served"));
       Map<Integer, KeyedLeaves> keys = new HashMap<>();
       Map<Integer, String> derivations = new HashMap<>();
-      reply.path("scans").properties().forEach(
+      Messages.field(reply, "DeriveKeysReply", "scans").properties().forEach(
           scan -> {
             Integer position = Integer.valueOf(scan.getKey());
             keys.put(position, new KeyedLeaves());
@@ -80,12 +81,12 @@ public record DerivedKeyReply(
           keys,
           derivations,
           served,
-          computed(reply.path("computed")),
-          positions(reply.path("ordered")),
-          positions(reply.path("declined")),
+          computed(Messages.field(reply, "DeriveKeysReply", "computed")),
+          positions(Messages.field(reply, "DeriveKeysReply", "ordered")),
+          positions(Messages.field(reply, "DeriveKeysReply", "declined")),
           FragmentReply.ofReply(reply, keys),
-          reply.path("one_task").asBoolean(),
-          reply.path("verdicts"));
+          Messages.field(reply, "DeriveKeysReply", "one_task").asBoolean(),
+          Messages.field(reply, "DeriveKeysReply", "verdicts"));
     }
   }
 
@@ -106,11 +107,11 @@ public record DerivedKeyReply(
           List<Computed> functions = new ArrayList<>();
           for (JsonNode function : join.getValue()) {
             List<Long> attributes = new ArrayList<>();
-            function.path("attributes").forEach(id -> attributes.add(id.asLong()));
+            Messages.field(function, "ComputedKey", "attributes").forEach(id -> attributes.add(id.asLong()));
             functions.add(
                 new Computed(
-                    function.path("function").asText(),
-                    function.path("num_buckets").asInt(),
+                    Messages.field(function, "ComputedKey", "function").asText(),
+                    Messages.field(function, "ComputedKey", "num_buckets").asInt(),
                     attributes));
           }
           byJoin.put(Integer.valueOf(join.getKey()), functions);

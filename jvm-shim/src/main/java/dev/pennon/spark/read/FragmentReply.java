@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -40,18 +41,18 @@ public record FragmentReply(
   /** The fragments of a reply by the positions of the nodes that they stand for. */
   static Map<Integer, FragmentReply> ofReply(JsonNode reply, Map<Integer, KeyedLeaves> tasks) {
     Map<Integer, FragmentReply> fragments = new HashMap<>();
-    for (JsonNode fragment : reply.path("fragments")) {
+    for (JsonNode fragment : Messages.field(reply, "DeriveKeysReply", "fragments")) {
       List<Long> columns = new ArrayList<>();
-      fragment.path("columns").forEach(id -> columns.add(id.asLong()));
-      int root = fragment.path("root").asInt();
+      Messages.field(fragment, "FragmentReply", "columns").forEach(id -> columns.add(id.asLong()));
+      int root = Messages.field(fragment, "FragmentReply", "root").asInt();
       fragments.put(
           root,
           new FragmentReply(
-              Mode.valueOf(fragment.path("mode").asText().toUpperCase(Locale.ROOT)),
-              fragment.path("scan").asText(),
-              fragment.path("description").asText(),
-              optional(fragment.path("rows")),
-              optional(fragment.path("bytes")),
+              Mode.valueOf(Messages.field(fragment, "FragmentReply", "mode").asText().toUpperCase(Locale.ROOT)),
+              Messages.field(fragment, "FragmentReply", "scan").asText(),
+              Messages.field(fragment, "FragmentReply", "description").asText(),
+              optional(Messages.field(fragment, "FragmentReply", "rows")),
+              optional(Messages.field(fragment, "FragmentReply", "bytes")),
               columns,
               tasks.getOrDefault(root, new KeyedLeaves())));
     }

@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -50,6 +49,8 @@ public final class PennonScan
 
   /** What runtime filters have left; null before there was one. */
   private volatile List<PennonSplit> filtered;
+
+  private volatile List<String> runtimePredicates = List.of();
 
   PennonScan(ScanPlan plan) {
     this(plan, null, false, !plan.ordering().isEmpty());
@@ -152,25 +153,26 @@ public final class PennonScan
 
   @Override
   public NamedReference[] filterAttributes() {
-    return plan.filterColumns();
+    return plan.filterAttributes();
   }
 
   @Override
   public void filter(Predicate[] predicates) {
     PredicateText text = PredicateText.ofSession(plan.table().schema());
-    List<String> written =
-        Stream.of(predicates)
-            .map(PredicateText::withoutNullLiterals)
-            .map(text::write)
-            .flatMap(Optional::stream)
-            .toList();
-    List<PennonSplit> splits = splits();
-    if (written.isEmpty() || splits.stream().allMatch(PennonSplit::isEmpty)) {
+    List<String> written = new ArrayList<>(runtimePredicates);
+    Stream.of(predicates)
+        .map(PredicateText::withoutNullLiterals)
+        .map(RuntimeFilters::bounded)
+        .flatMap(Optional::stream)
+        .map(text::write)
+        .flatMap(Optional::stream)
+        .forEach(written::add);
+    if (written.size() == runtimePredicates.size()
+        || plan.splits().list().stream().allMatch(PennonSplit::isEmpty)) {
       return;
     }
-    Set<String> possible =
-        written.contains("FALSE") ? Set.of() : plan.objectsPossibleUnder(written);
-    filtered = splits.stream().flatMap(split -> split.under(possible).stream()).toList();
+    filtered = plan.splitsUnder(written);
+    runtimePredicates = List.copyOf(written);
   }
 
   /** The worker's lines about the plan as one, for they stand within a tree of operators. */
@@ -187,23 +189,18 @@ public final class PennonScan
     List<PennonSplit> left = filtered;
     Optional<List<PennonSplit>> planned = plan.splits().ifMade();
     if (left != null && planned.isPresent()) {
-      int kept = pieces(left);
-      int all = pieces(planned.get());
+      long kept = partitions(left);
+      long all = partitions(planned.get());
       if (kept < all) {
-        parts.add("runtime filters kept: " + kept + " of " + all + " splits");
+        parts.add("runtime filters kept: " + kept + " of " + all + " partitions");
       }
     }
     return String.join("; ", parts);
   }
 
-  private List<PennonSplit> splits() {
-    List<PennonSplit> left = filtered;
-    return left == null ? plan.splits().list() : left;
-  }
-
-  /** Splits as they were before several of them became the work of one task. */
-  private static int pieces(List<PennonSplit> splits) {
-    return splits.stream().mapToInt(split -> split.tokens().size()).sum();
+  /** Partitions of which something is read; parts of one are counted once. */
+  private static long partitions(List<PennonSplit> splits) {
+    return splits.stream().flatMap(split -> split.objectIds().stream()).distinct().count();
   }
 
   private String grouping() {

@@ -67,7 +67,8 @@ public final class PennonScanBuilder
     ObjectNode request = table.request("push_predicates");
     request.set("predicates", Messages.strings(texts.toArray(String[]::new)));
     try {
-      return WorkerConnection.exchange(request).path("accepted");
+      return Messages.field(
+          WorkerConnection.exchange(request), "PushPredicatesReply", "accepted");
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

@@ -9,13 +9,12 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -35,6 +34,8 @@ import org.apache.spark.sql.types.StructType;
  * @param bytes bytes on disk of all columns
  * @param description the worker's text for EXPLAIN
  * @param ordering the order that each split's rows can be read in; empty when none is known
+ * @param filterColumns columns whose values, found while the query runs, can drop partitions
+ * @param packing how the leaves are packed; null when each is a split
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
  */
@@ -50,7 +51,12 @@ record ScanPlan(
     OptionalLong bytes,
     String description,
     List<SortOrder> ordering,
+    List<String> filterColumns,
+    Packing packing,
     KeyedLeaves derivedKeys) {
+  /** For how many tasks leaves are packed, and how much one of them reads at most. */
+  record Packing(int numTasks, long maxBytes) {}
+
   /** Key of the split that stands for none; any value is right, for it has no rows. */
   private static final long NO_SPLITS_KEY = 0;
 
@@ -82,11 +88,11 @@ record ScanPlan(
       List<String> predicates,
       StructType schema,
       JsonNode reply) {
-    List<Transform> keys = List.of(SparkTransforms.fromJson(reply.path("keys")));
-    int size = reply.path("splits").asInt();
+    List<Transform> keys = List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanScanReply", "keys")));
+    int size = Messages.field(reply, "PlanScanReply", "splits").asInt();
     Splits splits;
     if (size > 0) {
-      ObjectNode request = table.request("list_splits").put("plan", reply.path("plan").asText());
+      ObjectNode request = table.request("list_splits").put("plan", Messages.field(reply, "PlanScanReply", "plan").asText());
       request.set("schema", Messages.parse(schema.json()));
       splits = Splits.later(size, () -> askForSplits(request));
     } else if (keys.isEmpty()) {
@@ -98,20 +104,22 @@ record ScanPlan(
         table,
         List.copyOf(predicates),
         schema,
-        reply.path("scan").asText(),
-        reply.path("plan").asText(),
+        Messages.field(reply, "PlanScanReply", "scan").asText(),
+        Messages.field(reply, "PlanScanReply", "plan").asText(),
         keys,
         splits,
-        optional(reply.path("rows")),
-        optional(reply.path("bytes")),
-        reply.path("description").asText(),
-        SortOrders.fromJson(reply.path("ordering")),
+        optional(Messages.field(reply, "PlanScanReply", "rows")),
+        optional(Messages.field(reply, "PlanScanReply", "bytes")),
+        Messages.field(reply, "PlanScanReply", "description").asText(),
+        SortOrders.fromJson(Messages.field(reply, "PlanScanReply", "ordering")),
+        List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "filter_columns"))),
+        null,
         null);
   }
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
   ScanPlan withDerivedKeys(KeyedLeaves keyedLeaves) {
-    return with(Splits.later(() -> keyed(splits.list(), keyedLeaves)), keyedLeaves);
+    return with(Splits.later(() -> keyed(splits.list(), keyedLeaves)), null, keyedLeaves);
   }
 
   private static List<PennonSplit> keyed(List<PennonSplit> leaves, KeyedLeaves keyedLeaves) {
@@ -144,12 +152,18 @@ record ScanPlan(
 
   /** This plan without keys, its leaves packed into as many splits as it pays to read at once. */
   ScanPlan packed(int numTasks, long maxBytes) {
-    ObjectNode request = table.request("pack_splits").put("plan", token);
-    request.put("num_tasks", numTasks).put("max_bytes", maxBytes);
-    return with(Splits.later(() -> askForSplits(request)), null);
+    Packing packed = new Packing(numTasks, maxBytes);
+    return with(Splits.later(() -> packedUnder(packed, List.of())), packed, null);
   }
 
-  private ScanPlan with(Splits otherSplits, KeyedLeaves otherKeys) {
+  private List<PennonSplit> packedUnder(Packing packed, List<String> runtimePredicates) {
+    ObjectNode request = table.request("pack_splits").put("plan", token);
+    request.put("num_tasks", packed.numTasks()).put("max_bytes", packed.maxBytes());
+    request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
+    return askForSplits(request);
+  }
+
+  private ScanPlan with(Splits otherSplits, Packing otherPacking, KeyedLeaves otherKeys) {
     return new ScanPlan(
         table,
         predicates,
@@ -162,6 +176,8 @@ record ScanPlan(
         bytes,
         description,
         ordering,
+        filterColumns,
+        otherPacking,
         otherKeys);
   }
 
@@ -169,27 +185,27 @@ record ScanPlan(
     return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
   }
 
-  /** Top-level columns of the output whose values can drop splits while the query runs. */
-  NamedReference[] filterColumns() {
-    Set<String> output = new LinkedHashSet<>(List.of(schema.fieldNames()));
-    Set<String> seen = new LinkedHashSet<>();
-    return keys.stream()
-        .flatMap(key -> Stream.of(key.references()))
-        .filter(column -> column.fieldNames().length == 1)
-        .filter(column -> output.contains(column.fieldNames()[0]))
-        .filter(column -> seen.add(column.fieldNames()[0]))
+  /** The columns by which Spark may filter while the query runs. */
+  NamedReference[] filterAttributes() {
+    return filterColumns.stream()
+        .map(name -> Expressions.column("`" + name.replace("`", "``") + "`"))
         .toArray(NamedReference[]::new);
   }
 
-  /** The partitions that can still hold rows when these predicates hold, too. */
-  Set<String> objectsPossibleUnder(List<String> runtimePredicates) {
-    ObjectNode request = table.request("prune_splits");
-    String[] all = Stream.concat(predicates.stream(), runtimePredicates.stream())
-        .toArray(String[]::new);
-    request.set("predicates", Messages.strings(all));
+  /** The splits that are left under predicates that the query found while it ran. */
+  List<PennonSplit> splitsUnder(List<String> runtimePredicates) {
+    if (runtimePredicates.contains("FALSE")) {
+      return List.of();
+    }
+    if (packing != null) {
+      return packedUnder(packing, runtimePredicates);
+    }
+    ObjectNode request = table.request("prune_splits").put("plan", token);
+    request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
     try {
       JsonNode reply = WorkerConnection.exchange(request);
-      return Set.of(Messages.toStrings(reply.path("object_ids")));
+      Set<String> possible = Set.of(Messages.toStrings(Messages.field(reply, "PruneSplitsReply", "object_ids")));
+      return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

@@ -6,6 +6,7 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Execution;
+import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.read.DerivedKeyReply;
 import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
@@ -81,6 +82,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
   public LogicalPlan apply(LogicalPlan plan) {
     SQLConf conf = SQLConf.get();
     Consumer<JsonNode> listener = VERDICTS.get();
+    if (!(plan instanceof Subquery)) {
+      JoinSettings.newQuery();
+    }
     boolean isWanted = conf.v2BucketingEnabled() || listener != null;
     // A subquery that is optimized by itself may become a join of the query around it; the state of
     // a stream is kept under its grouping keys, which must be the same after every restart.

@@ -37,6 +37,21 @@ public final class Messages {
     }
   }
 
+  /**
+   * A field that a message has to have: without it the worker is of another version.
+   *
+   * @param message the reply, or a part of it
+   * @param kind the name under which the worker declares it
+   * @param name the field; its value may be null
+   */
+  public static JsonNode field(JsonNode message, String kind, String name) {
+    JsonNode value = message.get(name);
+    if (value == null) {
+      throw WorkerFailure.protocol("a " + kind + " has no field " + name, null);
+    }
+    return value;
+  }
+
   public static String print(JsonNode node) {
     try {
       return MAPPER.writeValueAsString(node);

@@ -110,7 +110,7 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     WorkerConnection done = connection;
     connection = null;
     done.release();
-    return Messages.toStrings(reply.path("staged"));
+    return Messages.toStrings(Messages.field(reply, "WriteReply", "staged"));
   }
 
   /** Breaks the stream off, whereupon the worker deletes what it wrote. */

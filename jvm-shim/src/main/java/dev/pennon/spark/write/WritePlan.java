@@ -46,9 +46,9 @@ record WritePlan(
           table,
           write.schema(),
           mode,
-          reply.path("write").asText(),
-          List.of(SparkTransforms.fromJson(reply.path("distribution"))),
-          SortOrders.fromJson(reply.path("ordering")),
+          Messages.field(reply, "PlanWriteReply", "write").asText(),
+          List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanWriteReply", "distribution"))),
+          SortOrders.fromJson(Messages.field(reply, "PlanWriteReply", "ordering")),
           write.queryId());
     } catch (WorkerFailure failure) {
       throw failure.raise();

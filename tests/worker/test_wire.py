@@ -1,0 +1,40 @@
+"""Both ends of the socket by their declarations: what Java reads of a message stands in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from pennon.worker.wire import key_messages, messages, write_messages
+
+SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
+JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}
+DECLARED = {
+    name: {str(field.metadata.get("key", field.name)) for field in fields(kind)}
+    for module in (messages, write_messages, key_messages)
+    for name, kind in vars(module).items()
+    if is_dataclass(kind)
+}
+READ = [
+    (path.name, *read)
+    for path, text in JAVA.items()
+    for read in re.findall(r'Messages\.field\(\s*[^"]*?,\s*"(\w+)",\s*"(\w+)"\)', text)
+]
+
+
+@pytest.mark.parametrize(("file", "message", "field"), READ)
+def test_a_field_that_java_requires_is_declared(file: str, message: str, field: str) -> None:
+    del file
+    assert field in DECLARED[message]
+
+
+def test_replies_are_read_by_fields_that_are_required() -> None:
+    """``path`` gives nothing for a field that is not there: an empty table, in silence."""
+    lenient = re.compile(r'\b(?:reply|description|fragment|signature)\s*\.path\("(\w+)"\)')
+    offences = [(path.name, name) for path, text in JAVA.items() for name in lenient.findall(text)]
+    # Not every reply says that a stream follows it.
+    assert offences == [("WorkerConnection.java", "arrow")]
+    assert len(READ) > 30
