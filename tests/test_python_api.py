@@ -251,5 +251,16 @@ def test_a_plain_dataset_is_read_and_written(tmp_path: Path) -> None:
     assert ids(lance.dataset(path).to_table()) == [9]
 
 
+def test_what_is_shown_is_one_line(table: PartitionedNamespace) -> None:
+    table.append(rows(500))
+    plan = table.scan("customer = 'a'").plan()
+    chosen = len(plan.partitions)
+    assert repr(plan).startswith(f"ScanPlan({chosen} of {len(table.scan().plan().partitions)} part")
+    for shown in (table, plan, plan.partitions, table.scan("id = 1")):
+        assert "\n" not in repr(shown)
+        assert len(repr(shown)) < 500
+    assert "<td>customer</td>" in table._repr_html_()
+
+
 def test_the_doors_are_seen() -> None:
     assert {"open", "create", "connect", "spark", "configure"} <= set(dir(pennon))

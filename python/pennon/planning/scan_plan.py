@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
 _READING_THREADS = 4
+_SHOWN = 3
 _PARTITION_FIELD = "partition_field_"
 _REFUSED = "Invalid user input"
 
@@ -62,7 +63,7 @@ class PlannedPartition:
     num_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScanPlan:
     """What a scan reads.
 
@@ -87,6 +88,14 @@ class ScanPlan:
     residuals: tuple[str, ...]
     row_filters: tuple[str, ...]
     identity: str
+
+    def __repr__(self) -> str:
+        """Tell in one line how much is read."""
+        rows = "an unknown number of" if self.num_rows is None else f"{self.num_rows:,}"
+        return (
+            f"ScanPlan({self.table.num_rows:,} of {self.partitions_total:,} partitions of"
+            f" {self.snapshot.location}, {rows} rows before filters)"
+        )
 
     @property
     def predicate(self) -> str:
@@ -126,11 +135,20 @@ class ScanPlan:
         return _total(self.table, "num_bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PlannedPartitions(Sequence[PlannedPartition]):
     """The partitions of a plan; each is made when it is asked for."""
 
     plan: ScanPlan
+
+    def __repr__(self) -> str:
+        """Show the first few in their values, and how many there are."""
+        first = "; ".join(
+            ", ".join(f"{name}={value}" for name, value in partition.values.items()) or "the only"
+            for partition in self[:_SHOWN]
+        )
+        more = f"; … {len(self):,} in all" if len(self) > _SHOWN else ""
+        return f"PlannedPartitions({first}{more})"
 
     def __len__(self) -> int:
         return int(self.plan.table.num_rows)
