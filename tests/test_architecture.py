@@ -28,7 +28,7 @@ LEVELS = (
     {"transforms"},
     {"spec"},
     {"manifest", "leaf"},
-    {"execution", "plan", "planning", "grouping", "transaction", "draft"},
+    {"execution", "plan", "planning", "grouping", "transaction", "draft", "metadata_tables"},
     {"pushdown"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime", "spark_versions"},
@@ -253,7 +253,9 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
 
 
 def test_both_ends_of_the_socket_know_the_same_requests() -> None:
-    messages = [path for path in PYTHON if path.stem in ("messages", "write_messages")]
+    messages = [
+        path for path in PYTHON if path.stem in ("messages", "write_messages", "metadata_messages")
+    ]
     if len(messages) < 2:
         pytest.fail("worker/messages.py is missing")
     texts = "\n".join(path.read_text(encoding="utf-8") for path in messages)

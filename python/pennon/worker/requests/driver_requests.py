@@ -12,6 +12,7 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import sort_key
 from pennon.catalog.upstream.partition_namespaces import described_properties
+from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.grouping.key_grouping import report
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
@@ -20,6 +21,7 @@ from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
 from pennon.worker.requests.kept_plans import filtered_plan, find_plan, plan_of, snapshot_of
+from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
 from pennon.worker.wire import messages as m
 from pennon.worker.wire.tokens import ScanToken, TableToken, packed_column, split_column
 
@@ -67,9 +69,14 @@ def list_tables(request: m.ListTables) -> m.ListTablesReply:
 
 def load_table(request: m.LoadTable) -> m.TableReply:
     """Answer ``load_table``."""
-    return _described(
-        load(request.catalog, request.identifier, request.version, request.timestamp_micros)
-    )
+    try:
+        table = load(request.catalog, request.identifier, request.version, request.timestamp_micros)
+    except (TableNotFound, NamespaceNotFound):
+        found = find_metadata_table(request)
+        if found is None:
+            raise
+        return found
+    return _described(table)
 
 
 def create_table(request: m.CreateTable) -> m.TableReply:
@@ -115,7 +122,10 @@ def discard_table(request: m.DiscardTable) -> m.EmptyReply:
 
 def drop_table(request: m.DropTable) -> m.DroppedReply:
     """Answer ``drop_table``."""
-    return m.DroppedReply(tables.drop(request.catalog, request.identifier))
+    is_dropped = tables.drop(request.catalog, request.identifier)
+    if not is_dropped:
+        refuse_to_drop(request)
+    return m.DroppedReply(is_dropped)
 
 
 def rename_table(request: m.RenameTable) -> m.EmptyReply:

@@ -15,9 +15,11 @@ from pennon.worker.requests import data_plane
 from pennon.worker.requests import driver_requests as driver
 from pennon.worker.requests import key_derivation as derived_keys
 from pennon.worker.requests import write_requests as writes
+from pennon.worker.requests.metadata_requests import read_metadata
 from pennon.worker.wire import messages as m
 from pennon.worker.wire import write_messages as w
 from pennon.worker.wire.json_fields import decode, encode
+from pennon.worker.wire.metadata_messages import ReadMetadata
 
 if TYPE_CHECKING:
     from pennon.worker.requests.dispatch import Handler
@@ -79,5 +81,6 @@ HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         **{message.op: partial(_answer, message, answer) for message, answer in _DRIVER},
         m.DeriveKeys.op: derived_keys.derive,
+        ReadMetadata.op: read_metadata,
     }
 )

@@ -1,6 +1,7 @@
 """Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
 
-Those that change rows stand in ``write_messages.py``. The twin on the other side is
+Those that change rows stand in ``write_messages.py``, those of metadata tables in
+``metadata_messages.py``. The twin on the other side is
 ``jvm-shim/src/main/java/dev/pennon/spark/worker/Messages.java``.
 ``table``, ``scan``, ``split`` and ``write`` are opaque texts there; what they say stands in
 ``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
@@ -132,6 +133,7 @@ class TableReply:
     properties: Mapping[str, str]
     identity: str
     version: str
+    is_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -43,9 +44,13 @@ public final class CatalogOperations {
     return tables.toArray(new Identifier[0]);
   }
 
-  public PennonTable loadTable(Identifier identifier, String version, Long timestampMicros) {
+  public Table loadTable(Identifier identifier, String version, Long timestampMicros) {
     ObjectNode request = worker.request("load_table", identifier);
-    return table(request.put("version", version).put("timestamp_micros", timestampMicros));
+    request.put("version", version).put("timestamp_micros", timestampMicros);
+    JsonNode description = worker.send(request);
+    return description.path("is_metadata").asBoolean()
+        ? MetadataTable.of(worker.toJson(), description)
+        : PennonTable.of(worker.toJson(), description);
   }
 
   /** Whether there is such a table; not there is the exception that Spark declares for it. */

@@ -40,6 +40,10 @@ record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived
       return new Source("run_fragment", "fragment", token, false);
     }
 
+    static Source metadata(String token) {
+      return new Source("read_metadata", "table", token, false);
+    }
+
     ObjectNode request(PennonSplit split) {
       ObjectNode request = Messages.request(operation).put(kind, token);
       return request.put("split", split.token()).put("ordered", isOrdered);

@@ -1,0 +1,155 @@
+package dev.pennon.spark;
+
+import static dev.pennon.spark.compat.Sequences.items;
+
+import dev.pennon.spark.compat.SessionCatalogs;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.io.File;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeSet;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * {@code spark.read.format("pennon").load(…)} and {@code df.write.format("pennon").save(…)}: a path,
+ * or the name of a table, in one of the session's Pennon catalogs.
+ *
+ * <p>The catalog is the one that the option {@code catalog} or the table's name says, else the
+ * current one, else the first by name; a path means the same in each, storage options aside.
+ */
+public class PennonSource implements SupportsCatalogOptions, DataSourceRegister {
+  private static final String SETTINGS = "spark.sql.catalog.";
+
+  @Override
+  public String shortName() {
+    return "pennon";
+  }
+
+  @Override
+  public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
+    Optional<String> path = path(options);
+    if (path.isPresent()) {
+      return Identifier.of(new String[0], path.get());
+    }
+    List<String> name = name(options);
+    List<String> below = name.subList(isCatalog(name.get(0)) && name.size() > 1 ? 1 : 0, name.size());
+    int last = below.size() - 1;
+    return Identifier.of(below.subList(0, last).toArray(String[]::new), below.get(last));
+  }
+
+  @Override
+  public String extractCatalog(CaseInsensitiveStringMap options) {
+    String stated = options.get("catalog");
+    if (stated != null) {
+      return stated;
+    }
+    if (path(options).isEmpty()) {
+      List<String> name = name(options);
+      if (name.size() > 1 && isCatalog(name.get(0))) {
+        return name.get(0);
+      }
+    }
+    if (SessionCatalogs.of(SparkSession.active()).current() instanceof PennonCatalog current) {
+      return current.name();
+    }
+    TreeSet<String> catalogs = new TreeSet<>();
+    CollectionConverters.asJava(SQLConf.get().getAllConfs()).keySet().stream()
+        .filter(key -> key.startsWith(SETTINGS))
+        .map(key -> key.substring(SETTINGS.length()))
+        .filter(PennonSource::isCatalog)
+        .forEach(catalogs::add);
+    if (catalogs.isEmpty()) {
+      throw noCatalog().raise();
+    }
+    return catalogs.first();
+  }
+
+  @Override
+  public Optional<String> extractTimeTravelVersion(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get("versionAsOf"));
+  }
+
+  @Override
+  public Optional<String> extractTimeTravelTimestamp(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get("timestampAsOf"));
+  }
+
+  /** What is to be loaded or saved when it is a path; Spark spells a local one file:/path. */
+  private static Optional<String> path(CaseInsensitiveStringMap options) {
+    String stated = stated(options).replaceFirst("^file:/+", "/");
+    if (!stated.contains("/")) {
+      return Optional.empty();
+    }
+    boolean isWhole = stated.startsWith("/") || stated.contains("://");
+    return Optional.of(isWhole ? stated : new File(stated).getAbsolutePath());
+  }
+
+  private static List<String> name(CaseInsensitiveStringMap options) {
+    try {
+      return items(
+          SparkSession.active().sessionState().sqlParser().parseMultipartIdentifier(stated(options)));
+    } catch (ParseException e) {
+      throw notLoadable("'" + stated(options) + "' is neither a path nor a table's name").raise();
+    }
+  }
+
+  private static String stated(CaseInsensitiveStringMap options) {
+    String stated = options.getOrDefault("path", "").strip();
+    if (stated.isEmpty()) {
+      throw notLoadable("no path is given, or several").raise();
+    }
+    return stated;
+  }
+
+  private static boolean isCatalog(String name) {
+    String type = SQLConf.get().getConfString(SETTINGS + name, "");
+    return type.equals(PennonCatalog.class.getName());
+  }
+
+  private static WorkerFailure notLoadable(String why) {
+    return new WorkerFailure(
+        "SOURCE_NOT_NAMED",
+        "[SOURCE_NOT_NAMED] Cannot find what to load or save: "
+            + why
+            + ". Name one path, or one table, as in load(\"lance.shop.orders\").",
+        Map.of("why", why),
+        "42601",
+        null);
+  }
+
+  private static WorkerFailure noCatalog() {
+    return new WorkerFailure(
+        "CATALOG_NOT_CONFIGURED",
+        "[CATALOG_NOT_CONFIGURED] Cannot use format(\"pennon\"): the session has no Pennon catalog."
+            + " Start it with pennon.spark(root=…), or set spark.sql.catalog.lance = "
+            + PennonCatalog.class.getName()
+            + " and spark.sql.catalog.lance.root.",
+        Map.of(),
+        "42K0H",
+        null);
+  }
+
+  // Spark asks the catalog instead.
+
+  @Override
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    throw new UnsupportedOperationException("format(\"pennon\") reads through its catalog");
+  }
+
+  @Override
+  public Table getTable(
+      StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    throw new UnsupportedOperationException("format(\"pennon\") reads through its catalog");
+  }
+}

@@ -1,0 +1,58 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.read.MetadataScan;
+import dev.pennon.spark.worker.Messages;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * What a table's metadata tells, as a table: {@code lance.shop.orders.partitions}. Which there are
+ * and what stands in them is the worker's to say.
+ *
+ * @param handle the metadata table, pinned to a version of the table
+ */
+record MetadataTable(TableHandle handle) implements SupportsRead {
+  /** Reads the worker's TableDescription. */
+  static MetadataTable of(String catalogJson, JsonNode description) {
+    return new MetadataTable(
+        new TableHandle(
+            catalogJson,
+            description.path("table").asText(),
+            description.path("name").asText(),
+            (StructType) DataType.fromJson(Messages.print(description.path("schema"))),
+            "[]"));
+  }
+
+  @Override
+  public String name() {
+    return handle.name();
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public StructType schema() {
+    return handle.schema();
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new MetadataScan.Builder(handle);
+  }
+
+  /** The handle may hold storage options: it is never shown. */
+  @Override
+  public String toString() {
+    return handle.name();
+  }
+}

@@ -1,0 +1,118 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * The rows of a metadata table, in one task.
+ *
+ * @param table the metadata table
+ * @param schema the columns that are read
+ * @param predicates what the worker may leave rows out by; Spark evaluates it all the same
+ */
+public record MetadataScan(TableHandle table, StructType schema, List<String> predicates)
+    implements Scan, Batch {
+
+  @Override
+  public StructType readSchema() {
+    return schema;
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
+  }
+
+  @Override
+  public String description() {
+    return table.name() + (predicates.isEmpty() ? "" : "; predicates: " + predicates);
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    ObjectNode wanted = Messages.object();
+    wanted.set("catalog", Messages.parse(table.catalog()));
+    wanted.set("columns", Messages.strings(schema.fieldNames()));
+    wanted.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
+    GenericInternalRow noKey = new GenericInternalRow(0);
+    return new InputPartition[] {
+      new PennonSplit(List.of(table.name()), Messages.print(wanted), noKey)
+    };
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return new ArrowPartitionReaders(
+        ArrowPartitionReaders.Source.metadata(table.token()), schema, false);
+  }
+
+  /** The catalog holds storage options: it is never shown. */
+  @Override
+  public String toString() {
+    return "MetadataScan[" + table.name() + "]";
+  }
+
+  /** Takes what Spark pushes down; leaves every predicate to it as well. */
+  public static final class Builder
+      implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
+    private final TableHandle table;
+    private final List<String> predicates = new ArrayList<>();
+    private StructType schema;
+
+    public Builder(TableHandle table) {
+      this.table = table;
+      this.schema = table.schema();
+    }
+
+    @Override
+    public Predicate[] pushPredicates(Predicate[] pushed) {
+      PredicateText text = PredicateText.ofSession(table.schema());
+      for (Predicate predicate : pushed) {
+        Optional<String> sql = text.write(predicate);
+        sql.ifPresent(predicates::add);
+      }
+      return pushed;
+    }
+
+    @Override
+    public Predicate[] pushedPredicates() {
+      return new Predicate[0];
+    }
+
+    /** Whole columns: a struct comes with all its fields. */
+    @Override
+    public void pruneColumns(StructType requiredSchema) {
+      Set<String> wanted = Set.of(requiredSchema.fieldNames());
+      schema = new StructType();
+      for (StructField column : table.schema().fields()) {
+        schema = wanted.contains(column.name()) ? schema.add(column) : schema;
+      }
+    }
+
+    @Override
+    public Scan build() {
+      return new MetadataScan(table, schema, List.copyOf(predicates));
+    }
+  }
+}

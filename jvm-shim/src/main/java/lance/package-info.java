@@ -1,0 +1,2 @@
+/** Where Spark looks for the source of format "lance". */
+package lance;

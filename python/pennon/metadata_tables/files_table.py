@@ -1,0 +1,85 @@
+"""``table.files``: one row per fragment of each leaf, with its data files.
+
+Leaves are opened at the versions that the snapshot names, a few at a time.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.leaf.dataset import leaf_uri, open_leaf
+from pennon.metadata_tables.metadata_table import MetadataTable, Selection
+from pennon.metadata_tables.partition_tuple import (
+    LEAF_COLUMNS,
+    leaf_columns,
+    tuple_condition,
+    tuple_fields,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pennon.manifest import Snapshot
+
+__all__ = ["FILES"]
+
+_THREADS = 8
+_LEAVES_AT_ONCE = 512
+_OF_FRAGMENTS = pa.schema(
+    {
+        "fragment_id": pa.int64(),
+        "file_paths": pa.list_(pa.utf8()),
+        "record_count": pa.int64(),
+        "deleted_record_count": pa.int64(),
+        "file_size_in_bytes": pa.int64(),
+    }
+)
+
+
+def _schema(snapshot: Snapshot) -> pa.Schema:
+    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *_OF_FRAGMENTS])
+
+
+def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
+    leaves = snapshot.leaves(tuple_condition(snapshot, selection.predicates)).table
+    named = pa.table(leaf_columns(snapshot, leaves))
+
+    def fragments(leaf: Mapping[str, object]) -> list[dict[str, object]]:
+        return _fragments(snapshot, str(leaf["location"]), leaf["read_version"])
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for start in range(0, len(leaves), _LEAVES_AT_ONCE):
+            some = leaves.slice(start, _LEAVES_AT_ONCE).select(["location", "read_version"])
+            opened = list(pool.map(fragments, some.to_pylist()))
+            of_leaf = [start + at for at, each in enumerate(opened) for _ in each]
+            rows = [row for each in opened for row in each]
+            found = pa.Table.from_pylist(rows, _OF_FRAGMENTS)
+            taken = named.take(pa.array(of_leaf, pa.int64()))
+            for name in _OF_FRAGMENTS.names:
+                taken = taken.append_column(_OF_FRAGMENTS.field(name), found[name])
+            yield taken
+
+
+def _fragments(snapshot: Snapshot, location: str, version: object) -> list[dict[str, object]]:
+    wanted = version if isinstance(version, int) else None
+    leaf = open_leaf(snapshot.location, location, wanted, snapshot.storage_options)
+    folder = leaf_uri(snapshot.location, location)
+    return [_row(folder, each) for each in leaf.get_fragments()]
+
+
+def _row(folder: str, fragment: object) -> dict[str, object]:
+    metadata = fragment.metadata  # type: ignore[attr-defined] # pylance has no types
+    sizes = [each.file_size_bytes for each in metadata.files]
+    return {
+        "fragment_id": metadata.id,
+        "file_paths": [f"{folder}/data/{each.path}" for each in metadata.files],
+        "record_count": metadata.num_rows,
+        "deleted_record_count": metadata.num_deletions,
+        "file_size_in_bytes": None if None in sizes else sum(sizes),
+    }
+
+
+FILES = MetadataTable("files", _schema, _rows)

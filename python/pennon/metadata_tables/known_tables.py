@@ -1,0 +1,24 @@
+"""Every metadata table by its name."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pennon.metadata_tables.files_table import FILES
+from pennon.metadata_tables.history_table import HISTORY
+from pennon.metadata_tables.manifest_table import MANIFEST_ROWS
+from pennon.metadata_tables.partitions_table import PARTITIONS
+from pennon.metadata_tables.refs_table import REFS
+from pennon.metadata_tables.snapshots_table import SNAPSHOTS
+from pennon.metadata_tables.specs_table import SPECS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.metadata_tables.metadata_table import MetadataTable
+
+__all__ = ["METADATA_TABLES"]
+
+_ALL = (FILES, HISTORY, MANIFEST_ROWS, PARTITIONS, REFS, SNAPSHOTS, SPECS)
+METADATA_TABLES: Mapping[str, MetadataTable] = MappingProxyType({each.name: each for each in _ALL})

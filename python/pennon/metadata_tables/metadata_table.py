@@ -1,0 +1,44 @@
+"""What a metadata table is: columns, and rows made of a snapshot when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pennon.manifest import Snapshot
+
+__all__ = ["MetadataTable", "Selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What of a metadata table is read.
+
+    Args:
+        columns: The wanted columns; what others would cost need not be paid.
+        predicates: Spark SQL texts by which rows may be left out. Who asks filters again.
+    """
+
+    columns: tuple[str, ...]
+    predicates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """One metadata table.
+
+    Args:
+        name: The last part of its name in SQL.
+        schema: Gives the columns for a snapshot.
+        rows: Streams tables that have the wanted columns at least.
+        of_plain: Whether a plain Lance dataset has it as well.
+    """
+
+    name: str
+    schema: Callable[[Snapshot], pa.Schema]
+    rows: Callable[[Snapshot, Selection], Iterator[pa.Table]]
+    of_plain: bool = True

@@ -1,0 +1,137 @@
+"""Requests about metadata tables: they are loaded as tables are, and read as one stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
+from pennon.catalog.loaded_table import load
+from pennon.errors import (
+    MalformedMessage,
+    NamespaceNotFound,
+    TableNotFound,
+    UnsupportedTableChange,
+)
+from pennon.execution import BatchStream
+from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
+from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.requests import data_plane
+from pennon.worker.requests.kept_plans import snapshot_of
+from pennon.worker.wire import messages as m
+from pennon.worker.wire.json_fields import decode, encode
+from pennon.worker.wire.metadata_messages import MetadataRows, ReadMetadata
+from pennon.worker.wire.tokens import TableToken
+
+if TYPE_CHECKING:
+    from pennon.catalog.loaded_table import Table
+    from pennon.manifest import Snapshot
+    from pennon.worker.wire.framing import FrameSocket
+
+__all__ = ["find_metadata_table", "read_metadata", "refuse_to_drop"]
+
+
+def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
+    """Answer ``load_table`` for ``table.partitions`` and its like; None where there is no table.
+
+    Args:
+        request: Names nothing else that the catalog knows.
+
+    Raises:
+        TableNotFound: There is a table and no such metadata; lists what there is.
+    """
+    *above, name = request.identifier
+    if not above:
+        return None
+    try:
+        table = load(request.catalog, tuple(above), request.version, request.timestamp_micros)
+    except (TableNotFound, NamespaceNotFound):
+        return None
+    known = METADATA_TABLES.get(name.lower())
+    if known is None or (table.is_plain and not known.of_plain):
+        names = [
+            each.name for each in METADATA_TABLES.values() if each.of_plain or not table.is_plain
+        ]
+        raise TableNotFound(
+            table=request.catalog.full_name(request.identifier),
+            near=f"{table.name} is a table, whose metadata tables are {', '.join(names)}",
+        )
+    return _described(table, known)
+
+
+def refuse_to_drop(request: m.DropTable) -> None:
+    """Raise where a name that is to be dropped is a metadata table's.
+
+    Raises:
+        UnsupportedTableChange: It goes when its table does.
+    """
+    try:
+        found = find_metadata_table(m.LoadTable(request.catalog, request.identifier))
+    except TableNotFound:
+        return
+    if found is not None:
+        raise UnsupportedTableChange(
+            change="drop",
+            table=found.name,
+            why="it is the metadata of a table",
+            advice="Drop the table itself",
+        )
+
+
+def _described(table: Table, known: MetadataTable) -> m.TableReply:
+    snapshot = table.snapshot
+    of_table = TableToken(
+        table.name, snapshot.location, snapshot.version, table.is_plain, table.identity
+    )
+    return m.TableReply(
+        json.dumps({"metadata": known.name, "of": of_table.to_json()}),
+        f"{table.name}.{known.name}",
+        spark_schema(known.schema(snapshot)),
+        (),
+        {},
+        table.identity,
+        str(snapshot.version),
+        is_metadata=True,
+    )
+
+
+def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``read_metadata``: stream the wanted columns of a metadata table."""
+    message = decode(ReadMetadata, request)
+    asked = decode(MetadataRows, _object(message.split))
+    STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
+    stored = _object(message.table)
+    known = METADATA_TABLES[str(stored["metadata"])]
+    snapshot = snapshot_of(asked.catalog, str(stored["of"]))
+    stream = _stream(known, snapshot, Selection(asked.columns, asked.predicates))
+    frames.send_json(encode(m.ReadReply()))
+    data_plane.send_batches(stream, frames)
+
+
+def _stream(known: MetadataTable, snapshot: Snapshot, selection: Selection) -> BatchStream:
+    full = arrow_schema(spark_schema(known.schema(snapshot)))
+    schema = pa.schema([full.field(name) for name in selection.columns])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in known.rows(snapshot, selection):
+            if not len(schema):
+                # Rows that are only counted.
+                rows = pa.array([{}] * len(table), pa.struct([]))
+                yield pa.RecordBatch.from_struct_array(rows)
+                continue
+            yield from table.select(schema.names).cast(schema).to_batches()
+
+    return BatchStream(schema, batches())
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        read = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MalformedMessage(why="the text of a metadata table is not one of ours") from error
+    if not isinstance(read, dict):
+        raise MalformedMessage(why="the text of a metadata table is not one of ours")
+    return read

@@ -1,0 +1,127 @@
+"""Metadata tables against what the table's own rows, files and statements say."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+
+@pytest.fixture
+def table(spark: SparkSession, namespace: str) -> str:
+    """A table of two spec versions, with NULLs in its partition values."""
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, region STRING) PARTITIONED BY (region)")
+    rows = "SELECT id, IF(id % 3 = 0, NULL, concat('r', id % 3)) FROM range(20)"
+    spark.sql(f"INSERT INTO {name} {rows}")
+    spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(2, id) AS shard")
+    spark.sql(f"INSERT INTO {name} {rows}")
+    return name
+
+
+def rows(spark: SparkSession, query: str) -> list[Row]:
+    return spark.sql(query).collect()
+
+
+def test_partitions_have_the_rows_that_a_scan_counts(spark: SparkSession, table: str) -> None:
+    partitions = rows(spark, f"SELECT * FROM {table}.partitions")
+    assert Counter(row.spec_version for row in partitions) == {1: 3, 2: 6}
+    by_region: Counter[str | None] = Counter()
+    for row in partitions:
+        by_region[row.partition.region] += row.record_count
+        assert (row.partition.shard is None) == (row.spec_version == 1)
+        assert row.file_count == 1
+        assert row.total_data_file_size_in_bytes > 0
+    scanned = rows(spark, f"SELECT region, count(*) AS n FROM {table} GROUP BY region")
+    assert by_region == {row.region: row.n for row in scanned}
+    assert rows(spark, f"SELECT count(*) AS n FROM {table}.partitions")[0].n == 9
+
+
+@pytest.mark.parametrize(
+    ("predicate", "count"),
+    [
+        ("partition.region = 'r1'", 3),
+        ("partition.region IS NULL AND partition.shard = 1", 1),
+        ("partition.region <=> NULL", 3),
+        ("upper(partition.region) = 'R2'", 3),
+        ("partition.shard IN (0, 5) OR spec_version = 1", 6),
+        ("NOT (partition.region > 'r1')", 3),
+    ],
+)
+def test_partitions_are_chosen_by_predicates(
+    spark: SparkSession, table: str, predicate: str, count: int
+) -> None:
+    found = rows(spark, f"SELECT leaf FROM {table}.partitions WHERE {predicate}")
+    assert len(found) == len({row.leaf for row in found}) == count
+    files = rows(spark, f"SELECT leaf FROM {table}.files WHERE {predicate}")
+    assert {row.leaf for row in files} == {row.leaf for row in found}
+
+
+def test_files_are_those_on_disk(spark: SparkSession, table: str) -> None:
+    files = rows(spark, f"SELECT * FROM {table}.files")
+    assert sum(row.record_count for row in files) == rows(spark, f"SELECT * FROM {table}").__len__()
+    for row in files:
+        assert row.file_size_in_bytes == sum(map(os.path.getsize, row.file_paths))
+
+
+def test_specs_tell_every_version_of_the_partitioning(spark: SparkSession, table: str) -> None:
+    specs = rows(spark, f"SELECT * FROM {table}.specs ORDER BY spec_version, position")
+    told = [(row.spec_version, row.is_current, row.field_id, row.transform) for row in specs]
+    region = specs[0].field_id
+    assert told == [
+        (1, False, region, "region"),
+        (2, True, region, "region"),
+        (2, True, "shard", "bucket(2, id)"),
+    ]
+
+
+def test_every_snapshot_can_be_read_and_counts_what_was_there(
+    spark: SparkSession, table: str
+) -> None:
+    snapshots = rows(spark, f"SELECT * FROM {table}.snapshots ORDER BY snapshot_id")
+    ids = [row.snapshot_id for row in snapshots]
+    assert ids == [row.snapshot_id for row in rows(spark, f"SELECT * FROM {table}.history")]
+    assert [row.parent_id for row in snapshots] == [None, *ids[:-1]]
+    assert [row.committed_at for row in snapshots] == sorted(row.committed_at for row in snapshots)
+    for each in ids:
+        counted = rows(spark, f"SELECT count(*) AS n FROM {table} VERSION AS OF {each}")[0].n
+        partitions = rows(spark, f"SELECT * FROM {table}.partitions VERSION AS OF {each}")
+        assert counted == sum(row.record_count for row in partitions)
+    refs = rows(spark, f"SELECT * FROM {table}.refs")
+    assert [(row.name, row.type, row.snapshot_id) for row in refs] == [("main", "BRANCH", ids[-1])]
+
+
+def test_manifest_shows_the_rows_of_the_format(spark: SparkSession, table: str) -> None:
+    found = rows(spark, f"SELECT object_type, count(*) AS n FROM {table}.manifest GROUP BY ALL")
+    counts = {row.object_type: row.n for row in found}
+    assert counts["table"] == 9
+    assert rows(spark, f"SELECT DISTINCT partition_field_shard FROM {table}.manifest")
+
+
+def test_metadata_tables_join_and_are_never_written(spark: SparkSession, table: str) -> None:
+    joined = rows(
+        spark,
+        f"SELECT p.leaf FROM {table}.partitions p JOIN {table}.files f ON p.leaf = f.leaf "
+        f"JOIN {table} t ON t.region = p.partition.region AND t.id = 1",
+    )
+    assert len(joined) == 6
+    for statement in (
+        f"INSERT INTO {table}.refs VALUES ('a', 'TAG', 1)",
+        f"DROP TABLE {table}.refs",
+    ):
+        with pytest.raises(AnalysisException):
+            spark.sql(statement)
+    with pytest.raises(AnalysisException, match="TABLE_NOT_FOUND"):
+        spark.sql(f"SELECT * FROM {table}.nothing")
+
+
+def test_a_table_of_that_name_comes_first(spark: SparkSession, namespace: str, table: str) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.partitions (a INT)")
+    assert spark.table(f"{namespace}.partitions").columns == ["a"]
+    assert "partition" in spark.table(f"{table}.partitions").columns
