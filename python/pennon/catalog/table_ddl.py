@@ -35,6 +35,8 @@ from pennon.errors import (
 from pennon.leaf import forget_leaves, leaf_uri
 from pennon.manifest import Snapshot
 from pennon.manifest import create as create_manifest
+from pennon.manifest.format.names import is_leaf_directory
+from pennon.manifest.shared_fragments import leaf_locations
 from pennon.manifest.storage import manifest_uri
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
@@ -304,12 +306,23 @@ def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
             shutil.rmtree(location)
             return
         if not isinstance(snapshot, PlainSnapshot):
-            for leaf in snapshot.leaves().table["location"].to_pylist():
-                drop_dataset(leaf_uri(location, leaf), catalog.storage)
+            # older versions know partitions that were deleted since
+            for leaf in sorted(leaf_locations(location, catalog.storage)):
+                with contextlib.suppress(OSError, ValueError):  # gone already, as vacuum does it
+                    drop_dataset(leaf_uri(location, leaf), catalog.storage)
+            _delete_strays(location)
             location = manifest_uri(location)
         drop_dataset(location, catalog.storage)
         if is_local(snapshot.location):
             with contextlib.suppress(OSError):
                 Path(snapshot.location).rmdir()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, PennonError) as error:
         _LOG.warning("files of %s could not be deleted: %s", location, error)
+
+
+def _delete_strays(location: str) -> None:
+    """Delete the folders of leaves that a killed writer made and no version ever knew."""
+    if is_local(location):
+        for each in Path(location).iterdir():
+            if each.is_dir() and is_leaf_directory(each.name):
+                shutil.rmtree(each)

@@ -27,6 +27,8 @@ from pennon.maintenance.checks.findings import CheckReport, Progress, Severity, 
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
+from pennon.maintenance.rollback import rollback
+from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
 from pennon.namespace.opening import absolute
 
@@ -87,6 +89,18 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--retain-last", type=_at_least_one, default=1, metavar="N", help="newest versions to keep"
     )
     expired.set_defaults(run=_expire)
+    vacuumed = _command(commands, "vacuum", "remove files that no version needs")
+    vacuumed.add_argument(
+        "--older-than",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="files changed before 2026-11-21T10:00 (UTC); five days ago where it is left out",
+    )
+    vacuumed.add_argument("--dry-run", action="store_true", help="list the files, remove none")
+    vacuumed.set_defaults(run=_vacuum)
+    rolled = _command(commands, "rollback", "make an older version the newest one again")
+    rolled.add_argument("--version", dest="at", type=int, required=True, help="the version")
+    rolled.set_defaults(run=_rollback)
 
 
 def _at_least_one(text: str) -> int:
@@ -224,13 +238,10 @@ def _adopt(options: argparse.Namespace) -> int:
 
 
 def _expire(options: argparse.Namespace) -> int:
-    limit = options.older_than
-    if limit is not None and limit.tzinfo is None:
-        limit = limit.replace(tzinfo=UTC)
     done = expire(
         location_of(options),
         pairs(options.storage),
-        older_than=limit,
+        older_than=_moment(options.older_than),
         retain_last=options.retain_last,
     )
     for each in done.notes:
@@ -240,6 +251,34 @@ def _expire(options: argparse.Namespace) -> int:
         f" {done.leaf_versions} versions of leaves deleted,"
         f" {done.num_files} files with {done.num_bytes} bytes"
     )
+    return 0
+
+
+def _moment(limit: datetime | None) -> datetime | None:
+    return limit.replace(tzinfo=UTC) if limit is not None and limit.tzinfo is None else limit
+
+
+def _vacuum(options: argparse.Namespace) -> int:
+    done = vacuum(
+        location_of(options),
+        pairs(options.storage),
+        older_than=_moment(options.older_than),
+        dry_run=options.dry_run,
+        progress=progress_on_stderr(),
+    )
+    for each in [*(done.files if options.dry_run else ()), *done.notes]:
+        _say(each)
+    what = "to remove" if options.dry_run else "removed"
+    _say(
+        f"{location_of(options)}: {len(done.files)} files with {done.num_bytes} bytes {what},"
+        f" {len(done.leaves)} leaves that no version knows among them"
+    )
+    return 0
+
+
+def _rollback(options: argparse.Namespace) -> int:
+    version = rollback(location_of(options), options.at, pairs(options.storage))
+    _say(f"{location_of(options)} is at version {version}, with the rows of version {options.at}")
     return 0
 
 

@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.maintenance.checks.manifest_rows import RawRows, newest_version, version_row_of
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.shared_fragments import unseen_rows
+from pennon.manifest.storage import StorageOptions, open_manifest
 
-__all__ = ["LeafVersion", "leaf_locations", "named_versions", "recorded_versions"]
+__all__ = ["LeafVersion", "named_versions", "recorded_versions"]
 
 LeafVersion = tuple[str, int]
 """A leaf's directory and one of its versions."""
 
 _FIRST_DETACHED: Final = 1 << 63
-_COLUMNS: Final = ("object_id", "object_type", "location", READ_VERSION.name)
 
 
 def named_versions(
@@ -41,7 +40,9 @@ def named_versions(
     seen: set[tuple[str, ...]] = set()
     for version in versions:
         manifest = open_manifest(location, version, storage_options=storage_options)
-        rows = _unseen(location, manifest, seen, f"object_type = '{TABLE}'", with_deletions=True)
+        rows = unseen_rows(
+            location, manifest, seen, f"object_type = '{TABLE}'", with_deletions=True
+        )
         if rows is None:
             continue
         if rows[READ_VERSION.name].null_count:
@@ -68,7 +69,7 @@ def recorded_versions(
     kinds = f"object_type IN ('{TABLE}', '{TABLE_VERSION}')"
     for version in versions:
         manifest = open_manifest(location, version, storage_options=storage_options)
-        rows = _unseen(location, manifest, seen, kinds, with_deletions=False)
+        rows = unseen_rows(location, manifest, seen, kinds, with_deletions=False)
         for row in [] if rows is None else rows.to_pylist():
             object_id, number = row["object_id"], row[READ_VERSION.name]
             if row["object_type"] == TABLE and row["location"] is not None:
@@ -79,50 +80,6 @@ def recorded_versions(
     return {(tables[table], number) for table, number in records if table in tables}
 
 
-def leaf_locations(
-    location: str, versions: Iterable[int], storage_options: StorageOptions
-) -> set[str]:
-    """Give the directories of leaves that some versions of the manifest know; as above."""
-    places: set[str] = set()
-    seen: set[tuple[str, ...]] = set()
-    for version in versions:
-        manifest = open_manifest(location, version, storage_options=storage_options)
-        rows = _unseen(location, manifest, seen, f"object_type = '{TABLE}'", with_deletions=True)
-        if rows is not None:
-            places.update(each for each in rows["location"].to_pylist() if each is not None)
-    return places
-
-
 def _pairs(rows: pa.Table) -> set[LeafVersion]:
     told = rows.filter(pc.and_(rows["location"].is_valid(), rows[READ_VERSION.name].is_valid()))
     return set(zip(told["location"].to_pylist(), told[READ_VERSION.name].to_pylist(), strict=True))
-
-
-def _unseen(
-    location: str,
-    manifest: lance.LanceDataset,
-    seen: set[tuple[str, ...]],
-    condition: str,
-    *,
-    with_deletions: bool,
-) -> pa.Table | None:
-    """Read the rows of the fragments that no version before had in this state."""
-    fresh = []
-    for fragment in manifest.get_fragments():
-        metadata = fragment.metadata
-        state = tuple(file.path for file in metadata.files)
-        if with_deletions and metadata.deletion_file is not None:
-            state = (*state, metadata.deletion_file.path(fragment.fragment_id))
-        if state not in seen:
-            seen.add(state)
-            fresh.append(fragment)
-    if not fresh:
-        return None
-    names = [name for name in _COLUMNS if name in manifest.schema.names]
-    try:
-        rows = manifest.scanner(columns=names, filter=condition, fragments=fresh).to_table()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise storage_failure("read", location, error) from error
-    if READ_VERSION.name not in names:
-        rows = rows.append_column(READ_VERSION.name, pa.nulls(len(rows), READ_VERSION.type))
-    return rows

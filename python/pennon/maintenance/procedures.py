@@ -18,6 +18,8 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
+from pennon.maintenance.rollback import rollback
+from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
 
 if TYPE_CHECKING:
@@ -170,11 +172,35 @@ def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
     done = expire(
         located(catalog, str(arguments["table"])),
         catalog.storage,
-        older_than=_EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None,
+        older_than=_moment(micros),
         retain_last=retained if isinstance(retained, int) else 1,
     )
     notes = "; ".join(done.notes)
     return ((len(done.versions), done.leaf_versions, done.num_files, done.num_bytes, notes),)
+
+
+def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
+    done = vacuum(
+        located(catalog, str(arguments["table"])),
+        catalog.storage,
+        older_than=_moment(arguments.get("older_than")),
+        dry_run=bool(arguments.get("dry_run")),
+    )
+    listed = "\n".join(done.files) if arguments.get("dry_run") else None
+    notes = "; ".join(done.notes)
+    return ((len(done.files), done.num_bytes, len(done.leaves), listed, notes),)
+
+
+def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
+    version = arguments.get("version")
+    location = located(catalog, str(arguments["table"]))
+    moment = _moment(arguments.get("timestamp"))
+    number = version if isinstance(version, int) else None
+    return ((rollback(location, number, catalog.storage, timestamp=moment),),)
+
+
+def _moment(micros: object) -> datetime | None:
+    return _EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
 
 
 _TABLE: Final = Parameter("table", is_required=True)
@@ -236,6 +262,29 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _expire,
+        ),
+        Procedure(
+            "vacuum",
+            (_TABLE, Parameter("older_than", "timestamp"), Parameter("dry_run", "boolean")),
+            {
+                **dict.fromkeys(("deleted_files", "freed_bytes", "removed_leaves"), "long"),
+                # One path a line, of a dry run alone.
+                "files": "string",
+                "notes": "string",
+            },
+            _vacuum,
+        ),
+        Procedure(
+            "rollback",
+            (_TABLE, Parameter("version", "long", is_required=True)),
+            {"version": "long"},
+            _rollback,
+        ),
+        Procedure(
+            "rollback_to_timestamp",
+            (_TABLE, Parameter("timestamp", "timestamp", is_required=True)),
+            {"version": "long"},
+            _rollback,
         ),
     )
 }

@@ -9,6 +9,8 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import no_progress
 from pennon.maintenance.expire import expire
 from pennon.maintenance.repair import repair
+from pennon.maintenance.rollback import rollback
+from pennon.maintenance.vacuum import vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pennon.maintenance.checks.findings import CheckReport, Progress
     from pennon.maintenance.expire import Expired
     from pennon.maintenance.repair import Repaired
+    from pennon.maintenance.vacuum import Vacuumed
 
 __all__ = ["Maintenance"]
 
@@ -83,3 +86,34 @@ class Maintenance:
         return expire(
             self.location, self.storage_options, older_than=older_than, retain_last=retain_last
         )
+
+    def vacuum(self, older_than: datetime | None = None, *, dry_run: bool = False) -> Vacuumed:
+        """Remove files that no version needs: what killed writers and failed statements left.
+
+        Args:
+            older_than: Files changed before this time, with a zone, go; None for five days ago.
+            dry_run: Whether to list only.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.vacuum(dry_run=True).files
+            []
+        """
+        return vacuum(self.location, self.storage_options, older_than=older_than, dry_run=dry_run)
+
+    def rollback(self, version: int | None = None, *, timestamp: datetime | None = None) -> int:
+        """Make an older version the newest one again; the versions between stay readable.
+
+        Args:
+            version: The version to bring back.
+            timestamp: Instead of a version: what was there at this time.
+
+        Returns:
+            The new version.
+        """
+        done = rollback(self.location, version, self.storage_options, timestamp=timestamp)
+        self.refresh()
+        return done

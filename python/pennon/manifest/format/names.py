@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,17 @@ import pyarrow as pa
 
 from pennon.errors import InternalError
 
-__all__ = ["SEPARATOR", "TABLE_NAME", "LeafName", "ObjectId", "canonical_bytes", "leaf_name"]
+__all__ = [
+    "SEPARATOR",
+    "TABLE_NAME",
+    "LeafName",
+    "ObjectId",
+    "canonical_bytes",
+    "is_leaf_directory",
+    "leaf_name",
+]
+
+_LEAF_DIRECTORY: Final = re.compile(r"[0-9a-f]{8}_v\d+(\$[^/]+)+")
 
 SEPARATOR: Final = "$"
 TABLE_NAME: Final = "dataset"
@@ -191,3 +202,15 @@ def _temporal(value: pa.Scalar) -> tuple[bytes, bytes]:
 
 def _signed(number: int) -> bytes:
     return number.to_bytes((number.bit_length() // 8) + 1, "big", signed=True)
+
+
+def is_leaf_directory(name: str) -> bool:
+    """Whether a folder of a namespace is named as the directories of leaves are.
+
+    Example:
+        >>> is_leaf_directory("f26427e4_v1$dataset"), is_leaf_directory("__manifest")
+        (True, False)
+
+    Spec: "Physical Layout and Naming".
+    """
+    return _LEAF_DIRECTORY.fullmatch(name) is not None

@@ -1,0 +1,54 @@
+"""Making an older version of a namespace the newest one again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pennon.manifest.format.properties import read_specs
+from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+
+__all__ = ["rollback"]
+
+
+def rollback(
+    location: str,
+    version: int | None = None,
+    storage_options: StorageOptions | None = None,
+    *,
+    timestamp: datetime | None = None,
+) -> int:
+    """Make rows, schema and partition specs those of an older version, as a new version.
+
+    Nothing is lost: the versions between stay readable until they expire. A statement that was
+    based on one of them and commits later is judged against the version that was brought back.
+
+    Args:
+        location: The namespace.
+        version: The version of ``__manifest`` to bring back.
+        storage_options: Given to Lance.
+        timestamp: Instead of a version: what was there at this time; zone-less means UTC.
+
+    Returns:
+        The new version.
+
+    Raises:
+        SnapshotNotFound: There is no such version, or none that old.
+        NotPartitionedNamespace: It was none at that version.
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> rollback("/data/lake/orders", 12)  # doctest: +SKIP
+        31
+
+    Spec: "Read Behavior".
+    """
+    wanted = open_manifest(location, version, timestamp, storage_options)
+    read_specs(wanted.metadata, location)
+    newest = open_manifest(location, storage_options=storage_options)
+    if wanted.version == newest.version:
+        return int(newest.version)
+    try:
+        wanted.restore()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("roll back", location, error) from error
+    return int(open_manifest(location, storage_options=storage_options).version)

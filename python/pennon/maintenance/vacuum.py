@@ -1,0 +1,164 @@
+"""Removing what nobody can read: the files of killed writers, failed statements, forgotten leaves.
+
+Kept is what any version of ``__manifest`` that is still there reads, what a tag or the main branch
+of a leaf holds, and everything younger than the limit: a write that runs names its files last. Old
+versions themselves are not removed, that is ``expire``'s work.
+
+Only files of Lance datasets are touched, and only folders that are named as leaves are.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pennon.errors import LeafMissing
+from pennon.leaf.dataset import forget_leaves, leaf_uri
+from pennon.maintenance.checks.findings import Progress, no_progress
+from pennon.maintenance.leaf_files import LeafFiles, manifest_path
+from pennon.maintenance.leaf_references import LeafVersion, named_versions
+from pennon.manifest.format.names import is_leaf_directory
+from pennon.manifest.format.properties import read_specs
+from pennon.manifest.shared_fragments import leaf_locations
+from pennon.manifest.storage import StorageOptions, open_manifest
+
+__all__ = ["Vacuumed", "vacuum"]
+
+DEFAULT_AGE: Final = timedelta(days=5)
+_OF_LANCE: Final = ("data/", "_deletions/", "_transactions/", "_versions/d")
+_FIRST_DETACHED: Final = 1 << 63
+
+
+@dataclass(slots=True)
+class Vacuumed:
+    """What was removed, or would be.
+
+    Args:
+        files: Files, relative to the namespace.
+        num_bytes: Their bytes.
+        leaves: Folders of leaves that no version knows, each removed as a whole.
+        notes: What was left alone, and why.
+    """
+
+    files: list[str] = field(default_factory=list)
+    num_bytes: int = 0
+    leaves: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def vacuum(
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    older_than: datetime | None = None,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> Vacuumed:
+    """Remove the files of a namespace that no version of it needs.
+
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+        older_than: Files changed before this time, with a zone, go; None for five days ago. A
+            write that takes longer than that loses what it staged.
+        dry_run: Whether to list only.
+        progress: Is told how far it is.
+
+    Raises:
+        NotPartitionedNamespace: It is none.
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> vacuum("/data/lake/orders", dry_run=True).num_bytes  # doctest: +SKIP
+        70250
+
+    Spec: "Multi-Partition Transaction (Strong)", "Physical Layout and Naming".
+    """
+    options = dict(storage_options or {})
+    manifest = open_manifest(location, storage_options=options)
+    read_specs(manifest.metadata, location)
+    limit = older_than or datetime.now(UTC) - DEFAULT_AGE
+    versions = sorted(int(each["version"]) for each in manifest.versions())
+    named = named_versions(location, versions, options)
+    known = leaf_locations(location, options)
+    done = Vacuumed()
+    strays = sorted(set(_leaf_folders(location)) - known)
+    waste: dict[str, list[str]] = {}
+    leaves: dict[str, LeafFiles] = {}
+    for at, place in enumerate(sorted(known), 1):
+        progress("leaves looked through", at, len(known))
+        try:
+            leaf = LeafFiles.open(location, place, options)
+        except LeafMissing as error:
+            done.notes.append(error.message)
+            continue
+        leaves[place] = leaf
+        waste[place] = list(_waste(leaf, named, limit, done))
+    # What was committed meanwhile may read what looked like waste.
+    newest = open_manifest(location, storage_options=options)
+    later = [int(each["version"]) for each in newest.versions()]
+    named_since = named_versions(location, sorted(set(later) - set(versions)), options) - named
+    known_since = {place for place, _ in named_since}
+    forget_leaves()
+    for place, paths in waste.items():
+        if place not in known_since:
+            _remove(leaves[place], paths, done, dry_run=dry_run)
+    for place in strays:
+        if place not in known_since:
+            _remove_folder(location, place, limit, done, dry_run=dry_run)
+    return done
+
+
+def _waste(
+    leaf: LeafFiles, named: set[LeafVersion], limit: datetime, done: Vacuumed
+) -> Iterator[str]:
+    """List the files of a leaf that nothing needs, those of versions before the versions."""
+    if leaf.main.branches.list():
+        done.notes.append(f"leaf {leaf.place} has branches, which may share its files")
+        return
+    present = leaf.detached
+    young = {version for version in present if leaf.changed_at[manifest_path(version)] >= limit}
+    read = {version for place, version in named if place == leaf.place}
+    kept = present & (read | young | leaf.tagged)
+    if not read <= present | {version for version in read if version < _FIRST_DETACHED}:
+        done.notes.append(f"leaf {leaf.place} lacks a version that is read: check the table")
+        return
+    used = leaf.of_main() | leaf.of(kept)
+    for path in sorted(leaf.sizes):
+        if path.startswith(_OF_LANCE) and path not in used and leaf.changed_at[path] < limit:
+            yield path
+
+
+def _remove(leaf: LeafFiles, paths: Sequence[str], done: Vacuumed, *, dry_run: bool) -> None:
+    for path in paths:
+        done.files.append(f"{leaf.place}/{path}")
+        done.num_bytes += leaf.sizes[path] if dry_run else leaf.remove(path)
+
+
+def _leaf_folders(location: str) -> Iterator[str]:
+    """List the folders that are named as leaves; those of an object store are not looked for."""
+    if "://" in location:
+        return
+    for each in Path(location).iterdir():
+        if each.is_dir() and is_leaf_directory(each.name):
+            yield each.name
+
+
+def _remove_folder(
+    location: str, place: str, limit: datetime, done: Vacuumed, *, dry_run: bool
+) -> None:
+    """Remove a leaf that no version of the manifest knows, unless something in it is young."""
+    folder = Path(leaf_uri(location, place))
+    entries = [each for each in folder.rglob("*") if each.is_file()]
+    stats = [each.stat() for each in entries] or [folder.stat()]
+    if max(each.st_mtime for each in stats) >= limit.timestamp():
+        return
+    done.leaves.append(place)
+    done.files += [str(each.relative_to(location)) for each in sorted(entries)]
+    done.num_bytes += sum(each.stat().st_size for each in entries)
+    if not dry_run:
+        shutil.rmtree(folder)

@@ -1,0 +1,79 @@
+"""Rows of many versions of ``__manifest``; each version shares most fragments with the last."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import lance
+import pyarrow as pa
+
+from pennon.manifest.format.columns import READ_VERSION
+from pennon.manifest.format.rows import TABLE
+from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+
+__all__ = ["leaf_locations", "unseen_rows"]
+
+_COLUMNS: Final = ("object_id", "object_type", "location", READ_VERSION.name)
+
+
+def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
+    """Give the directories of the leaves that any version of the manifest knows.
+
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+    """
+    places: set[str] = set()
+    seen: set[tuple[str, ...]] = set()
+    newest = open_manifest(location, storage_options=storage_options)
+    for version in sorted(int(each["version"]) for each in newest.versions()):
+        manifest = open_manifest(location, version, storage_options=storage_options)
+        condition = f"object_type = '{TABLE}'"
+        rows = unseen_rows(location, manifest, seen, condition, with_deletions=True)
+        if rows is not None:
+            places.update(each for each in rows["location"].to_pylist() if each is not None)
+    return places
+
+
+def unseen_rows(
+    location: str,
+    manifest: lance.LanceDataset,
+    seen: set[tuple[str, ...]],
+    condition: str,
+    *,
+    with_deletions: bool,
+) -> pa.Table | None:
+    """Read the rows of the fragments that no version before had in this state.
+
+    Args:
+        location: The namespace, for errors.
+        manifest: Its ``__manifest`` at a version.
+        seen: The states of fragments that were read; those of this version are added.
+        condition: Which rows.
+        with_deletions: Whether a fragment with other deletions is read again.
+
+    Returns:
+        Ids, types, locations and read versions; None where every fragment was seen before.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    fresh = []
+    for fragment in manifest.get_fragments():
+        metadata = fragment.metadata
+        state = tuple(file.path for file in metadata.files)
+        if with_deletions and metadata.deletion_file is not None:
+            state = (*state, metadata.deletion_file.path(fragment.fragment_id))
+        if state not in seen:
+            seen.add(state)
+            fresh.append(fragment)
+    if not fresh:
+        return None
+    names = [name for name in _COLUMNS if name in manifest.schema.names]
+    try:
+        rows = manifest.scanner(columns=names, filter=condition, fragments=fresh).to_table()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("read", location, error) from error
+    if READ_VERSION.name not in names:
+        rows = rows.append_column(READ_VERSION.name, pa.nulls(len(rows), READ_VERSION.type))
+    return rows

@@ -1,0 +1,159 @@
+"""Vacuum removes what nobody can read and nothing else; a rollback brings a version back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.table_ddl import drop
+from pennon.cli import main
+from pennon.errors import SnapshotNotFound
+from pennon.maintenance.checks.check import check
+from pennon.maintenance.expire import expire
+from pennon.maintenance.procedures import call
+from pennon.maintenance.rollback import rollback
+from pennon.maintenance.vacuum import vacuum
+from pennon.manifest import Snapshot
+from pennon.manifest.history import history
+from pennon.transaction import Committed, Transaction
+from transaction.lake import append, latest, make, regions, stage
+
+# Dies between the leaves' detached commits and the manifest's: known and new leaves, files staged.
+KILLED = """
+import os, signal, sys
+import pyarrow as pa
+from pennon.leaf import WriteTarget, write_partitions
+from pennon.manifest import Snapshot
+from pennon.transaction import Transaction, strong
+
+def killed(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+strong.commit_leaves = killed
+snapshot = Snapshot.open(sys.argv[1])
+rows = pa.record_batch({"id": [100, 101], "region": ["new", "eu"]})
+transaction = Transaction(snapshot)
+transaction.append(write_partitions([rows], WriteTarget(snapshot.location, snapshot.version, 1)))
+transaction.commit()
+"""
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(minutes=1)
+
+
+def files(snapshot: Snapshot) -> set[str]:
+    root = Path(snapshot.location)
+    found = (each for each in root.rglob("*") if each.is_file() and "__manifest" not in str(each))
+    return {str(each.relative_to(root)) for each in found}
+
+
+def changed(snapshot: Snapshot, kind: str, *arguments: object) -> Snapshot:
+    transaction = Transaction(snapshot)
+    getattr(transaction, kind)(*arguments)
+    outcome = transaction.commit()
+    assert isinstance(outcome, Committed)
+    return outcome.snapshot
+
+
+def test_what_killed_writers_left_goes_and_every_version_stays(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
+    past = {snapshot.version: regions(snapshot)}
+    for kind in ("append", "replace", "append"):
+        snapshot = changed(snapshot, kind, stage(snapshot, {10 + len(past): "eu"}))
+        past[snapshot.version] = regions(snapshot)
+    snapshot = changed(snapshot, "drop", snapshot.leaves().table["object_id"].to_pylist()[:1])
+    past[snapshot.version] = regions(snapshot)
+    clean = files(snapshot)
+    for _ in range(2):
+        arguments = [sys.executable, "-c", KILLED, snapshot.location]
+        assert subprocess.run(arguments, check=False, timeout=120).returncode != 0
+    stage(snapshot, {7: "eu", 8: "never"})
+    left = files(snapshot) - clean
+    assert vacuum(snapshot.location).files == []
+    listed = vacuum(snapshot.location, older_than=later(), dry_run=True)
+    assert files(snapshot) == clean | left
+    done = vacuum(snapshot.location, older_than=later())
+    assert set(done.files) == set(listed.files) == left
+    assert (done.num_bytes, len(done.leaves)) == (listed.num_bytes, 2)
+    assert files(snapshot) == clean
+    assert {version: regions(Snapshot.open(snapshot.location, version)) for version in past} == past
+    assert vacuum(snapshot.location, older_than=later()).files == []
+    assert check(snapshot.location).is_valid
+    assert regions(append(latest(snapshot), {9: "new"}))["new"] == [9]
+
+
+def test_a_write_that_runs_keeps_its_files_by_their_age(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu"})
+    time.sleep(0.05)
+    limit = datetime.now(UTC)
+    time.sleep(0.05)
+    staged = stage(snapshot, {2: "eu", 3: "new"})
+    assert vacuum(snapshot.location, older_than=limit).files == []
+    transaction = Transaction(snapshot)
+    transaction.append(staged)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(snapshot)) == {"eu": [1, 2], "new": [3]}
+
+
+def test_leaves_of_expired_versions_go_as_a_whole(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
+    ids = snapshot.leaves().table["object_id"].to_pylist()
+    snapshot = changed(snapshot, "drop", ids[:1])
+    expire(snapshot.location, older_than=later())
+    done = vacuum(snapshot.location, older_than=later())
+    assert len(done.leaves) == 1
+    assert len(regions(latest(snapshot))) == 1
+    assert check(snapshot.location).is_valid
+
+
+def test_a_rollback_brings_rows_back_and_loses_no_version(tmp_path: Path) -> None:
+    first = append(make(tmp_path), {1: "eu", 2: "us"})
+    second = append(changed(first, "drop", ["v1$nothing"]), {3: "new"})
+    late = stage(second, {4: "new"})
+    version = rollback(first.location, first.version)
+    assert version > second.version
+    assert regions(latest(first)) == regions(first)
+    assert regions(Snapshot.open(first.location, second.version)) == regions(second)
+    assert history(first.location)[-1].operation == "rollback"
+    transaction = Transaction(second)
+    transaction.append(late)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(first)) == {"eu": [1], "us": [2], "new": [4]}
+    assert check(first.location).is_valid
+    with pytest.raises(SnapshotNotFound):
+        rollback(first.location, 999)
+
+
+def test_the_commands_and_the_procedures_do_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = append(make(tmp_path), {1: "eu"})
+    stage(snapshot, {2: "eu"})
+    catalog = Catalog("lance", str(tmp_path))
+    arguments = {"table": snapshot.location, "older_than": 2**52}
+    _, ((count, _, _, listed, _),) = call(catalog, "vacuum", {**arguments, "dry_run": True})
+    assert (count, listed.endswith(".lance")) == (1, True)
+    assert main(["vacuum", snapshot.location, "--older-than", "2999-01-01"]) == 0
+    assert "1 files" in capsys.readouterr().out
+    append(snapshot, {3: "eu"})
+    _, rows = call(catalog, "rollback", {"table": snapshot.location, "version": snapshot.version})
+    assert regions(Snapshot.open(snapshot.location, rows[0][0])) == {"eu": [1]}
+    assert main(["rollback", snapshot.location, "--version", str(snapshot.version + 1)]) == 0
+    assert regions(latest(snapshot)) == {"eu": [1, 3]}
+
+
+def test_a_dropped_table_leaves_nothing(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
+    changed(snapshot, "drop", snapshot.leaves().table["object_id"].to_pylist())
+    stage(latest(snapshot), {8: "never"})
+    assert files(snapshot)
+    (tmp_path / "root").mkdir()
+    assert drop(Catalog("lance", str(tmp_path / "root")), (snapshot.location,))
+    assert not Path(snapshot.location).exists()
