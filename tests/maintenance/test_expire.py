@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -21,6 +22,7 @@ from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 from pennon.namespace import Scan
 from pennon.transaction import Committed, Transaction
+from separate_process import run_script
 from transaction.lake import append, latest, make, regions, stage
 
 Rows = dict[str | None, list[int]]
@@ -96,6 +98,35 @@ def test_what_a_kept_version_reads_stays_and_no_other_version_does(
     assert (again.versions, again.leaf_versions, again.num_files) == ([], 0, 0)
     assert [each for each in check(now.location).findings if each.severity == "violation"] == []
     assert Scan(append(now, {999: "eu"}), "id = 999").to_arrow().num_rows == 1
+
+
+READ_ONLY = """
+import datetime as dt, os, sys
+from pathlib import Path
+import pyarrow as pa
+import pennon
+
+table = pennon.create(Path(sys.argv[1]) / "t", pa.schema({"id": pa.int64()}))
+for number in range(3):
+    table.append([{"id": number}])
+table.maintenance.expire_snapshots(retain_last=100)  # imports all that it needs
+for path in [Path(sys.argv[1]), *Path(sys.argv[1]).rglob("*")]:
+    path.chmod(0o555 if path.is_dir() else 0o444)
+if os.getuid() == 0:  # whom nothing is forbidden
+    os.setresuid(65534, 65534, 65534)
+try:
+    print(table.maintenance.expire_snapshots(dt.datetime.now(dt.UTC)))
+except pennon.errors.StorageFailure as error:
+    print(error)
+"""
+
+
+def test_a_folder_that_is_only_read_is_an_error() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        said = run_script(READ_ONLY, folder)
+        assert "Cannot expire versions of" in said
+        assert "the files of version 1 cannot be removed" in said
 
 
 def test_files_go_and_records_with_them(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import Final
 
 import lance
 
-from pennon.errors import LeafMissing
+from pennon.errors import LeafMissing, StorageFailure
 from pennon.leaf.dataset import forget_leaves
 from pennon.maintenance.checks.manifest_rows import RawRows
 from pennon.maintenance.leaf_files import LeafFiles, manifest_path
@@ -103,6 +103,10 @@ def expire(
             raise storage_failure("expire versions of", location, error) from error
     present = open_manifest(location, storage_options=options).versions()
     versions = sorted(int(each["version"]) for each in present)
+    stayed = sorted(set(done.versions).intersection(versions))
+    if stayed:  # Lance's clean-up is silent of files that it may not remove
+        problem = f"the files of version {stayed[0]} cannot be removed"
+        raise StorageFailure(verb="expire versions of", location=location, problem=problem)
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
