@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from pennon.leaf import clustered
 from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
 from pennon.namespace import PartitionedNamespace
 from pennon.spec.write_order import WriteOrder
+from separate_process import run_script
 
 SCHEMA = pa.schema(
     {
@@ -146,6 +148,37 @@ def test_a_failed_append_leaves_no_file(table: PartitionedNamespace) -> None:
     with pytest.raises(KeyError):
         table.append(breaking())
     assert (sorted(folder.rglob("*")), table.refresh().version) == (before, version)
+
+
+UNWRITABLE = """
+import os, sys
+from pathlib import Path
+import pyarrow as pa
+import pennon
+
+folder = Path(sys.argv[1])
+table = pennon.create(folder / "t", pa.schema({"r": pa.string()}), ["r"])
+table.append([{"r": "a"}])
+for path in [folder, *folder.rglob("*")]:
+    path.chmod(0o555 if path.is_dir() else 0o444)
+if os.getuid() == 0:  # whom nothing is forbidden
+    os.setresuid(65534, 65534, 65534)
+for value in ("a", "b"):
+    try:
+        table.append([{"r": value}])
+    except pennon.errors.StorageFailure as error:
+        print(error)
+"""
+
+
+def test_a_folder_that_cannot_be_written_is_named() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        said = run_script(UNWRITABLE, folder).splitlines()
+    assert len(said) == 2
+    for line in said:
+        assert line.startswith(f"[STORAGE_FAILURE] Cannot write to {folder}/t: ")
+        assert "Permission denied" in line
 
 
 def test_rows_come_from_many_places(tmp_path: Path) -> None:

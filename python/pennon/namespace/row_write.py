@@ -12,6 +12,7 @@ from pennon.catalog.table_write import WriteMode, abort_write, check_write, comm
 from pennon.leaf import WriteTarget, clustered, write_partitions
 from pennon.leaf.write.incoming_rows import conform
 from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.storage import storage_failure
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
@@ -37,11 +38,17 @@ def write_rows(
         The new version.
 
     Raises:
-        PennonError: The rows do not fit, or another commit changed what this one replaces.
+        PennonError: The rows do not fit, another commit changed what this one replaces, or the
+            storage refused.
     """
     snapshot = table.snapshot
     mode = check_write(snapshot, table.name, mode, predicates)
-    staged = _stage(table, batches)
+    try:
+        staged = _stage(table, batches)
+    except OSError as error:
+        if "LanceError" not in str(error):  # what the rows come from may fail as well
+            raise
+        raise storage_failure("write to", snapshot.location, error) from error
     identity = CommitIdentity.fresh()
     with contextlib.ExitStack() as undo:
         if not isinstance(snapshot, PlainSnapshot):
