@@ -102,6 +102,9 @@ torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same quer
 torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on N random values of each type
 	@$(BIN)/python -m tests.torture.functions --rows $(or $(N),1000000) $(ARGS)
 
+torture-rows: $(INSTALLED) $(JAR) ## N random DELETE, UPDATE and MERGE statements, each also run by DuckDB
+	@$(BIN)/python -m tests.torture.row_changes --statements $(or $(N),2000) $(ARGS)
+
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) build dist .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
@@ -122,4 +125,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-functions clean
+.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-functions torture-rows clean

@@ -90,6 +90,14 @@ ORDER = Setting(
     None,
     "The order of the rows within each partition that writes keep and merge joins make use of.",
 )
+ISOLATION = Setting(
+    "write.isolation",
+    Place.TABLE,
+    "serializable | snapshot",
+    "serializable",
+    "Whether DELETE, UPDATE and MERGE stand only where nothing that they read has changed, or where"
+    " the rows that they replace are as they were.",
+)
 JAR = Setting(
     "PENNON_JAR",
     Place.ENVIRONMENT,
@@ -133,6 +141,7 @@ SETTINGS: tuple[Setting, ...] = (
     EXECUTION,
     TRANSACTION,
     ORDER,
+    ISOLATION,
     JAR,
     PYTHON,
     WORKER_PYTHON,

@@ -52,12 +52,6 @@ def version_of(spark: SparkSession, table: str) -> int:
     return pennon.open(location).snapshot.version
 
 
-def failure_of(spark: SparkSession, statement: str) -> str:
-    with pytest.raises(AnalysisException) as caught:
-        spark.sql(statement)
-    return str(caught.value)
-
-
 def test_insert_overwrite_replaces_the_table(spark: SparkSession, table: str) -> None:
     before = version_of(spark, table)
     spark.sql(f"INSERT OVERWRITE {table} SELECT id + 10, dep FROM {table} WHERE id < 4")
@@ -118,10 +112,6 @@ def test_delete_and_truncate(spark: SparkSession, table: str) -> None:
     spark.sql(f"DELETE FROM {table} WHERE dep = 'a' OR dep IS NULL")
     assert rows_of(spark.table(table)) == [(3, "b"), (5, "c")]
     spark.sql(f"DELETE FROM {table} WHERE dep = 'nothing'")
-    message = failure_of(spark, f"DELETE FROM {table} WHERE id = 3")
-    assert message.startswith("[NOT_WHOLE_PARTITIONS] Cannot delete the rows of lance.")
-    assert "dep=b" in message
-    assert rows_of(spark.table(table)) == [(3, "b"), (5, "c")]
     spark.sql(f"TRUNCATE TABLE {table}")
     assert rows_of(spark.table(table)) == []
     spark.sql(f"INSERT INTO {table} VALUES (3, 'b')")
@@ -136,8 +126,6 @@ def test_delete_by_a_time_range_takes_whole_months(spark: SparkSession, namespac
     )
     spark.sql(f"DELETE FROM {name} WHERE ts < TIMESTAMP '2024-04-01 00:00:00'")
     assert [row[0] for row in rows_of(spark.table(name))] == [3, 4, 5]
-    message = failure_of(spark, f"DELETE FROM {name} WHERE ts < TIMESTAMP '2024-04-20 00:00:00'")
-    assert "NOT_WHOLE_PARTITIONS" in message
 
 
 def test_plain_datasets_are_overwritten_as_a_whole(
@@ -148,6 +136,5 @@ def test_plain_datasets_are_overwritten_as_a_whole(
     spark.sql(f"INSERT OVERWRITE lance.`{path}` SELECT 7")
     assert rows_of(spark.table(f"lance.`{path}`")) == [(7,)]
     assert lance.dataset(path).to_table().to_pylist() == [{"id": 7}]
-    assert "NOT_WHOLE_PARTITIONS" in failure_of(spark, f"DELETE FROM lance.`{path}` WHERE id = 7")
     spark.sql(f"TRUNCATE TABLE lance.`{path}`")
     assert lance.dataset(path).count_rows() == 0

@@ -138,8 +138,8 @@ def test_nothing_after_the_commit_point_fails_the_statement(
     base = append(make(tmp_path), {1: "eu"})
     original = strong.commit_leaves
 
-    def followed(*arguments: object) -> object:
-        outcome = original(*arguments)
+    def followed(*arguments: object, **keywords: object) -> object:
+        outcome = original(*arguments, **keywords)
         monkeypatch.setattr(strong, "commit_leaves", original)
         append(latest(base), {9: "us"})
         expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))

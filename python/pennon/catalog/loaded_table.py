@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lance
+import pyarrow as pa
 
 from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import spark_schema
@@ -25,6 +27,7 @@ from pennon.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
+from pennon.leaf.read.metadata_columns import METADATA_COLUMNS, ROW_ID_COLUMNS
 from pennon.manifest import Snapshot
 
 if TYPE_CHECKING:
@@ -70,9 +73,35 @@ class Table:
         return identity if self.snapshot.names_leaf_versions else f"{identity}{LOOK}{self.look}"
 
     @property
+    def table_id(self) -> str | None:
+        """What is the same at all versions of the table, and no other's; None where nothing is.
+
+        Spark asks by it whether a table that a query was made for has been made anew.
+        """
+        if self.is_plain:
+            return None
+        # The salt is a secret, and drawn anew for every namespace.
+        return hashlib.blake2b(self.snapshot.salt, digest_size=8).hexdigest()
+
+    @property
     def schema(self) -> dict[str, object]:
         """The columns as the JSON object of a Spark StructType."""
         return spark_schema(self.snapshot.schema.arrow)
+
+    @property
+    def metadata_columns(self) -> dict[str, object]:
+        """The columns beside the table's own, as the JSON object of a Spark StructType."""
+        return spark_schema(pa.schema(self._hidden()))
+
+    @property
+    def row_id(self) -> tuple[str, ...]:
+        """The metadata columns that name a row; none where a column of the table hides one."""
+        there = {each.name for each in self._hidden()}
+        return ROW_ID_COLUMNS if there.issuperset(ROW_ID_COLUMNS) else ()
+
+    def _hidden(self) -> list[pa.Field]:
+        own = {str(name).lower() for name in self.snapshot.schema.arrow.names}
+        return [each for each in METADATA_COLUMNS if each.name not in own]
 
     @property
     def partitioning(self) -> tuple[dict[str, object], ...]:

@@ -23,12 +23,22 @@ from pennon.caching import version_identity
 from pennon.errors import PathNotTable, TableVersionNotFound, WriteConflict
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
+from pennon.leaf.write.deleted_rows import DeletedRows
+from pennon.leaf.write.row_changes import deletions
 from pennon.manifest import LeafQuery, Snapshot
+from pennon.manifest.exclusive_commit import exclusive
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import FIELD_ID, NamespaceSchema, children_of, with_children
 
-__all__ = ["PlainSnapshot", "append_plain", "open_plain", "replace_plain", "stage_plain"]
+__all__ = [
+    "PlainSnapshot",
+    "append_plain",
+    "change_plain_rows",
+    "open_plain",
+    "replace_plain",
+    "stage_plain",
+]
 
 _OBJECT_ID: Final = "v1$dataset"
 _NO_PARTITIONS = PartitionSpec(1, ())
@@ -208,6 +218,45 @@ def replace_plain(
     update = lance.LanceOperation.Update(
         removed_fragment_ids=removed, updated_fragments=[], new_fragments=new
     )
+    return _committed(snapshot, update, commit_id)
+
+
+def change_plain_rows(
+    snapshot: PlainSnapshot,
+    fragments: Sequence[str],
+    deleted: Sequence[DeletedRows],
+    commit_id: str | None = None,
+) -> int:
+    """Take single rows out of the main branch and add staged ones; gives the new version.
+
+    The change is made of all rows of the version, so it stands only on that version.
+
+    Args:
+        snapshot: The version that the statement read.
+        fragments: What was staged.
+        deleted: What tasks report of the rows that go.
+        commit_id: As for ``append_plain``.
+
+    Raises:
+        WriteConflict: Another commit came first.
+    """
+    dataset, options = snapshot.manifest, snapshot.storage_options
+    rows = deleted[0].merged(deleted[1:]) if deleted else None
+    updated, removed = deletions(dataset, rows)
+    new = [lance.FragmentMetadata.from_json(text) for text in fragments]
+    if not updated and not removed and not new:
+        return snapshot.version
+    update = lance.LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=updated, new_fragments=new
+    )
+    if not dataset.has_stable_row_ids:
+        return _committed(snapshot, exclusive(dataset, update, options), commit_id)
+    # New rows get their stable ids from Lance, which gives them to this kind of operation alone.
+    made = None if commit_id is None else _made_before(snapshot, commit_id)
+    latest = lance.dataset(snapshot.location, storage_options=dict(options) or None)
+    if made is None and latest.version != snapshot.version:
+        why = f"it is at version {latest.version}, and the statement read {snapshot.version}"
+        raise WriteConflict(table=snapshot.location, why=why)
     return _committed(snapshot, update, commit_id)
 
 

@@ -40,6 +40,7 @@ from pennon.manifest.shared_fragments import leaf_locations
 from pennon.manifest.storage import manifest_uri
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
+from pennon.transaction.isolation import isolation
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -104,6 +105,7 @@ def stage(
         UnsupportedColumnType: Lance does not store a column's type.
         InvalidColumnName: Lance does not take a column's name.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
+        UnknownIsolation: The property ``write.isolation`` has another value than it can have.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
@@ -115,6 +117,7 @@ def stage(
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     kept = checked_order(kept, columns)
+    isolation(kept)
     location = _location(catalog, identifier, properties)
     _check_name(catalog, identifier, mode)
     snapshot = create_manifest(

@@ -8,15 +8,22 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
-from pennon.catalog.plain_dataset import PlainSnapshot, append_plain, replace_plain
+from pennon.catalog.plain_dataset import (
+    PlainSnapshot,
+    append_plain,
+    change_plain_rows,
+    replace_plain,
+)
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
 from pennon.draft import open_snapshot
 from pennon.errors import SnapshotNotFound, WriteConflict
 from pennon.leaf import StagedPartition
+from pennon.leaf.write.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
 from pennon.manifest.commit_lookup import find_commit
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.abandonment import abandon
+from pennon.transaction.isolation import isolation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +35,7 @@ __all__ = [
     "WriteMode",
     "abort_write",
     "check_write",
+    "commit_row_changes",
     "commit_write",
     "delete_rows",
     "deleted_partitions",
@@ -45,6 +53,17 @@ class WriteMode(StrEnum):
     """Rows that satisfy the write's condition go; without one, all."""
     OVERWRITE_PARTITIONS = "overwrite_partitions"
     """The partitions go into which the write has rows."""
+    DELETE = "delete"
+    """Single rows go."""
+    UPDATE = "update"
+    """Single rows go, and others come for them."""
+    MERGE = "merge"
+    """Single rows go, and others come."""
+
+    @property
+    def is_row_level(self) -> bool:
+        """Whether single rows go, named by their ids."""
+        return self in (WriteMode.DELETE, WriteMode.UPDATE, WriteMode.MERGE)
 
 
 def check_write(
@@ -64,8 +83,13 @@ def check_write(
     Raises:
         PennonError: The table is only read, a condition divides a partition, or a column that
             the partition spec needs was dropped.
+        UnknownIsolation: The table's property has no value that it can have.
     """
     snapshot.check_writable("write to")
+    if mode.is_row_level:
+        isolation(snapshot.properties)
+    if mode is WriteMode.DELETE:
+        return mode
     if mode is WriteMode.OVERWRITE_PARTITIONS and not snapshot.current_spec.fields:
         mode = WriteMode.OVERWRITE
     if mode is WriteMode.OVERWRITE:
@@ -112,6 +136,40 @@ def commit_write(
     else:
         replaced = _replaced(snapshot, table, mode, predicates, parts)
         replace_rows(transaction, parts, replaced)
+    return _committed(transaction, table)
+
+
+def commit_row_changes(
+    snapshot: Snapshot,
+    table: str,
+    mode: WriteMode,
+    changed: tuple[Sequence[str], Sequence[str]],
+    reads: Sequence[Sequence[str]],
+    *,
+    identity: CommitIdentity | None = None,
+) -> int:
+    """Take single rows out and show staged ones, with one commit.
+
+    Args:
+        snapshot: What the statement read.
+        table: The table's name, for errors.
+        mode: The statement.
+        changed: What the tasks reported of the rows that go, and of new rows.
+        reads: The predicates of each scan of the table that the statement made.
+        identity: Which commit it is; one that was made already is not made again.
+
+    Returns:
+        The table's new version.
+
+    Raises:
+        WriteConflict: Another commit changed what the statement read or replaces.
+    """
+    deleted, staged = changed
+    gone = [DeletedRows.from_json(text) for text in deleted]
+    if isinstance(snapshot, PlainSnapshot):
+        return change_plain_rows(snapshot, staged, gone, None if identity is None else identity.id)
+    transaction = Transaction(snapshot, identity, str(mode))
+    transaction.change_rows(gone, map(StagedPartition.from_json, staged), reads)
     return _committed(transaction, table)
 
 

@@ -177,6 +177,17 @@ class CommitGivenUp(PennonError):
     sql_state = "40000"
 
 
+class UnknownIsolation(PennonError):
+    """The table property ``write.isolation`` has no value that it can have."""
+
+    condition = "UNKNOWN_ISOLATION"
+    template = (
+        "Cannot use the table property write.isolation = '{value}': it is neither 'serializable'"
+        " nor 'snapshot'. Set it to one of them, or unset it for 'serializable'."
+    )
+    sql_state = "22023"
+
+
 class NotWholePartitions(PennonError):
     """A condition to delete or overwrite by divides a partition."""
 

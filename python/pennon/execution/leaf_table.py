@@ -18,6 +18,7 @@ from sqlglot import exp
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews, scan_view
 from pennon.leaf.read.leaf_filter import arrow_cast, lacking
+from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import initial_default
@@ -85,7 +86,9 @@ def _register_leaf(
     if view.is_empty:
         return None
     if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
-        scanned = scan_view(dataset, views, leaf.residual, fragments=leaf.fragments)
+        scanned = scan_view(
+            dataset, views, leaf.residual, fragments=leaf.fragments, location=leaf.location
+        )
         _register_scanned(context, name, scanned, views.schema)
         return _selected(name, _own_columns(relation.schema))
     condition: exp.Expr | None = None
@@ -109,6 +112,8 @@ def _register_scanned(
 
 
 def _is_expressible(match: FieldMatch) -> bool:
+    if is_metadata_column(match.wanted):
+        return False
     if match.found is None:
         return not match.wanted.type.num_fields
     found, wanted = match.found.arrow.type, match.wanted.type

@@ -150,7 +150,9 @@ class _Reader:
         schema = views.schema.remove_metadata()
         batches: list[pa.RecordBatch] = []
         num_bytes = 0
-        for batch in scan_view(dataset, views, residual, fragments=leaf.fragments):
+        for batch in scan_view(
+            dataset, views, residual, fragments=leaf.fragments, location=leaf.location
+        ):
             num_bytes += batch.nbytes
             if num_bytes > most_bytes:
                 return None

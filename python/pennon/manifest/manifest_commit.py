@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import CommitGivenUp, InternalError
+from pennon.manifest.exclusive_commit import exclusive
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.commit_record import CommitRecord, records_in
 from pennon.manifest.format.names import SEPARATOR, ObjectId
@@ -85,6 +86,8 @@ def commit_leaves(
     changes: Sequence[LeafChange],
     removed: Sequence[str] = (),
     record: CommitRecord | None = None,
+    *,
+    is_exclusive: bool = False,
 ) -> ManifestOutcome:
     """Commit the changes of all leaves at once, or none.
 
@@ -97,6 +100,8 @@ def commit_leaves(
         removed: Object ids of leaves that shall be gone; their ``table_version`` rows go too.
         record: What the commit does, written with it; a commit whose record is there already is
             not made again.
+        is_exclusive: Whether to refuse the commit after any change of the manifest's rows since
+            the snapshot, and not only after one of the same rows.
 
     Returns:
         The version of ``__manifest`` that has all changes, or that another writer came first.
@@ -119,7 +124,12 @@ def commit_leaves(
         rows = _rows(snapshot, base, changes, record)
         if rows is None:
             return ManifestCommitted(snapshot.version)
-        merge.conflict_retries(0).execute(rows)
+        if is_exclusive:
+            transaction, _ = merge.execute_uncommitted(rows)
+            operation = exclusive(base, transaction.operation, snapshot.storage_options)
+            base = lance.LanceDataset.commit(base, operation, base.version, max_retries=0)
+        else:
+            merge.conflict_retries(0).execute(rows)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", snapshot.location, error) from error

@@ -13,21 +13,29 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pennon.planning.scan_plan import plan_scan
+from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
 
 
-def filter_columns(plan: ScanPlan, columns: Sequence[str]) -> tuple[str, ...]:
+def filter_columns(
+    plan: ScanPlan, columns: Sequence[str], *, is_row_change: bool = False
+) -> tuple[str, ...]:
     """Name the columns whose values, found while the query runs, can drop partitions.
 
     These are the sources of all partition fields, whatever their transform: a function of several
     columns prunes when all of them are bound. Nested sources are left out, for Spark filters by
     whole columns.
 
+    Of a scan whose rows are changed Spark collects the values that match, by a join of its own
+    before the statement's. That pays for columns with few values, as those are that partitions
+    have as they stand, and not for a column that partitions have the bucket or the month of.
+
     Args:
         plan: The chosen partitions; one is not worth a filter.
         columns: Top-level columns that the scan gives.
+        is_row_change: Whether a statement changes the rows of the scan.
 
     Returns:
         Names among ``columns``, in the order of the specs.
@@ -43,6 +51,7 @@ def filter_columns(plan: ScanPlan, columns: Sequence[str]) -> tuple[str, ...]:
         names[source]
         for _, spec in sorted(plan.snapshot.specs.items(), reverse=True)
         for field in spec.fields
+        if not is_row_change or isinstance(field.transform, Identity)
         for source in field.source_ids
         if source in names
     ]

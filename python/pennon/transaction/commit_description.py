@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
-from pennon.transaction.staged import Append, Drop, Replace
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +38,11 @@ def described(
     added = sum(
         part.num_rows
         for change in changes.values()
-        if isinstance(change, Append | Replace)
+        if isinstance(change, Append | Replace | ChangeRows)
         for part in change.staged
     )
     gone = [
-        states[each].num_rows
+        len(change.deleted.addresses) if isinstance(change, ChangeRows) else states[each].num_rows
         for each, change in changes.items()
         if each in states and not isinstance(change, Append)
     ]

@@ -1,20 +1,22 @@
 """Which of my changes still stand after another writer committed: values in, a verdict out.
 
-Append and append commute: the rows are appended again, to the leaf's new version. Every other
-change depends on the leaf's content as it was read, so any change of the leaf is a conflict.
+Append and append commute: the rows are appended again, to the leaf's new version. A change of rows
+stands where its rows are untouched; what its statement read beside them is ``read_set``'s matter.
+Every other change depends on the leaf's content as it was read, so any change of the leaf is a
+conflict.
 Leaves that only the other writer touched do not matter.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.leaf.schema.file_layout import field_key, read_layout
 from pennon.spec.schema import children_of
 from pennon.transaction.leaf_state import partition_text
 from pennon.transaction.outcome import Conflicted
-from pennon.transaction.staged import Append, Drop, Replace, Truncate
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.staged import Change
 
-__all__ = ["Rebased", "check_layouts", "rebase"]
+__all__ = ["ROWS_CHANGED", "Rebased", "check_layouts", "rebase"]
+
+ROWS_CHANGED: Final = "another commit changed the rows to be replaced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,10 @@ def rebase(
                 if new is not None and new.location != change.staged[0].location:
                     return _conflict(new, "another writer made it in another directory")
                 redo.add(object_id)
-            case Replace() | Truncate() | Drop():
-                return _conflict(new or old, "another commit changed the rows to be replaced")
+            case ChangeRows() if new is not None and old is not None:
+                redo.add(object_id)  # its rows may still be where they were: the leaf tells
+            case ChangeRows() | Replace() | Truncate() | Drop():
+                return _conflict(new or old, ROWS_CHANGED)
             case _:
                 assert_never(change)
     return Rebased(frozenset(redo))
@@ -91,7 +97,7 @@ def check_layouts(changes: Mapping[str, Change], schema: pa.Schema) -> Conflicte
     known = {key for column in schema for key in _keys(column, "")}
     judged: set[str] = set()
     for change in changes.values():
-        for part in change.staged if isinstance(change, Append | Replace) else ():
+        for part in change.staged if isinstance(change, Append | Replace | ChangeRows) else ():
             if part.layout in judged:
                 continue
             judged.add(part.layout)

@@ -1,7 +1,8 @@
 """What a transaction does to one leaf: a closed set of kinds.
 
-``Append`` commutes with other appends. The others replace what was there: they conflict with
-every other change of the same leaf.
+``Append`` commutes with other appends. The others depend on what was there: they conflict with
+every other change of the same leaf, but for a ``ChangeRows`` under snapshot isolation, which
+commutes with what leaves its rows where they are.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError
 from pennon.leaf import StagedPartition
+from pennon.leaf.write.deleted_rows import DeletedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Append", "Change", "Drop", "Replace", "Truncate", "by_leaf"]
+__all__ = ["Append", "Change", "ChangeRows", "Drop", "Replace", "Truncate", "by_leaf"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,19 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """Take single rows out of a leaf, and add others.
+
+    Args:
+        deleted: Rows that go, by their addresses at the version that the statement read.
+        staged: New rows.
+    """
+
+    deleted: DeletedRows
+    staged: tuple[StagedPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     """Leave a leaf without rows."""
 
@@ -42,7 +57,7 @@ class Drop:
     """Take a leaf out of the manifest; its files stay for older snapshots."""
 
 
-Change = Append | Replace | Truncate | Drop
+Change = Append | Replace | ChangeRows | Truncate | Drop
 
 
 def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartition, ...]]:

@@ -28,14 +28,15 @@ from pennon.leaf.write.leaf_commit import (
     replace_fragments,
 )
 from pennon.leaf.write.new_leaf import create_leaf
+from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commit_lookup import find_commit
-from pennon.manifest.format.statistics import recorded_order
+from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.commit_description import described
-from pennon.transaction.conflicts import check_layouts, rebase
+from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts, rebase
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
-from pennon.transaction.staged import Append, Drop, Replace, Truncate
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pennon.leaf import StagedPartition
     from pennon.manifest.format.commit_record import CommitIdentity
     from pennon.transaction.leaf_state import LeafState
+    from pennon.transaction.read_set import ReadSet
     from pennon.transaction.staged import Change
 
 __all__ = ["commit_strong", "prepare_leaf", "staged_values", "wait_for_others"]
@@ -61,6 +63,7 @@ def commit_strong(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None = None,
+    read: ReadSet | None = None,
 ) -> Outcome:
     """Make the changes of all leaves visible with one commit of the manifest.
 
@@ -71,6 +74,8 @@ def commit_strong(
         changes: One change per leaf, by object id.
         identity: Which commit it is, the same at every try.
         operation: What the user calls it; None to name it after the changes.
+        read: What the changes were made of, where that must not have changed; None where the
+            changed leaves alone matter.
 
     Raises:
         CommitGivenUp: The write was aborted; its files may be gone.
@@ -78,7 +83,7 @@ def commit_strong(
     Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
     """
     try:
-        return _tried(base, changes, identity, operation)
+        return _tried(base, changes, identity, operation, read)
     except (SnapshotNotFound, StorageFailure, LeafMissing):
         if _is_there(base):
             raise
@@ -134,6 +139,7 @@ def _tried(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
+    read: ReadSet | None = None,
 ) -> Outcome:
     snapshot = base
     states = leaf_states(base, changes)
@@ -145,7 +151,7 @@ def _tried(
         prepared.update(_prepare(snapshot, states, {each: changes[each] for each in redo}))
         removed = [each for each, change in changes.items() if isinstance(change, Drop)]
         moved = [prepared[each] for each in changes if each in prepared]
-        match commit_leaves(snapshot, moved, removed, record):
+        match commit_leaves(snapshot, moved, removed, record, is_exclusive=read is not None):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():
@@ -159,12 +165,36 @@ def _tried(
         verdict = check_layouts(changes, snapshot.schema.arrow)
         now = leaf_states(snapshot, changes)
         check_writable(base.location, changes, now)
+        if verdict is None and read is not None:
+            verdict = read.changed_in(snapshot)
         judged = verdict or rebase(changes, states, now)
+        if not isinstance(judged, Conflicted):
+            judged = _moved_rows(base, changes, now, judged.redo) or judged
         if isinstance(judged, Conflicted):
             return judged
         prepared = {each: done for each, done in prepared.items() if each not in judged.redo}
         states = now
     return Retryable(_MAX_ATTEMPTS)
+
+
+def _moved_rows(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    states: Mapping[str, LeafState],
+    redo: frozenset[str],
+) -> Conflicted | None:
+    """Find a leaf where rows that are to go are no more where the statement found them."""
+    for object_id in redo:
+        change = changes[object_id]
+        if not isinstance(change, ChangeRows):
+            continue
+        state, rows = states[object_id], change.deleted
+        root, options = base.location, base.storage_options
+        before = open_leaf(root, state.location, rows.version, options)
+        after = open_leaf(root, state.location, state.read_version, options)
+        if not has_same_fragments(before, after, rows):
+            return Conflicted(partition_text(state.values), ROWS_CHANGED)
+    return None
 
 
 def _opened(base: Snapshot, version: int | None) -> Snapshot:
@@ -214,6 +244,8 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
                 committed = append_fragments(dataset, staged, schema)
         case Replace(staged=staged):
             committed = replace_fragments(dataset, staged, schema)
+        case ChangeRows(deleted=deleted, staged=staged):
+            committed = change_rows(dataset, deleted, staged, schema)
         case Truncate():
             committed = remove_fragments(dataset)
         case Drop():
@@ -221,6 +253,7 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
         case _:
             assert_never(change)
     is_own_size = committed.schema.equals(dataset.schema) and not has_initial_defaults(schema)
+    is_own_size = is_own_size and not isinstance(change, ChangeRows)
     counted = _counted(state, change, committed) if is_own_size else LeafCommit.of(committed)
     first = change.staged[0] if isinstance(change, Append | Replace) else None
     if state is not None:
@@ -243,9 +276,10 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
 
 def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) -> str | None:
     """Give the write order in which all fragments are once the change is made, if it is known."""
-    orders = (
-        {part.order for part in change.staged} if isinstance(change, Append | Replace) else set()
-    )
+    if isinstance(change, ChangeRows) and not change.staged:  # the rows that stay keep their order
+        return None if state is None else order_at(state.write_order, before.version)
+    staged = change.staged if isinstance(change, Append | Replace | ChangeRows) else ()
+    orders = {part.order for part in staged}
     order = orders.pop() if len(orders) == 1 else None
     is_alone = state is None or isinstance(change, Replace) or not before.get_fragments()
     if order is None or is_alone:

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 from pennon.errors import InternalError
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.transaction.abandonment import abandon
+from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
-from pennon.transaction.staged import Append, Drop, Replace, Truncate, by_leaf
+from pennon.transaction.read_set import ReadSet
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate, by_leaf
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pennon.leaf import StagedPartition
+    from pennon.leaf.write.deleted_rows import DeletedRows
     from pennon.manifest import Snapshot
     from pennon.transaction.outcome import Outcome
     from pennon.transaction.staged import Change
@@ -62,6 +65,7 @@ class Transaction:
         self._operation = operation
         self._is_sent = False
         self._changes: dict[str, Change] = {}
+        self._read: ReadSet | None = None
 
     def append(self, staged: Iterable[StagedPartition]) -> None:
         """Add rows to partitions.
@@ -104,6 +108,32 @@ class Transaction:
         for object_id in object_ids:
             self._add(object_id, Drop())
 
+    def change_rows(
+        self,
+        deleted: Iterable[DeletedRows],
+        staged: Iterable[StagedPartition],
+        read: Iterable[Sequence[str]] = (),
+    ) -> None:
+        """Take single rows out, and add others: DELETE, UPDATE and MERGE.
+
+        Args:
+            deleted: What tasks report of the rows that go.
+            staged: The reports of all tasks of new rows.
+            read: The predicates of each scan that the changes were made of, Spark SQL texts.
+
+        Raises:
+            InternalError: A row belongs to no leaf of the base snapshot.
+            UnknownIsolation: The table's property has no value that it can have.
+        """
+        gone = self._by_object_id(deleted)
+        new = by_leaf(staged)
+        for object_id, rows in gone.items():
+            self._add(object_id, ChangeRows(rows, new.get(object_id, ())))
+        self.append(part for key, parts in new.items() if key not in gone for part in parts)
+        if isolation(self.snapshot.properties) == SERIALIZABLE:
+            scans = tuple(tuple(predicates) for predicates in read)
+            self._read = ReadSet(self.snapshot, scans) if scans else None
+
     def commit(self) -> Outcome:
         """Make all changes visible.
 
@@ -123,7 +153,9 @@ class Transaction:
             return Committed(self.snapshot.version, self.snapshot)
         self._is_sent = True
         if self.snapshot.is_strong:
-            return commit_strong(self.snapshot, self._changes, self.identity, self._operation)
+            return commit_strong(
+                self.snapshot, self._changes, self.identity, self._operation, self._read
+            )
         return commit_weak(self.snapshot, self._changes)
 
     def abort(self, staged: Iterable[StagedPartition]) -> None:
@@ -137,6 +169,24 @@ class Transaction:
         """
         location, options = self.snapshot.location, self.snapshot.storage_options
         abandon(location, staged, options, self.identity if self._is_sent else None)
+
+    def _by_object_id(self, deleted: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
+        reports: dict[tuple[str, int], list[DeletedRows]] = {}
+        for rows in deleted:
+            reports.setdefault((rows.location, rows.version), []).append(rows)
+        if not reports:
+            return {}
+        leaves = self.snapshot.leaves().table
+        ids = dict(
+            zip(leaves["location"].to_pylist(), leaves["object_id"].to_pylist(), strict=True)
+        )
+        found: dict[str, DeletedRows] = {}
+        for (location, version), parts in reports.items():
+            object_id = ids.get(location)
+            if object_id is None or object_id in found:
+                raise InternalError(what=f"rows of {location} at version {version} are to go")
+            found[object_id] = parts[0].merged(parts[1:])
+        return found
 
     def _add(self, object_id: str, change: Change) -> None:
         known = self._changes.get(object_id)

@@ -18,17 +18,20 @@ from typing import TYPE_CHECKING, Final
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, replace_fragments
 from pennon.leaf.write.new_leaf import create_leaf
+from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.transaction.conflicts import check_layouts
-from pennon.transaction.leaf_state import check_writable, leaf_states
-from pennon.transaction.outcome import Committed, Outcome, Retryable
-from pennon.transaction.staged import Append, Drop, Replace
+from pennon.manifest.manifest_outcome import is_conflict
+from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts
+from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
+from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace
 from pennon.transaction.strong import staged_values, wait_for_others
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import lance
+    import pyarrow as pa
 
     from pennon.leaf import StagedPartition
     from pennon.transaction.staged import Change
@@ -64,8 +67,12 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
         _apply(snapshot, states[object_id].location, change)
 
     with ThreadPoolExecutor(max(1, min(_MAX_THREADS, len(changes)))) as pool:
-        for future in [pool.submit(apply, object_id) for object_id in sorted(changes)]:
-            future.result()
+        applied = {each: pool.submit(apply, each) for each in sorted(changes)}
+        for object_id, future in applied.items():
+            try:
+                future.result()
+            except _RowsMoved:
+                return Conflicted(partition_text(states[object_id].values), ROWS_CHANGED)
     return Committed(snapshot.version, snapshot)
 
 
@@ -124,11 +131,36 @@ def _apply(snapshot: Snapshot, location: str, change: Change) -> None:
         missing = _not_there(dataset, change.staged)
         if missing:
             append_fragments(dataset, missing, schema, detached=False)
+    elif isinstance(change, ChangeRows):
+        _change_rows(dataset, change, schema)
     elif isinstance(change, Replace):
         if _not_there(dataset, change.staged) or not change.staged:
             replace_fragments(dataset, change.staged, schema, detached=False)
     else:
         remove_fragments(dataset, detached=False)
+
+
+def _change_rows(dataset: lance.LanceDataset, change: ChangeRows, schema: pa.Schema) -> None:
+    """Change rows on the main branch; rows that are gone from their places are a conflict.
+
+    Which rows go is known for the version that the statement read. New rows of an earlier try of
+    this commit mean that it went through.
+    """
+    if change.staged and not _not_there(dataset, change.staged):
+        return
+    read = dataset.checkout_version(change.deleted.version)
+    if not has_same_fragments(read, dataset, change.deleted):
+        raise _RowsMoved
+    try:
+        change_rows(dataset, change.deleted, change.staged, schema, detached=False)
+    except OSError as error:
+        if not is_conflict(error):
+            raise
+        raise _RowsMoved from error
+
+
+class _RowsMoved(Exception):
+    """Another commit of the leaf came first."""
 
 
 def _not_there(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import UnknownColumn
+from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import FIELD_ID, children_of, with_children
 
@@ -20,13 +21,16 @@ def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
     """Give each field of a pruned schema the id and the default of its namesake in the full one.
 
     Args:
-        pruned: Spark's schema in Arrow's types; nested fields may be left out.
+        pruned: Spark's schema in Arrow's types; nested fields may be left out, and metadata
+            columns stand among the others.
         full: The namespace schema.
 
     Raises:
         UnknownColumn: The full schema has no such column.
     """
-    return pa.schema(_matched(list(pruned), list(full)))
+    metadata = {each.name: each for each in METADATA_COLUMNS if each.name not in full.names}
+    own = iter(_matched([each for each in pruned if each.name not in metadata], list(full)))
+    return pa.schema([metadata.get(each.name) or next(own) for each in pruned])
 
 
 def column_paths(schema: pa.Schema) -> Iterator[tuple[str, ...]]:

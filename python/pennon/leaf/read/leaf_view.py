@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import pyarrow as pa
 
 from pennon.leaf.read.leaf_filter import leaf_filter
+from pennon.leaf.read.metadata_columns import is_metadata_column, is_read_by_name
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 
@@ -41,12 +42,21 @@ class LeafView:
     @property
     def names(self) -> list[str]:
         """The columns of the leaf that are read."""
-        return [match.found.name for match in self.matches if match.found is not None]
+        own = [match.found.name for match in self.matches if match.found is not None]
+        metadata = [each for each in self.metadata_columns if is_read_by_name(each)]
+        return [*own, *(str(each.name) for each in metadata)]
+
+    @property
+    def metadata_columns(self) -> list[pa.Field]:
+        """The wanted columns that are none of the table's."""
+        return [match.wanted for match in self.matches if is_metadata_column(match.wanted)]
 
     @property
     def is_flat(self) -> bool:
         """Whether only numbers, texts, dates and times are read, by names that are no paths."""
         found = [match.found for match in self.matches if match.found is not None]
+        if self.metadata_columns:
+            return False
         return all(_is_flat(field.arrow.type) for field in found) and not any(
             mark in field.name for field in found for mark in "`."
         )
@@ -82,7 +92,8 @@ class LeafViews:
 
     def __init__(self, schema: pa.Schema, namespace_schema: pa.Schema | None = None) -> None:
         self.schema = stream_schema(schema)
-        self._known = list(self.schema if namespace_schema is None else namespace_schema)
+        known = self.schema if namespace_schema is None else namespace_schema
+        self._known = [column for column in known if not is_metadata_column(column)]
         self._views: dict[tuple[_LeafFields, str | None], LeafView] = {}
 
     def of(self, dataset: lance.LanceDataset, filter_sql: str | None = None) -> LeafView:
@@ -103,7 +114,12 @@ class LeafViews:
         return view
 
     def _view(self, fields: tuple[LeafField, ...], filter_sql: str | None, leaf: str) -> LeafView:
-        matches = match_fields(list(self.schema), fields, leaf, self._known)
+        own = [column for column in self.schema if not is_metadata_column(column)]
+        matched = iter(match_fields(own, fields, leaf, self._known))
+        matches = tuple(
+            FieldMatch(column, None, ()) if is_metadata_column(column) else next(matched)
+            for column in self.schema
+        )
         if filter_sql is None:
             return LeafView(fields, matches)
         condition = leaf_filter(filter_sql, self._known, fields, leaf)

@@ -6,6 +6,7 @@ Lance decodes a few batches ahead, within a bound in bytes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from pennon.errors import LeafMissing
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
+from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ def scan_view(
     fragments: tuple[int, int] | None = None,
     batch_size: int = DEFAULT_BATCH_SIZE,
     num_at_once: int = 1,
+    location: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one of several leaves that are read in the same schema.
 
@@ -94,6 +97,7 @@ def scan_view(
         fragments: First fragment and the one after the last, by position; None for all.
         batch_size: Most rows of a batch.
         num_at_once: How many scans are read side by side: they share the bounds in bytes.
+        location: The leaf's location in its table, for the metadata column of it.
 
     Raises:
         LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -102,16 +106,17 @@ def scan_view(
     view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
     if view.is_empty:
         return iter(())
+    leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf)
     names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
     if view.condition is None and not names:
         num_rows = (
             dataset.count_rows() if chosen is None else sum(each.count_rows() for each in chosen)
         )
-        return _counted(num_rows, view.matches, views.schema, batch_size, leaf)
+        return _counted(num_rows, leaf_rows, batch_size)
     is_whole = view.condition is None and chosen is None
     if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
-        return _converted(partial(_all_rows, dataset, names), view.matches, views.schema, leaf)
+        return _converted(partial(_all_rows, dataset, names), leaf_rows)
     scanner = dataset.scanner(
         columns=names,
         filter=view.condition,
@@ -123,7 +128,7 @@ def scan_view(
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         late_materialization=_fetched_late(dataset, view.fields, names),
     )
-    return _converted(scanner.to_batches, view.matches, views.schema, leaf)
+    return _converted(scanner.to_batches, leaf_rows)
 
 
 def _all_rows(dataset: lance.LanceDataset, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -161,33 +166,44 @@ def _width(stored: pa.DataType) -> int | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class _LeafRows:
+    """Makes the wanted columns of what Lance reads of a leaf."""
+
+    dataset: lance.LanceDataset
+    matches: Sequence[FieldMatch]
+    wanted: pa.Schema
+    leaf: str
+    location: str
+
+    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [self._array(match, batch) for match in self.matches]
+        return convert_batch(arrays, self.matches, self.wanted, batch.num_rows, self.leaf)
+
+    def _array(self, match: FieldMatch, batch: pa.RecordBatch) -> pa.Array | None:
+        if is_metadata_column(match.wanted):
+            return metadata_array(match.wanted, batch, self.dataset, self.location)
+        return None if match.found is None else batch.column(match.found.name)
+
+
 def _converted(
-    read: Callable[[], Iterator[pa.RecordBatch]],
-    matches: Sequence[FieldMatch],
-    wanted: pa.Schema,
-    leaf: str,
+    read: Callable[[], Iterator[pa.RecordBatch]], leaf_rows: _LeafRows
 ) -> Iterator[pa.RecordBatch]:
-    names = [None if match.found is None else match.found.name for match in matches]
+    leaf = leaf_rows.leaf
     try:
         for batch in read():
             if batch.num_rows:  # a batch without rows may come without its columns
-                arrays = [None if name is None else batch.column(name) for name in names]
-                yield convert_batch(arrays, matches, wanted, batch.num_rows, leaf)
+                yield leaf_rows.convert(batch)
     except (OSError, pa.ArrowInvalid) as error:
         if "not found" not in str(error).lower():
             raise
         raise LeafMissing(leaf=leaf, table=leaf, version="the version to read") from error
 
 
-def _counted(
-    left: int,
-    matches: Sequence[FieldMatch],
-    wanted: pa.Schema,
-    batch_size: int,
-    leaf: str,
-) -> Iterator[pa.RecordBatch]:
+def _counted(left: int, leaf_rows: _LeafRows, batch_size: int) -> Iterator[pa.RecordBatch]:
     """Batches of no stored column: the row count stands in the leaf's own metadata."""
     while left > 0:
         num_rows = min(left, batch_size)
-        yield convert_batch([None] * len(matches), matches, wanted, num_rows, leaf)
+        empty = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
+        yield leaf_rows.convert(pa.RecordBatch.from_struct_array(empty))
         left -= num_rows

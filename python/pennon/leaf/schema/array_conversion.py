@@ -78,6 +78,8 @@ def _by_place(wanted: pa.Field, given: pa.Field) -> FieldMatch:
 
 def _convert(array: pa.Array | None, match: FieldMatch, num_rows: int) -> pa.Array:
     wanted = match.wanted.type
+    if array is not None and array.type.equals(wanted) and not match.children:
+        return array
     if array is None or match.found is None:
         return pa.nulls(num_rows, wanted)
     if array.type.equals(wanted) and match.is_same:

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 
     from pennon.leaf.write.staged_partition import StagedPartition
 
-__all__ = ["LeafCommit", "append_fragments", "remove_fragments", "replace_fragments"]
+__all__ = [
+    "LeafCommit",
+    "append_fragments",
+    "commit_operation",
+    "prepared_fragments",
+    "remove_fragments",
+    "replace_fragments",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +92,10 @@ def append_fragments(
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
-    extended, fragments = _prepared(dataset, staged, schema, detached=detached)
+    extended, fragments = prepared_fragments(dataset, staged, schema, detached=detached)
     if not fragments:
         return extended
-    return _commit(extended, lance.LanceOperation.Append(fragments), detached=detached)
+    return commit_operation(extended, lance.LanceOperation.Append(fragments), detached=detached)
 
 
 def replace_fragments(
@@ -99,16 +106,16 @@ def replace_fragments(
     detached: bool = True,
 ) -> lance.LanceDataset:
     """Make a leaf's content exactly the staged rows; arguments as ``append_fragments``."""
-    extended, fragments = _prepared(dataset, staged, schema, detached=detached)
+    extended, fragments = prepared_fragments(dataset, staged, schema, detached=detached)
     removed = [fragment.fragment_id for fragment in extended.get_fragments()]
     if not removed and not fragments:
         return extended
     if not removed:
-        return _commit(extended, lance.LanceOperation.Append(fragments), detached=detached)
+        return commit_operation(extended, lance.LanceOperation.Append(fragments), detached=detached)
     operation = lance.LanceOperation.Update(
         removed_fragment_ids=removed, updated_fragments=[], new_fragments=fragments
     )
-    return _commit(extended, operation, detached=detached)
+    return commit_operation(extended, operation, detached=detached)
 
 
 def remove_fragments(dataset: lance.LanceDataset, *, detached: bool = True) -> lance.LanceDataset:
@@ -119,25 +126,36 @@ def remove_fragments(dataset: lance.LanceDataset, *, detached: bool = True) -> l
     operation = lance.LanceOperation.Delete(
         updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
     )
-    return _commit(dataset, operation, detached=detached)
+    return commit_operation(dataset, operation, detached=detached)
 
 
-def _commit(
+def commit_operation(
     dataset: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation, *, detached: bool
 ) -> lance.LanceDataset:
+    """Commit an operation on exactly the version that it was made for."""
     return lance.LanceDataset.commit(
         dataset, operation, read_version=dataset.version, detached=detached
     )
 
 
-def _prepared(
+def prepared_fragments(
     dataset: lance.LanceDataset,
     staged: Sequence[StagedPartition],
     schema: pa.Schema,
     *,
     detached: bool,
 ) -> tuple[lance.LanceDataset, list[FragmentMetadata]]:
-    """Give the leaf what it lacks, and the fragments the leaf's numbers and columns."""
+    """Give the leaf what it lacks, and staged fragments the leaf's numbers and columns.
+
+    Args:
+        dataset: The leaf at the version to build on.
+        staged: What tasks wrote for this leaf.
+        schema: The namespace schema, with its ids.
+        detached: Whether a commit that the leaf needs before is one beside the main branch.
+
+    Returns:
+        The leaf, with the fragments that it had, and the new ones.
+    """
     leaf = str(dataset.uri).rstrip("/").rsplit("/", 1)[-1]
     layouts = {part.layout: read_layout(part.layout) for part in staged}
     if staged:
@@ -202,7 +220,9 @@ def _upgraded(
     names = vacated_names(dataset.lance_schema, upgrade.added)
     if names or upgrade.nullable:
         loosened = edited(dataset.lance_schema, names=names, nullable=upgrade.nullable)
-        dataset = _commit(dataset, lance.LanceOperation.Project(loosened), detached=detached)
+        dataset = commit_operation(
+            dataset, lance.LanceOperation.Project(loosened), detached=detached
+        )
     if not upgrade.added and not upgrade.replaced:
         return dataset
     highest = highest_number(dataset.lance_schema, older)
@@ -224,7 +244,7 @@ def _upgraded(
     operation = lance.LanceOperation.Merge(
         [without(filled(dataset, each, columns, own, leaf), gone, each) for each in older], wide
     )
-    return _commit(dataset, operation, detached=detached)
+    return commit_operation(dataset, operation, detached=detached)
 
 
 def _kept_numbers(match: FieldMatch) -> Iterator[int | None]:

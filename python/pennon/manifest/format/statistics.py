@@ -21,6 +21,7 @@ from pennon.spec.json_text import text_of
 __all__ = [
     "RECORDED_ORDER",
     "STATISTICS",
+    "order_at",
     "order_column",
     "recorded_order",
     "statistics_columns",
@@ -93,6 +94,17 @@ def recorded_order(version: int, order: str) -> str:
         '7 0 int64 ASC'
     """
     return f"{version} {order}"
+
+
+def order_at(recorded: str | None, version: int) -> str | None:
+    """Give the order that is recorded for a version; None where none is.
+
+    Example:
+        >>> order_at("7 0 int64 ASC", 7), order_at("7 0 int64 ASC", 8)
+        ('0 int64 ASC', None)
+    """
+    stated, _, order = (recorded or "").partition(" ")
+    return order if order and stated == str(version) else None
 
 
 def order_column(metadata: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pennon.catalog.plain_dataset import stage_plain
 from pennon.execution import Fragment, run
 from pennon.leaf import WriteTarget, write_partitions
+from pennon.leaf.write.deleted_rows import collect_deleted
 from pennon.worker.absent_offsets import with_offsets
 from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.fragment_tokens import FragmentToken, relation
@@ -24,7 +25,12 @@ from pennon.worker.wire.framing import (
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.messages import Read, ReadReply, RunFragment
 from pennon.worker.wire.tokens import ScanToken, Split, WriteToken
-from pennon.worker.wire.write_messages import Write, WriteReply
+from pennon.worker.wire.write_messages import (
+    Write,
+    WriteDeletes,
+    WriteDeletesReply,
+    WriteReply,
+)
 
 if TYPE_CHECKING:
     from pennon.execution import BatchStream
@@ -89,6 +95,20 @@ def write(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(token.storage_options)
     reply = _staged(token, upward)
     upward.drain()
+    frames.send_json(encode(reply))
+
+
+def write_deletes(request: Mapping[str, object], frames: FrameSocket) -> None:
+    """Answer ``write_deletes``: the row ids that follow are brought together leaf by leaf."""
+    upward = ArrowStreamReader(frames)
+    try:
+        decode(WriteDeletes, request)
+        deleted = collect_deleted(upward.open())
+    finally:
+        upward.drain()
+    reply = WriteDeletesReply(
+        tuple(each.to_json() for each in deleted), sum(len(each.addresses) for each in deleted)
+    )
     frames.send_json(encode(reply))
 
 

@@ -14,7 +14,7 @@ from pennon.errors import UnknownOperation
 from pennon.worker.deferred_client import defer_rest_client
 from pennon.worker.requests import data_plane
 from pennon.worker.wire.messages import Read, RunFragment
-from pennon.worker.wire.write_messages import Write
+from pennon.worker.wire.write_messages import Write, WriteDeletes
 
 if TYPE_CHECKING:
     from pennon.worker.wire.framing import FrameSocket
@@ -27,6 +27,7 @@ _DATA_PLANE: Mapping[str, Handler] = {
     Read.op: data_plane.read,
     RunFragment.op: data_plane.run_fragment,
     Write.op: data_plane.write,
+    WriteDeletes.op: data_plane.write_deletes,
 }
 
 

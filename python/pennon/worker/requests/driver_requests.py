@@ -174,7 +174,7 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         bytes=plan.num_bytes,
         description=explain(plan),
         ordering=tuple(map(sort_key, order)),
-        filter_columns=filter_columns(plan, wanted.names),
+        filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
     )
 
 
@@ -241,6 +241,8 @@ def _described(table: Table) -> m.TableReply:
         table.schema,
         table.partitioning,
         table.properties,
-        table.identity,
+        table.table_id,
         str(snapshot.version),
+        metadata_columns=table.metadata_columns,
+        row_id=table.row_id,
     )

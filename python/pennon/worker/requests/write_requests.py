@@ -8,13 +8,17 @@ from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.partitioning import clustering, sorting
 from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.catalog.table_write import WriteMode
-from pennon.errors import MalformedMessage
+from pennon.errors import MalformedMessage, NotWholePartitions
 from pennon.leaf import WriteTarget
+from pennon.leaf.read.metadata_columns import LEAF
 from pennon.spec.write_order import WriteOrder
 from pennon.worker.requests.kept_plans import snapshot_of
 from pennon.worker.wire import write_messages as m
 from pennon.worker.wire.messages import EmptyReply
 from pennon.worker.wire.tokens import TableToken, WriteToken
+
+# What one task writes, as Spark's shuffle has it: three to five times as much in memory.
+_TASK_BYTES = 32 << 20
 
 
 def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
@@ -34,8 +38,13 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
         ).to_json()
     clustered = clustering(spec, snapshot.schema)
     sorted_by = sorting(spec, snapshot.schema, order)
+    if mode is WriteMode.DELETE:
+        clustered = sorted_by = ()  # no row is written, and those that go may come in any order
+    elif mode.is_row_level and clustered:
+        # Rows that go have no values: without their leaf they would all come to one task.
+        clustered = (*clustered, {"function": "identity", "arguments": [{"column": [LEAF.name]}]})
     token = WriteToken(table, target, schema, mode, storage, request.predicates)
-    return m.PlanWriteReply(token.to_json(), clustered, sorted_by)
+    return m.PlanWriteReply(token.to_json(), clustered, sorted_by, _TASK_BYTES)
 
 
 def _mode(mode: str) -> WriteMode:
@@ -60,9 +69,15 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
             mode=mode,
             identity=identity,
         )
-    version = table_write.commit_write(
-        snapshot, table.name, mode, token.predicates, request.staged, identity=identity
-    )
+    if mode.is_row_level:
+        changed = request.deleted, request.staged
+        version = table_write.commit_row_changes(
+            snapshot, table.name, mode, changed, request.reads, identity=identity
+        )
+    else:
+        version = table_write.commit_write(
+            snapshot, table.name, mode, token.predicates, request.staged, identity=identity
+        )
     return m.CommitWriteReply(version)
 
 
@@ -76,12 +91,15 @@ def abort_write(request: m.AbortWrite) -> EmptyReply:
     return EmptyReply()
 
 
-def check_delete(request: m.CheckDelete) -> EmptyReply:
+def check_delete(request: m.CheckDelete) -> m.CheckDeleteReply:
     """Answer ``check_delete``."""
     table = TableToken.from_json(request.table)
     snapshot = snapshot_of(request.catalog, request.table)
-    table_write.deleted_partitions(snapshot, table.name, request.predicates)
-    return EmptyReply()
+    try:
+        table_write.deleted_partitions(snapshot, table.name, request.predicates)
+    except NotWholePartitions:
+        return m.CheckDeleteReply(possible=False)
+    return m.CheckDeleteReply(possible=True)
 
 
 def delete_rows(request: m.DeleteRows) -> m.CommitWriteReply:

@@ -131,9 +131,11 @@ class TableReply:
     schema: JsonObject
     partitioning: tuple[JsonObject, ...]
     properties: Mapping[str, str]
-    identity: str
+    identity: str | None
     version: str
     is_metadata: bool = False
+    metadata_columns: JsonObject = field(default_factory=dict)
+    row_id: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +233,14 @@ class PushPredicatesReply:
 
 @dataclass(frozen=True, slots=True)
 class PlanScan:
-    """A scan, with the columns that are left after pruning."""
+    """A scan, with the columns that are left after pruning; ``row_change``: of rows to change."""
 
     op: ClassVar[str] = "plan_scan"
     catalog: Catalog
     table: str
     schema: object
     predicates: tuple[str, ...] = ()
+    row_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)

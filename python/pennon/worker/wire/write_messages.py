@@ -15,8 +15,9 @@ from pennon.worker.wire.messages import JsonObject
 class PlanWrite:
     """A write before its tasks start.
 
-    ``mode`` is ``append``, ``overwrite`` (the rows that satisfy the predicates, all without any) or
-    ``overwrite_partitions`` (those that the new rows fall into).
+    ``mode`` is ``append``, ``overwrite`` (the rows that satisfy the predicates, all without any),
+    ``overwrite_partitions`` (those that the new rows fall into), or the statement that changes
+    single rows: ``delete``, ``update`` or ``merge``.
     """
 
     op: ClassVar[str] = "plan_write"
@@ -31,11 +32,12 @@ class PlanWrite:
 
 @dataclass(frozen=True, slots=True)
 class PlanWriteReply:
-    """How Spark has to distribute and sort the rows."""
+    """How Spark has to distribute and sort the rows; ``task_bytes`` of its shuffle make a task."""
 
     write: str
     distribution: tuple[JsonObject, ...]
     ordering: tuple[JsonObject, ...]
+    task_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,37 @@ class WriteReply:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteDeletes:
+    """The ids of one task's rows that go, which follow upward as an Arrow stream."""
+
+    op: ClassVar[str] = "write_deletes"
+    write: str
+    partition_id: int = 0
+    task_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDeletesReply:
+    """The rows that go, leaf by leaf, for the commit."""
+
+    staged: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitWrite:
-    """All tasks ended: make their rows visible together."""
+    """All tasks ended: make their rows visible together.
+
+    ``reads`` has the predicates of each scan of the table that a row-level change was made of.
+    """
 
     op: ClassVar[str] = "commit_write"
     catalog: Catalog
     write: str
     staged: tuple[str, ...]
     commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
+    deleted: tuple[str, ...] = ()
+    reads: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +117,19 @@ class AbortWrite:
 
 @dataclass(frozen=True, slots=True)
 class CheckDelete:
-    """Whether DELETE can be done with whole partitions; the error says why not."""
+    """Whether DELETE can be done with whole partitions, without a look at rows."""
 
     op: ClassVar[str] = "check_delete"
     catalog: Catalog
     table: str
     predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDeleteReply:
+    """Whether it can; else the rows are found and deleted one by one."""
+
+    possible: bool
 
 
 @dataclass(frozen=True, slots=True)

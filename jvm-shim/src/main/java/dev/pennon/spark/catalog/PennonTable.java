@@ -7,25 +7,37 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.Commit;
+import dev.pennon.spark.write.PennonRowLevelOperation;
 import dev.pennon.spark.write.PennonWriteBuilder;
 import dev.pennon.spark.write.RowCondition;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table of the catalog at the snapshot that was current when it was loaded. */
-public final class PennonTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
+public final class PennonTable
+    implements SupportsRead,
+        SupportsWrite,
+        SupportsDeleteV2,
+        SupportsRowLevelOperations,
+        SupportsMetadataColumns {
   private static final Set<TableCapability> CAPABILITIES =
       Set.of(
           TableCapability.BATCH_READ,
@@ -39,18 +51,24 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
   private final Map<String, String> properties;
   private final String identity;
   private final String version;
+  private final List<MetadataColumn> metadataColumns;
+  private final List<String> rowId;
 
   private PennonTable(
       TableHandle handle,
       Transform[] partitioning,
       Map<String, String> properties,
       String identity,
-      String version) {
+      String version,
+      List<MetadataColumn> metadataColumns,
+      List<String> rowId) {
     this.handle = handle;
     this.partitioning = partitioning;
     this.properties = properties;
     this.identity = identity;
     this.version = version;
+    this.metadataColumns = metadataColumns;
+    this.rowId = rowId;
   }
 
   /** Reads the worker's TableDescription. */
@@ -69,7 +87,9 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
         SparkTransforms.fromJson(partitioning),
         Messages.toStringMap(Messages.field(description, "TableReply", "properties")),
         Messages.field(description, "TableReply", "identity").asText(null),
-        Messages.field(description, "TableReply", "version").asText(null));
+        Messages.field(description, "TableReply", "version").asText(null),
+        HiddenColumn.all(Messages.field(description, "TableReply", "metadata_columns")),
+        List.of(Messages.toStrings(Messages.field(description, "TableReply", "row_id"))));
   }
 
   /** JSON inside of a message stands there as text or as itself. */
@@ -129,12 +149,31 @@ public final class PennonTable implements SupportsRead, SupportsWrite, SupportsD
     return new PennonWriteBuilder(handle, info);
   }
 
-  /** Whole partitions alone can be deleted; anything else is refused with the reason. */
+  @Override
+  public MetadataColumn[] metadataColumns() {
+    return metadataColumns.toArray(MetadataColumn[]::new);
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    if (rowId.isEmpty()) {
+      throw PennonRowLevelOperation.withoutRowId(handle, info.command()).raise();
+    }
+    return () -> new PennonRowLevelOperation(handle, rowId, info.command());
+  }
+
+  /** Whether whole partitions go; else Spark finds the rows and deletes them one by one. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
+    return RowCondition.find(handle, predicates).map(this::decidesPartitions).orElse(false);
+  }
+
+  private boolean decidesPartitions(String... predicates) {
+    ObjectNode request = handle.request("check_delete");
+    request.set("predicates", Messages.strings(predicates));
     try {
-      WorkerConnection.exchange(deletion(handle.request("check_delete"), predicates));
-      return true;
+      return Messages.field(WorkerConnection.exchange(request), "CheckDeleteReply", "possible")
+          .asBoolean();
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

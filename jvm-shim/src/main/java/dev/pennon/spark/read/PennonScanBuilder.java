@@ -22,14 +22,25 @@ public final class PennonScanBuilder
   private static final Set<String> NULL_TESTS = Set.of("IS_NULL", "IS_NOT_NULL");
 
   private final TableHandle table;
+  private final boolean isOfRowChange;
   private final List<String> sent = new ArrayList<>();
   private final List<Predicate> pushed = new ArrayList<>();
   private StructType schema;
   private PennonScan scan;
 
   public PennonScanBuilder(TableHandle table) {
+    this(table, false);
+  }
+
+  private PennonScanBuilder(TableHandle table, boolean isOfRowChange) {
     this.table = table;
+    this.isOfRowChange = isOfRowChange;
     this.schema = table.schema();
+  }
+
+  /** The scan of a statement that changes the rows which it gives. */
+  public static PennonScanBuilder ofRowChange(TableHandle table) {
+    return new PennonScanBuilder(table, true);
   }
 
   /**
@@ -84,10 +95,15 @@ public final class PennonScanBuilder
     schema = requiredSchema;
   }
 
+  /** The predicates of the scan that was built; nothing where Spark had no use for one. */
+  public Optional<String[]> builtWith() {
+    return scan == null ? Optional.empty() : Optional.of(sent.toArray(String[]::new));
+  }
+
   @Override
   public Scan build() {
     if (scan == null) {
-      scan = new PennonScan(ScanPlan.request(table, sent, schema));
+      scan = new PennonScan(ScanPlan.request(table, sent, schema, isOfRowChange));
     }
     return scan;
   }

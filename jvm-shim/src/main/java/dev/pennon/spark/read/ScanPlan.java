@@ -61,8 +61,9 @@ record ScanPlan(
   private static final long NO_SPLITS_KEY = 0;
 
   /** Asks the worker for the plan; planning reads the manifest and opens no leaf. */
-  static ScanPlan request(TableHandle table, List<String> predicates, StructType schema) {
-    ObjectNode request = table.request("plan_scan");
+  static ScanPlan request(
+      TableHandle table, List<String> predicates, StructType schema, boolean isOfRowChange) {
+    ObjectNode request = table.request("plan_scan").put("row_change", isOfRowChange);
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
     try {

@@ -21,16 +21,18 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 
 /**
- * Streams the rows of one task to the worker as Arrow batches.
+ * Streams rows of one task to the worker as Arrow batches: rows to write, or ids of rows to delete.
  *
  * <p>The worker writes what comes and keeps it only when the stream ends in order: a connection
  * that closes before means that the task gave up. A task without rows sends nothing.
  */
 final class ArrowDataWriter implements DataWriter<InternalRow> {
+  private static final String[] NOTHING = {};
   private static final int BATCH_ROWS = 8192;
   private static final long BATCH_BYTES = 16L << 20;
   private static final int ROWS_BETWEEN_SIZE_CHECKS = 32;
 
+  private final String operation;
   private final String write;
   private final StructType schema;
   private final int partitionId;
@@ -44,11 +46,24 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
   private int rowsInBatch;
   private long rowsWritten;
 
-  ArrowDataWriter(String write, StructType schema, int partitionId, long taskId) {
+  private ArrowDataWriter(
+      String operation, String write, StructType schema, int partitionId, long taskId) {
+    this.operation = operation;
     this.write = write;
     this.schema = schema;
     this.partitionId = partitionId;
     this.taskId = taskId;
+  }
+
+  /** A writer of whole rows. */
+  static ArrowDataWriter ofRows(String write, StructType schema, int partitionId, long taskId) {
+    return new ArrowDataWriter("write", write, schema, partitionId, taskId);
+  }
+
+  /** A writer of the ids of rows that go. */
+  static ArrowDataWriter ofDeletedRows(
+      String write, StructType rowId, int partitionId, long taskId) {
+    return new ArrowDataWriter("write_deletes", write, rowId, partitionId, taskId);
   }
 
   @Override
@@ -74,7 +89,7 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon write", 0, Long.MAX_VALUE);
     root = VectorSchemaRoot.create(arrow, allocator);
     rows = ArrowWriter.create(root);
-    ObjectNode request = Messages.request("write");
+    ObjectNode request = Messages.request(operation);
     request.put("write", write).put("partition_id", partitionId).put("task_id", taskId);
     connection = WorkerConnection.open();
     connection.send(request);
@@ -92,14 +107,18 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
 
   @Override
   public WriterCommitMessage commit() throws IOException {
+    return new StagedRows(finish(), NOTHING);
+  }
+
+  /** Ends the stream in order; gives what the worker staged, in its own words. */
+  String[] finish() throws IOException {
     try {
-      return stream == null ? new StagedPartitions() : new StagedPartitions(finishStream());
+      return stream == null ? NOTHING : finishStream();
     } catch (WorkerFailure failure) {
       throw failure.raiseInTask();
     }
   }
 
-  /** Ends the stream in order and waits for what the worker staged. */
   private String[] finishStream() throws IOException {
     if (rowsInBatch > 0) {
       sendBatch();
@@ -121,6 +140,10 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     if (unfinished != null) {
       unfinished.close();
     }
+  }
+
+  long rowsWritten() {
+    return rowsWritten;
   }
 
   @Override

@@ -11,7 +11,7 @@ record ArrowDataWriters(String write, StructType schema) implements DataWriterFa
 
   @Override
   public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
-    return new ArrowDataWriter(write, schema, partitionId, taskId);
+    return ArrowDataWriter.ofRows(write, schema, partitionId, taskId);
   }
 
   /** The token may hold storage options: it is never shown. */

@@ -3,14 +3,15 @@ package dev.pennon.spark.write;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.WorkerFailure;
+import java.util.List;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** Turns what the tasks staged into one commit, or into nothing. */
-final class PennonBatchWrite implements BatchWrite {
-  private final WritePlan plan;
+class PennonBatchWrite implements BatchWrite {
+  protected final WritePlan plan;
   private final Commit commit;
 
   PennonBatchWrite(WritePlan plan) {
@@ -44,12 +45,13 @@ final class PennonBatchWrite implements BatchWrite {
 
   private ObjectNode request(String op, WriterCommitMessage... messages) {
     ObjectNode request = commit.request(op).put("write", plan.write());
+    request.set("reads", plan.reads().get());
     ArrayNode staged = request.putArray("staged");
+    ArrayNode deleted = request.putArray("deleted");
     for (WriterCommitMessage message : messages) {
-      if (message instanceof StagedPartitions task) {
-        for (String partition : task.staged()) {
-          staged.add(partition);
-        }
+      if (message instanceof StagedRows task) {
+        List.of(task.written()).forEach(staged::add);
+        List.of(task.deleted()).forEach(deleted::add);
       }
     }
     return request;

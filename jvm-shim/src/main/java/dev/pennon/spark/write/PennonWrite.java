@@ -8,9 +8,14 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 
-/** A planned write: rows come grouped by partition, so that a task holds one open at a time. */
-final class PennonWrite implements RequiresDistributionAndOrdering {
-  private final WritePlan plan;
+/**
+ * A planned write: rows come grouped by partition, so that a task holds one open at a time.
+ *
+ * <p>Grouped, but not strictly: a partition that has more rows than a task should write comes to
+ * several, which adaptive execution finds out, and the commit takes what each of them staged.
+ */
+class PennonWrite implements RequiresDistributionAndOrdering {
+  protected final WritePlan plan;
 
   PennonWrite(WritePlan plan) {
     this.plan = plan;
@@ -21,6 +26,16 @@ final class PennonWrite implements RequiresDistributionAndOrdering {
     return plan.distribution().isEmpty()
         ? Distributions.unspecified()
         : Distributions.clustered(plan.distribution().toArray(Expression[]::new));
+  }
+
+  @Override
+  public boolean distributionStrictlyRequired() {
+    return false;
+  }
+
+  @Override
+  public long advisoryPartitionSizeInBytes() {
+    return plan.distribution().isEmpty() ? 0 : plan.taskBytes();
   }
 
   @Override

@@ -1,5 +1,7 @@
 package dev.pennon.spark.write;
 
+import java.util.Locale;
+
 /**
  * What a write does with the rows that are there.
  *
@@ -10,6 +12,11 @@ record WriteMode(String name, String... predicates) {
   static final WriteMode APPEND = new WriteMode("append");
   static final WriteMode OVERWRITE_PARTITIONS = new WriteMode("overwrite_partitions");
 
+  /** Changes single rows; {@code command} is the statement: {@code DELETE}. */
+  static WriteMode ofRows(String command) {
+    return new WriteMode(command.toLowerCase(Locale.ROOT));
+  }
+
   static WriteMode overwrite(String... predicates) {
     return new WriteMode("overwrite", predicates);
   }
@@ -18,6 +25,7 @@ record WriteMode(String name, String... predicates) {
   String describe(String table) {
     return switch (name) {
       case "append" -> "append to " + table;
+      case "delete", "update", "merge" -> name + " rows of " + table;
       case "overwrite" -> "overwrite " + table + " where " + String.join(" AND ", predicates);
       default -> "overwrite partitions of " + table;
     };

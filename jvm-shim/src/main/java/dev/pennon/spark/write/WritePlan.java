@@ -1,6 +1,7 @@
 package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.SortOrders;
 import dev.pennon.spark.catalog.SparkTransforms;
@@ -9,6 +10,7 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
+import java.util.function.Supplier;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -24,6 +26,9 @@ import org.apache.spark.sql.types.StructType;
  * @param distribution rows that agree on these go to one task; empty: any task
  * @param ordering the order of the rows within a task; empty: any order
  * @param queryId Spark's id of the write
+ * @param taskBytes what a task should write, in bytes of Spark's shuffle
+ * @param reads what the statement read of the table, asked for when it commits: a list of
+ *     predicates per scan; no scan for a statement that only writes
  */
 record WritePlan(
     TableHandle table,
@@ -32,9 +37,18 @@ record WritePlan(
     String write,
     List<Transform> distribution,
     List<SortOrder> ordering,
-    String queryId) {
+    String queryId,
+    long taskBytes,
+    Supplier<ArrayNode> reads) {
 
+  /** Plans a write that does not depend on rows that are there. */
   static WritePlan request(TableHandle table, LogicalWriteInfo write, WriteMode mode) {
+    return request(table, write, mode, Messages::array);
+  }
+
+  /** Plans a write of what was made of rows that are there. */
+  static WritePlan request(
+      TableHandle table, LogicalWriteInfo write, WriteMode mode, Supplier<ArrayNode> reads) {
     ObjectNode request = table.request("plan_write");
     request.put("mode", mode.name()).put("query_id", write.queryId());
     request.set("predicates", Messages.strings(mode.predicates()));
@@ -49,7 +63,9 @@ record WritePlan(
           Messages.field(reply, "PlanWriteReply", "write").asText(),
           List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanWriteReply", "distribution"))),
           SortOrders.fromJson(Messages.field(reply, "PlanWriteReply", "ordering")),
-          write.queryId());
+          write.queryId(),
+          Messages.field(reply, "PlanWriteReply", "task_bytes").asLong(),
+          reads);
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

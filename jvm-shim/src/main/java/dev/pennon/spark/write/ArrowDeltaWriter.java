@@ -1,0 +1,63 @@
+package dev.pennon.spark.write;
+
+import java.io.IOException;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Streams the row changes of one task to the worker: new rows one way, ids of deleted rows another.
+ *
+ * <p>An update is a delete and an insert, so a row whose partition changes moves.
+ */
+final class ArrowDeltaWriter implements DeltaWriter<InternalRow> {
+  private final ArrowDataWriter inserted;
+  private final ArrowDataWriter deleted;
+
+  ArrowDeltaWriter(
+      String write, StructType schema, StructType rowId, int partitionId, long taskId) {
+    inserted = ArrowDataWriter.ofRows(write, schema, partitionId, taskId);
+    deleted = ArrowDataWriter.ofDeletedRows(write, rowId, partitionId, taskId);
+  }
+
+  @Override
+  public void delete(InternalRow metadata, InternalRow id) throws IOException {
+    deleted.write(id);
+  }
+
+  @Override
+  public void insert(InternalRow row) throws IOException {
+    inserted.write(row);
+  }
+
+  @Override
+  public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
+    deleted.write(id);
+    inserted.write(row);
+  }
+
+  @Override
+  public WriterCommitMessage commit() throws IOException {
+    return new StagedRows(inserted.finish(), deleted.finish());
+  }
+
+  @Override
+  public void abort() {
+    inserted.abort();
+    deleted.abort();
+  }
+
+  @Override
+  public CustomTaskMetric[] currentMetricsValues() {
+    return WriteMetrics.values(inserted.rowsWritten(), deleted.rowsWritten());
+  }
+
+  @Override
+  public void close() {
+    try (deleted) {
+      inserted.close();
+    }
+  }
+}

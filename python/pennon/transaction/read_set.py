@@ -1,0 +1,72 @@
+"""What a statement read of the table that it changes: the ground on which its change stands.
+
+Under serialisable isolation a change stands where no other commit changed what it was made of: a
+leaf that it read though it wrote none of its rows, and a leaf that was made since and may hold
+rows of its conditions. So two statements that both find a key missing never both insert it.
+Partitions that the conditions rule out do not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pennon.errors import PennonError
+from pennon.planning import plan_scan
+from pennon.transaction.leaf_state import leaf_states, partition_text
+from pennon.transaction.outcome import Conflicted
+
+if TYPE_CHECKING:
+    from pennon.manifest import Snapshot
+
+__all__ = ["ReadSet"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """The scans of a statement.
+
+    Args:
+        snapshot: What they read.
+        scans: The predicates of each, Spark SQL texts that all have to hold.
+    """
+
+    snapshot: Snapshot
+    scans: tuple[tuple[str, ...], ...]
+
+    def changed_in(self, latest: Snapshot) -> Conflicted | None:
+        """Find a leaf that the statement would read otherwise now.
+
+        Args:
+            latest: The table after other commits.
+
+        Returns:
+            The partition in conflict; None where the statement would read the same.
+
+        Spec: "Conflict".
+        """
+        for predicates in self.scans:
+            before = _leaves(self.snapshot, predicates)
+            try:
+                after = _leaves(latest, predicates)
+            except PennonError:
+                return Conflicted("of any value", "the columns of its condition changed meanwhile")
+            for object_id in sorted(before.keys() | after.keys()):
+                old, new = before.get(object_id), after.get(object_id)
+                if old != new:
+                    return self._conflict(latest, object_id, old, new)
+        return None
+
+    def _conflict(self, latest: Snapshot, object_id: str, old: object, new: object) -> Conflicted:
+        state = leaf_states(self.snapshot if new is None else latest, [object_id]).get(object_id)
+        values = {} if state is None else state.values
+        what = "made it" if old is None else "dropped it" if new is None else "changed it"
+        return Conflicted(
+            partition_text(values), f"this statement read it, and another commit {what} meanwhile"
+        )
+
+
+def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+    table = plan_scan(snapshot, predicates).table
+    columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
+    return {object_id: (where, version) for object_id, where, version in zip(*columns, strict=True)}

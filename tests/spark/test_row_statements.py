@@ -1,0 +1,175 @@
+"""DELETE, UPDATE and MERGE of single rows through Spark, beside DuckDB and beside themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from tests.spark.assert_join import conf, shuffles_in
+from tests.torture.random_row_changes import LAYOUTS
+from tests.torture.row_changes import run_table
+
+import pennon
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+@pytest.fixture
+def table(spark: SparkSession, namespace: str) -> str:
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT NOT NULL, dep STRING, v INT) PARTITIONED BY (dep)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3), (4, NULL, 4)")
+    return name
+
+
+def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def location_of(spark: SparkSession, table: str) -> str:
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    return str(next(row.data_type for row in described if row.col_name == "Location"))
+
+
+@pytest.mark.parametrize("layout", [LAYOUTS[3], LAYOUTS[4], LAYOUTS[6], "plain"])
+def test_random_statements_leave_the_rows_that_duckdb_has(
+    spark: SparkSession, namespace: str, layout: str
+) -> None:
+    seed = 100 + [*LAYOUTS, "plain"].index(layout)
+    run_table(spark, namespace, seed, 6, layout)
+
+
+def test_only_touched_fragments_change_and_earlier_readers_see_what_they_saw(
+    spark: SparkSession, table: str
+) -> None:
+    root = location_of(spark, table)
+    before = {each.object_id: each.version for each in pennon.open(root).scan().plan().partitions}
+    reading = spark.table(table).toLocalIterator()
+    earlier = [tuple(next(reading))]
+    spark.sql(f"UPDATE {table} SET v = 20 WHERE id = 2")
+    plan = pennon.open(root).scan().plan()
+    changed = [each for each in plan.partitions if before[each.object_id] != each.version]
+    assert [each.values["dep"] for each in changed] == ["a"]
+    leaf = lance.dataset(f"{root}/{changed[0].location}", version=changed[0].version)
+    old, new = leaf.get_fragments()
+    assert (old.num_deletions, new.count_rows()) == (1, 1)
+    assert plan.num_rows == 4
+    earlier += [tuple(row) for row in reading]
+    assert sorted(earlier, key=repr) == [(1, "a", 1), (2, "a", 2), (3, "b", 3), (4, None, 4)]
+    assert rows_of(spark.table(table)) == [(1, "a", 1), (2, "a", 20), (3, "b", 3), (4, None, 4)]
+
+
+def test_a_delete_that_partition_values_decide_reads_no_row(
+    spark: SparkSession, table: str
+) -> None:
+    plan = spark.sql(f"EXPLAIN DELETE FROM {table} WHERE dep = 'a' OR dep IS NULL").first()[0]
+    assert "DeleteFromTable" in plan
+    assert "WriteDelta" not in plan
+    assert "WriteDelta" in spark.sql(f"EXPLAIN DELETE FROM {table} WHERE id = 1").first()[0]
+
+
+def test_metadata_columns_name_rows_and_are_not_among_all(spark: SparkSession, table: str) -> None:
+    assert spark.table(table).columns == ["id", "dep", "v"]
+    named = spark.sql(f"SELECT DISTINCT _leaf, _leaf_version, _rowaddr, _rowid FROM {table}")
+    assert named.count() == 4
+    [deleted] = spark.sql(f"SELECT _leaf, _rowaddr FROM {table} WHERE id = 2").collect()
+    spark.sql(
+        f"DELETE FROM {table} WHERE _leaf = '{deleted._leaf}' AND _rowaddr = {deleted._rowaddr}"
+    )
+    assert rows_of(spark.table(table)) == [(1, "a", 1), (3, "b", 3), (4, None, 4)]
+
+
+def test_a_row_that_matches_several_times_is_refused(spark: SparkSession, table: str) -> None:
+    with pytest.raises(PySparkException, match="MERGE_CARDINALITY_VIOLATION"):
+        spark.sql(
+            f"MERGE INTO {table} t USING (SELECT * FROM VALUES (1, 10), (1, 11) AS x(id, v)) s"
+            " ON t.id = s.id"
+            " WHEN MATCHED THEN UPDATE SET v = s.v"
+        )
+    assert rows_of(spark.table(table))[0] == (1, "a", 1)
+
+
+def test_not_null_holds_for_changed_rows(spark: SparkSession, table: str) -> None:
+    with pytest.raises(PySparkException, match="NOT_NULL"):
+        spark.sql(f"UPDATE {table} SET id = IF(v = 2, NULL, id)")
+    assert len(rows_of(spark.table(table))) == 4
+
+
+def test_columns_added_later_and_older_specs_take_part(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN note STRING DEFAULT 'none'")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
+    spark.sql(f"INSERT INTO {table} VALUES (5, 'b', 5, 'new')")
+    spark.sql(f"UPDATE {table} SET note = 'old', v = v * 10 WHERE dep = 'b'")
+    spark.sql(f"DELETE FROM {table} WHERE note = 'none' AND v = 1")
+    assert rows_of(spark.table(table)) == [
+        (2, "a", 2, "none"),
+        (3, "b", 30, "old"),
+        (4, None, 4, "none"),
+        (5, "b", 50, "old"),
+    ]
+
+
+def test_a_column_with_the_name_of_a_row_id_leaves_the_table_readable(
+    spark: SparkSession, namespace: str
+) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t AS SELECT id, 'mine' AS _leaf FROM RANGE(2)")
+    assert rows_of(spark.table(f"{namespace}.t")) == [(0, "mine"), (1, "mine")]
+    with pytest.raises(PySparkException, match="ROW_ID_HIDDEN"):
+        spark.sql(f"DELETE FROM {namespace}.t WHERE id = 1")
+
+
+@pytest.mark.parametrize("is_adaptive", [True, False])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        (
+            "MERGE INTO {t} t USING {s} s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
+            " WHEN NOT MATCHED THEN INSERT *"
+        ),
+        (
+            "MERGE INTO {t} t USING {s} s ON t.id = s.id WHEN MATCHED THEN DELETE"
+            " WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 0"
+        ),
+        "UPDATE {t} SET v = 1 WHERE id IN (SELECT id FROM {s} WHERE v > 3)",
+        "DELETE FROM {t} WHERE EXISTS (SELECT 1 FROM {s} s WHERE s.id = {t}.id AND s.v > 3)",
+    ],
+)
+def test_a_source_of_the_same_partitioning_is_joined_without_a_shuffle(
+    spark: SparkSession, namespace: str, statement: str, *, is_adaptive: bool
+) -> None:
+    """J32: what Spark may shuffle is the result, on its way to the partitions it is written to."""
+    names = {"t": f"{namespace}.t", "s": f"{namespace}.s"}
+    for name in names.values():
+        spark.sql(
+            f"CREATE TABLE {name} PARTITIONED BY (bucket(4, id)) AS"
+            " SELECT id, CAST(id AS INT) AS v FROM RANGE(40)"
+        )
+    with conf(spark, {ADAPTIVE: str(is_adaptive).lower()}):
+        plan = spark.sql("EXPLAIN " + statement.format(**names)).first()[0]
+    assert "WriteDelta" in plan
+    joined = re.search(r"SortMergeJoin.*", plan, re.DOTALL)
+    assert joined is not None, plan
+    assert shuffles_in(joined.group()) == 0, plan
+
+
+def test_plain_datasets_change_row_by_row(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "plain.lance")
+    lance.write_dataset(pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}), path)
+    spark.sql(f"DELETE FROM lance.`{path}` WHERE id = 2")
+    spark.sql(f"UPDATE lance.`{path}` SET v = 'x' WHERE id = 3")
+    spark.sql(
+        f"MERGE INTO lance.`{path}` t USING (SELECT * FROM VALUES (4, 'd') AS x(id, v)) s"
+        " ON t.id = s.id"
+        " WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert rows_of(spark.table(f"lance.`{path}`")) == [(1, "a"), (3, "x"), (4, "d")]
+    assert sorted(lance.dataset(path).to_table()["id"].to_pylist()) == [1, 3, 4]

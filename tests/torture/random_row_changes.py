@@ -1,0 +1,131 @@
+"""Random statements that change rows, in words that Spark and DuckDB both take."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+LAYOUTS = (
+    "",
+    "PARTITIONED BY (k)",
+    "PARTITIONED BY (bucket(3, id))",
+    "PARTITIONED BY (k, bucket(2, id))",
+    "PARTITIONED BY (months(d))",
+    "PARTITIONED BY (truncate(1, k), years(d))",
+    "PARTITIONED BY (bucket(4, id, k))",
+)
+EVOLUTIONS = (
+    "ADD PARTITION FIELD bucket(2, id)",
+    "ADD PARTITION FIELD k",
+    "ADD PARTITION FIELD years(d)",
+)
+COLUMNS = "id BIGINT, k STRING, d DATE, v INT"
+_KEYS = ("'a'", "'b'", "'bc'", "'ä'", "''", "NULL")
+_CONDITIONS = (
+    *("v > 50", "v % 7 = 3", "id BETWEEN 10 AND 30", "id IN (1, 2, 77)", "k = 'a'", "k IS NULL"),
+    *("k IS NOT NULL AND v < 20", "d < DATE '2020-02-01'", "d IS NULL OR id < 5", "NOT (v > 40)"),
+    *("k = 'b' AND d >= DATE '2020-01-15'", "id % 11 = 0", "length(k) = 2", "v IS NULL"),
+    *("k IN ('a', 'ä') OR id > 90", "1 = 1", "id = 42", "coalesce(k, 'a') = 'a'"),
+)
+_SUBQUERIES = (
+    "id IN (SELECT id FROM {other} WHERE v > 30)",
+    "id NOT IN (SELECT id FROM {other} WHERE id IS NOT NULL AND k = 'a')",
+    "EXISTS (SELECT 1 FROM {other} o WHERE o.id = x.id AND o.v < 50)",
+    "v > (SELECT avg(v) FROM {other})",
+)
+_CHANGES = (
+    *("v = v + 1", "k = 'b'", "k = NULL", "d = DATE '2020-03-03', v = 0", "id = id + 100"),
+    *("k = concat(k, 'x'), v = NULL", "d = NULL"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; ``{table}`` and ``{other}`` stand for names."""
+
+    sql: str
+    is_for_both: bool = True
+
+
+def rows(choose: random.Random, count: int, first_id: int = 0, *, is_unique: bool) -> str:
+    """Give rows as a query of literals, NULLs among them."""
+    ids = list(range(first_id, first_id + count))
+    if not is_unique:
+        ids = [choose.randrange(120) for _ in ids]
+    made = [
+        f"({number if choose.random() < 0.97 or is_unique else 'NULL'},"
+        f" {choose.choice(_KEYS)},"
+        f" {_date(choose)}, {choose.randrange(100) if choose.random() < 0.95 else 'NULL'})"
+        for number in ids
+    ]
+    values = ", ".join(made)
+    return (
+        "SELECT CAST(a AS BIGINT) AS id, CAST(b AS STRING) AS k, c AS d, CAST(e AS INT) AS v"
+        f" FROM (VALUES {values}) AS x(a, b, c, e)"
+    )
+
+
+def _date(choose: random.Random) -> str:
+    if choose.random() < 0.06:
+        return "CAST(NULL AS DATE)"
+    return f"DATE '20{choose.choice((19, 20))}-0{choose.randint(1, 3)}-{choose.randint(10, 28)}'"
+
+
+def statement(choose: random.Random) -> Statement:
+    """Make one statement."""
+    kind = choose.random()
+    if kind < 0.05:
+        return Statement("ALTER TABLE {table} " + choose.choice(EVOLUTIONS), is_for_both=False)
+    if kind < 0.2:
+        query = rows(choose, choose.randint(1, 40), is_unique=False)
+        return Statement("INSERT INTO {table} " + query)
+    if kind < 0.4:
+        return Statement("DELETE FROM {table} AS x WHERE " + _condition(choose))
+    if kind < 0.65:
+        return Statement(
+            "UPDATE {table} AS x SET " + choose.choice(_CHANGES) + " WHERE " + _condition(choose)
+        )
+    return Statement(_merge(choose))
+
+
+def _condition(choose: random.Random) -> str:
+    pool = _SUBQUERIES if choose.random() < 0.25 else _CONDITIONS
+    return choose.choice(pool)
+
+
+def _merge(choose: random.Random) -> str:
+    source = rows(choose, choose.randint(1, 30), choose.randrange(110), is_unique=True)
+    on = choose.choice(
+        (
+            "t.id = s.id",
+            "t.id = s.id AND t.k = s.k",
+            "t.id = s.id AND t.d = s.d",
+            "t.id = s.id AND t.k = 'a'",
+            "t.id = s.id AND t.k IS NOT DISTINCT FROM s.k",
+        )
+    )
+    clauses = []
+    if choose.random() < 0.4:
+        clauses.append("WHEN MATCHED AND t.v > 60 THEN DELETE")
+    if choose.random() < 0.4:
+        clauses.append("WHEN MATCHED AND s.v < 30 THEN UPDATE SET k = s.k, d = s.d")
+    if choose.random() < 0.6:
+        clauses.append(
+            choose.choice(
+                ("WHEN MATCHED THEN UPDATE SET v = s.v", "WHEN MATCHED THEN UPDATE SET k = s.k")
+            )
+        )
+    if choose.random() < 0.7 or not clauses:
+        condition = choose.choice(("", " AND s.v > 20"))
+        insert = "(id, k, d, v) VALUES (s.id, s.k, s.d, s.v)"
+        clauses.append(f"WHEN NOT MATCHED{condition} THEN INSERT {insert}")
+    if choose.random() < 0.3:
+        clauses.append(
+            choose.choice(
+                (
+                    "WHEN NOT MATCHED BY SOURCE AND t.v < 10 THEN DELETE",
+                    "WHEN NOT MATCHED BY SOURCE AND t.k = 'b' THEN UPDATE SET v = t.v + 2",
+                )
+            )
+        )
+    return f"MERGE INTO {{table}} AS t USING ({source}) AS s ON {on} {' '.join(clauses)}"

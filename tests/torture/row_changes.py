@@ -1,0 +1,125 @@
+"""Random row-level statements on partitioned tables, each also run by DuckDB; all rows compared.
+
+Run it with ``make torture-rows N=2000``; a failure prints the seed and every statement of its
+table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import duckdb
+import lance
+from pyspark.errors import PySparkException
+from tests.conftest import RUN_CONF
+from tests.torture.random_row_changes import COLUMNS, LAYOUTS, rows, statement
+
+from pennon import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STATEMENTS_PER_TABLE = 12
+# Statements find mistakes, not rows: their settings make planning and starting a task cheap.
+FAST = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class Difference(AssertionError):
+    """Spark and DuckDB have other rows after the same statements."""
+
+
+def run_table(
+    spark: SparkSession, namespace: str, seed: int, statements: int, layout: str | None = None
+) -> None:
+    """Change the rows of one new table, and compare it with DuckDB's after each statement.
+
+    Args:
+        spark: The session.
+        namespace: Where the table is made.
+        seed: Chooses everything.
+        statements: How many.
+        layout: How the table is partitioned; ``plain`` for a Lance dataset without a manifest.
+    """
+    choose = random.Random(seed)  # noqa: S311 - to be repeated
+    layout = choose.choice((*LAYOUTS, "plain")) if layout is None else layout
+    first, other = rows(choose, 120, is_unique=False), rows(choose, 60, is_unique=False)
+    table, beside = f"{namespace}.t{seed}", f"{namespace}.o{seed}"
+    ran = [f"-- seed {seed}, {layout or 'no partitioning'}"]
+    engine = duckdb.connect()
+    if layout == "plain":
+        path = f"{tempfile.mkdtemp()}/t{seed}"
+        lance.write_dataset(spark.sql(first).toArrow(), path, max_rows_per_file=50)
+        table = f"lance.`{path}`"
+    else:
+        spark.sql(f"CREATE TABLE {table} ({COLUMNS}) {layout}")
+        spark.sql(f"INSERT INTO {table} {first}")
+    spark.sql(f"CREATE TABLE {beside} AS {other}")
+    engine.execute(f"CREATE TABLE t ({COLUMNS})")
+    engine.execute(f"INSERT INTO t {first}")
+    engine.execute(f"CREATE TABLE o AS {other}")
+    for _ in range(statements):
+        made = statement(choose)
+        if not made.is_for_both and layout in ("", "plain"):
+            continue
+        theirs = made.sql.format(table="t", other="o")
+        ran.append(theirs)
+        try:
+            spark.sql(made.sql.format(table=table, other=beside))
+        except PySparkException as failure:
+            if not made.is_for_both and "PARTITION_FIELD_EXISTS" in str(failure):
+                continue
+            raise Difference("\n".join([*ran, str(failure)])) from failure
+        if made.is_for_both:
+            engine.execute(theirs)
+        _compare(spark, engine, table, ran)
+
+
+def _compare(
+    spark: SparkSession, engine: duckdb.DuckDBPyConnection, table: str, ran: list[str]
+) -> None:
+    ours = Counter(map(tuple, spark.table(table).select("id", "k", "d", "v").collect()))
+    theirs = Counter(engine.execute("SELECT id, k, d, v FROM t").fetchall())
+    if ours != theirs:
+        lost, extra = theirs - ours, ours - theirs
+        raise Difference("\n".join([*ran, f"missing: {lost}", f"too many: {extra}"]))
+
+
+def main() -> None:
+    """Run random statements over many tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--statements", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    builder = session.spark(root=tempfile.mkdtemp()).master("local[2]").appName("torture")
+    for key, value in {**RUN_CONF, **FAST}.items():
+        builder.config(key, value)
+    spark = builder.config("spark.sql.warehouse.dir", tempfile.mkdtemp()).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.sql("CREATE NAMESPACE lance.torture")
+    failed = 0
+    for at in range(-(-arguments.statements // _STATEMENTS_PER_TABLE)):
+        try:
+            run_table(spark, "lance.torture", arguments.seed + at, _STATEMENTS_PER_TABLE)
+        except Difference as difference:
+            failed += 1
+            print(difference, flush=True)
+    print(f"{arguments.statements} statements, {failed} tables differ")
+    spark.stop()
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()

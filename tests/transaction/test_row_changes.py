@@ -1,0 +1,181 @@
+"""Single rows go and come: exactly those, at their place, and against other commits."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pennon.errors import InternalError, UnknownIsolation
+from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
+from pennon.leaf.read.scan import scan_leaf
+from pennon.leaf.write.deleted_rows import collect_deleted
+from pennon.leaf.write.row_changes import change_rows
+from pennon.manifest import Snapshot, change_root
+from pennon.transaction import Committed, Conflicted, Transaction
+from pennon.transaction.isolation import isolation
+from transaction.lake import append, latest, make, regions, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pennon.leaf.write.deleted_rows import DeletedRows
+
+
+def found(snapshot: Snapshot, ids: Collection[int]) -> list[DeletedRows]:
+    """The row ids of some ids, as a scan gives them to Spark."""
+    rows = []
+    for leaf in snapshot.leaves().table.to_pylist():
+        version = leaf["read_version"]
+        dataset = lance.dataset(f"{snapshot.location}/{leaf['location']}", version=version)
+        for batch in scan_leaf(dataset, pa.schema([*snapshot.schema.arrow, *METADATA_COLUMNS])):
+            mask = [each in ids for each in batch["id"].to_pylist()]
+            rows.append(batch.select([each.name for each in METADATA_COLUMNS]).filter(mask))
+    return collect_deleted(rows)
+
+
+def change(
+    snapshot: Snapshot,
+    gone: Collection[int],
+    new: dict[int, str | None] | None = None,
+    read: Sequence[Sequence[str]] = (),
+) -> Transaction:
+    transaction = Transaction(snapshot)
+    transaction.change_rows(found(snapshot, gone), stage(snapshot, new) if new else [], read)
+    return transaction
+
+
+def test_a_row_moves_to_another_partition_in_one_commit(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "eu", 3: "us", 4: None})
+    outcome = change(base, {2, 4}, {2: "us", 4: "new"}).commit()
+    assert isinstance(outcome, Committed)
+    assert outcome.snapshot.version == base.version + 1
+    assert regions(outcome.snapshot) == {"eu": [1], "us": [2, 3], None: [], "new": [4]}
+    assert regions(base) == {"eu": [1, 2], "us": [3], None: [4]}
+
+
+@pytest.mark.parametrize("count", [1, 700, 20_000, 34_000, 39_999])
+def test_exactly_the_rows_go_that_are_named(tmp_path, count):
+    numbers = np.random.default_rng(count)
+    uri = str(tmp_path / "leaf")
+    lance.write_dataset(pa.table({"id": np.arange(40_000)}), uri, max_rows_per_file=15_000)
+    leaf = lance.dataset(uri)
+    schema = pa.schema([pa.field("id", pa.int64(), metadata={"lance:field_id": "0"})])
+    left = np.arange(40_000)
+    for share in (count // 2, count - count // 2):  # the second time there are vectors already
+        gone = numbers.choice(left, share, replace=False)
+        batches = list(scan_leaf(leaf, pa.schema([*schema, *METADATA_COLUMNS])))
+        ids = [batch.filter(pa.array(np.isin(batch["id"], gone))) for batch in batches]
+        for deleted in collect_deleted(ids):
+            leaf = change_rows(leaf, deleted, (), schema)
+        left = np.setdiff1d(left, gone)
+        assert np.array_equal(np.sort(leaf.to_table()["id"].to_numpy()), left)
+    assert leaf.count_rows() == len(left)
+
+
+def test_rows_of_a_leaf_that_is_not_there_are_refused(tmp_path):
+    base = append(make(tmp_path), {1: "eu"})
+    elsewhere = append(make(tmp_path / "other"), {1: "eu"})
+    with pytest.raises(InternalError, match="are to go"):
+        Transaction(base).change_rows(found(elsewhere, {1}), [])
+
+
+def test_two_changes_of_one_leaf_conflict_and_name_the_partition(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "eu", 3: "us"})
+    first, second = change(base, {1}), change(base, {2})
+    assert isinstance(first.commit(), Committed)
+    outcome = second.commit()
+    assert isinstance(outcome, Conflicted)
+    assert outcome.partition == "region=eu"
+    assert regions(latest(base)) == {"eu": [2], "us": [3]}
+
+
+def test_changes_of_disjoint_partitions_never_conflict(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    first = change(base, {1}, {10: "eu"}, [["region = 'eu'"]])
+    second = change(base, {2}, {20: "us"}, [["region = 'us'"]])
+    assert isinstance(first.commit(), Committed)
+    assert isinstance(second.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [10], "us": [20]}
+
+
+@pytest.mark.parametrize("theirs", [{5: "us"}, {5: "never seen"}])
+def test_rows_appended_where_a_statement_read_conflict_with_it(tmp_path, theirs):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    mine = change(base, {1}, {1: "eu"}, [["id < 100"]])
+    append(base, theirs)
+    outcome = mine.commit()
+    assert isinstance(outcome, Conflicted)
+    [region] = theirs.values()
+    assert outcome.partition == f"region={region}"
+
+
+def test_rows_appended_elsewhere_do_not_matter(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    mine = change(base, {1}, {1: "eu"}, [["id < 100", "region = 'eu'"]])
+    append(append(base, {5: "us"}), {6: "new"})
+    assert isinstance(mine.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1], "us": [2, 5], "new": [6]}
+
+
+def test_statements_that_both_miss_a_key_never_both_insert_it(tmp_path):
+    """Ten racing pairs: neither has a row to replace, and each makes a partition of its own."""
+    base = append(make(tmp_path), {0: "eu"})
+    for key in range(1, 11):
+        base = latest(base)
+        racing = [change(base, (), {key: f"{name}{key}"}, [[f"id = {key}"]]) for name in "ab"]
+        with ThreadPoolExecutor(2) as pool:
+            outcomes = list(pool.map(Transaction.commit, racing))
+        assert sorted(type(each).__name__ for each in outcomes) == ["Committed", "Conflicted"]
+        ids = [each for ids in regions(latest(base)).values() for each in ids]
+        assert ids.count(key) == 1
+
+
+def test_under_snapshot_isolation_appends_of_others_are_not_looked_at(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "eu"})
+    change_root(base, properties={"write.isolation": "snapshot"})
+    base = latest(base)
+    mine = change(base, {1}, {10: "eu"}, [["id < 100"]])
+    append(base, {3: "eu", 4: "us"})
+    assert isinstance(mine.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [2, 3, 10], "us": [4]}
+
+
+def test_under_snapshot_isolation_a_row_is_still_changed_once(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "eu"})
+    change_root(base, properties={"write.isolation": "snapshot"})
+    base = latest(base)
+    first, second = change(base, {1}, {10: "eu"}), change(base, {1}, {11: "eu"})
+    assert isinstance(first.commit(), Committed)
+    assert isinstance(second.commit(), Conflicted)
+    assert regions(latest(base)) == {"eu": [2, 10]}
+
+
+def test_an_isolation_that_is_none_is_refused():
+    with pytest.raises(UnknownIsolation, match="neither 'serializable'"):
+        isolation({"write.isolation": "none"})
+
+
+def test_appends_go_on_beside_a_change_that_was_alone(tmp_path):
+    """What an exclusive commit leaves of the manifest takes the other kind of commit again."""
+    base = append(make(tmp_path), {1: "eu", 2: "us"})
+    for key in range(3, 8):
+        after = change(latest(base), {key - 2}, {key: "eu"}, [["id < 100"]]).commit()
+        assert isinstance(after, Committed)
+        append(base, {100 + key: "us"})
+    assert sorted(regions(latest(base))["us"]) == [103, 104, 105, 106, 107]
+    assert sorted(regions(latest(base))["eu"]) == [6, 7]
+
+
+def test_in_weak_mode_rows_change_on_main_and_once(tmp_path):
+    base = append(make(tmp_path, strong=False), {1: "eu", 2: "eu", 3: "us"})
+    first, second = change(base, {1}, {10: "eu"}), change(base, {1}, {11: "us"})
+    assert isinstance(first.commit(), Committed)
+    outcome = second.commit()
+    assert isinstance(outcome, Conflicted)
+    assert outcome.partition == "region=eu"
+    assert regions(latest(base))["eu"] == [2, 10]
