@@ -63,6 +63,27 @@ def test_partitions_are_chosen_by_predicates(
     assert {row.leaf for row in files} == {row.leaf for row in found}
 
 
+def test_partitions_are_shown_by_statement(spark: SparkSession, table: str) -> None:
+    def shown(statement: str) -> list[str]:
+        return [row.partition for row in rows(spark, statement)]
+
+    region = rows(spark, f"SELECT field_id FROM {table}.specs WHERE spec_version = 1")[0].field_id
+    every = shown(f"SHOW PARTITIONS {table}")
+    assert every == sorted(every)
+    assert len(every) == 9
+    assert f"{region}=null" in every
+    assert f"{region}=r1/shard=0" in every
+    chosen = shown(f"SHOW PARTITIONS {table} PARTITION ({region} = 'r1', shard = 0)")
+    assert chosen == [f"{region}=r1/shard=0"]
+    assert len(shown(f"SHOW PARTITIONS {table} PARTITION ({region} = NULL)")) == 3
+    catalog, namespace, name = table.split(".")
+    try:
+        spark.sql(f"USE {catalog}.{namespace}")
+        assert shown(f"SHOW PARTITIONS {name}") == every
+    finally:
+        spark.sql("USE spark_catalog.default")
+
+
 def test_files_are_those_on_disk(spark: SparkSession, table: str) -> None:
     files = rows(spark, f"SELECT * FROM {table}.files")
     assert sum(row.record_count for row in files) == rows(spark, f"SELECT * FROM {table}").__len__()

@@ -22,11 +22,13 @@ from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, drop_dataset, load
 from pennon.catalog.name_changes import replace_partitioned, replace_plain, take_name
+from pennon.catalog.new_table import check_table_name, check_wanted
 from pennon.catalog.partitioning import calls_of
 from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.catalog.write_order_change import checked_order
 from pennon.draft import open_snapshot
 from pennon.errors import (
+    NamespaceNotFound,
     PennonError,
     TableAlreadyExists,
     TableNotFound,
@@ -104,11 +106,16 @@ def stage(
         TableNotFound: ``replace`` meets none.
         UnsupportedColumnType: Lance does not store a column's type.
         InvalidColumnName: Lance does not take a column's name.
+        InvalidTableName: The name cannot be typed or stored.
+        NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: The property ``write.isolation`` has another value than it can have.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
+    if not _is_path(identifier):
+        check_table_name(identifier)
+    check_wanted(catalog.full_name(identifier), properties)
     arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
     columns = NamespaceSchema.with_fresh_ids(arrow)
     for name in columns.arrow.names:
@@ -247,6 +254,8 @@ def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
             why="it is a plain Lance dataset, whose name is that of its folder",
             advice="Create a table of the new name from it",
         )
+    to = _below(directory, to)
+    check_table_name(to)
     directory.check_absent(to)
     snapshot = _readable(catalog, registration.location)
     if snapshot is not None:
@@ -277,6 +286,17 @@ def _readable(catalog: Catalog, location: str) -> Snapshot | None:
     with contextlib.suppress(PennonError):
         return open_snapshot(location, None, None, catalog.storage)
     return None
+
+
+def _below(directory: Directory, to: Name) -> Name:
+    """Take the catalog's name off a new name, where it is not a namespace's as well."""
+    if len(to) == 1 or to[0].lower() != directory.catalog.name.lower():
+        return to
+    try:
+        directory.properties(to[:1])
+    except NamespaceNotFound:
+        return to[1:]
+    return to
 
 
 def _is_path(identifier: Name) -> bool:

@@ -133,10 +133,28 @@ class InvalidColumnName(PennonError):
 
     condition = "INVALID_COLUMN_NAME"
     template = (
-        "Cannot name a column `{name}`: Lance keeps a dot for the fields of a struct."
-        " Choose a name without dots, for example `{example}`."
+        "Cannot name a column '{name}': {why}. Choose a name without it, for example `{example}`."
     )
     sql_state = "42602"
+
+
+class InvalidTableName(PennonError):
+    """A table has a name that cannot be stored or typed."""
+
+    condition = "INVALID_TABLE_NAME"
+    template = (
+        "Cannot name a table '{name}': {why}. Choose a name without slashes, $, ; and control"
+        " characters."
+    )
+    sql_state = "42602"
+
+
+class NewTableRefused(PennonError):
+    """A table is asked to be what it cannot be."""
+
+    condition = "NEW_TABLE_REFUSED"
+    template = "Cannot create table {table}: {why}. {advice}."
+    sql_state = "0A000"
 
 
 class UnsupportedTableChange(PennonError):

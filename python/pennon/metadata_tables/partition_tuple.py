@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
     from pennon.manifest import Snapshot
 
-__all__ = ["LEAF_COLUMNS", "leaf_columns", "tuple_condition", "tuple_fields"]
+__all__ = [
+    "LEAF_COLUMNS",
+    "leaf_columns",
+    "partition_names",
+    "tuple_condition",
+    "tuple_fields",
+]
 
 _PARTITION: Final = "partition"
 _PREFIX: Final = "partition_field_"
@@ -59,6 +65,28 @@ def leaf_columns(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.ChunkedAr
         made = pa.StructArray.from_arrays(values, [name.removeprefix(_PREFIX) for name in names])
         columns[_PARTITION] = made
     return columns
+
+
+def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
+    """Spell partitions as SHOW PARTITIONS does: ``region=eu/shard=3``; NULL without any field.
+
+    Args:
+        snapshot: The namespace.
+        leaves: Rows of ``Snapshot.leaves``.
+    """
+    texts = {name: _texts(leaves[name]) for name in snapshot.partition_columns}
+    names: list[str | None] = []
+    for row, object_id in enumerate(leaves["object_id"].to_pylist()):
+        spec = snapshot.specs[int(object_id.partition("$")[0].removeprefix("v"))]
+        parts = [f"{each.field_id}={texts[each.column][row]}" for each in spec.fields]
+        names.append("/".join(parts) or None)
+    return pa.array(names, pa.utf8())
+
+
+def _texts(values: pa.ChunkedArray) -> list[str]:
+    if pa.types.is_binary(values.type):
+        return ["null" if each is None else each.hex() for each in values.to_pylist()]
+    return pc.fill_null(values.cast(pa.utf8()), "null").to_pylist()  # type: ignore[no-any-return]
 
 
 def tuple_condition(snapshot: Snapshot, predicates: Sequence[str]) -> exp.Expr | None:

@@ -10,6 +10,7 @@ from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.partition_tuple import (
     LEAF_COLUMNS,
     leaf_columns,
+    partition_names,
     tuple_condition,
     tuple_fields,
 )
@@ -30,15 +31,18 @@ _COUNTS = {
 
 def _schema(snapshot: Snapshot) -> pa.Schema:
     counts = [pa.field(name, pa.int64()) for name in _COUNTS]
-    version = pa.field("read_version", pa.uint64())
-    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, version])
+    others = [pa.field("read_version", pa.uint64()), pa.field("name", pa.utf8())]
+    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, *others])
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     leaves = snapshot.leaves(tuple_condition(snapshot, selection.predicates)).table
     columns = leaf_columns(snapshot, leaves)
     columns |= {name: leaves[counted] for name, counted in _COUNTS.items()}
-    yield pa.table({**columns, "read_version": leaves["read_version"]})
+    columns["read_version"] = leaves["read_version"]
+    if "name" in selection.columns:
+        columns["name"] = partition_names(snapshot, leaves)
+    yield pa.table(columns)
 
 
 PARTITIONS = MetadataTable("partitions", _schema, _rows)

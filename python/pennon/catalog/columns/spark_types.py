@@ -51,6 +51,10 @@ _TEXT: Final = re.compile(r"(?:char|varchar)\(\d+\)|string collate \w+", re.IGNO
 _LIMITED: Final = re.compile(r"(?:char|varchar)\(\d+\)", re.IGNORECASE)
 # For rows without the column, which a new table has not; ALTER TABLE hands its value over.
 _EXISTENCE_DEFAULT: Final = "EXISTS_DEFAULT"
+_NOT_IN_COLUMNS: Final = {
+    ".": "Lance keeps a dot for the fields of a struct",
+    "`": "Lance does not read a column with a backquote",
+}
 _OTHER: Final = b"spark:metadata"
 _OWN_PREFIXES: Final = ("lance", "pennon:", "spark:", "PARQUET:", "ARROW:")
 
@@ -79,10 +83,11 @@ def check_column_name(name: str) -> None:
     """Refuse a name that Lance does not take for a column; fields of structs may have it.
 
     Raises:
-        InvalidColumnName: There is a dot in it.
+        InvalidColumnName: There is a dot or a backquote in it.
     """
-    if "." in name:
-        raise InvalidColumnName(name=name, example=name.replace(".", "_"))
+    for character, why in _NOT_IN_COLUMNS.items():
+        if character in name:
+            raise InvalidColumnName(name=name, why=why, example=name.replace(character, "_"))
 
 
 def arrow_type(spark: object, column: str) -> pa.DataType:

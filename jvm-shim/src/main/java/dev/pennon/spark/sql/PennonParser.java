@@ -3,8 +3,11 @@ package dev.pennon.spark.sql;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.compat.SessionCatalogs;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -48,26 +51,35 @@ public final class PennonParser implements ParserInterface {
 
   private String inWordsOfSpark(String sql) {
     String substituted = sql.contains("${") ? new VariableSubstitution().substitute(sql) : sql;
-    String rewritten = TableStatements.inWordsOfSpark(substituted, table -> isOurs(session, table));
+    String rewritten = TableStatements.inWordsOfSpark(substituted, table -> fullName(session, table));
     // What the next parser reads itself it is given untouched.
     return rewritten.equals(substituted) ? sql : rewritten;
   }
 
-  /** Whether a table's name, as it is written in SQL, is one of a Pennon catalog. */
-  static boolean isOurs(SparkSession session, String table) {
+  /** The full name of a table of a Pennon catalog, from its name in SQL; empty for all others. */
+  static Optional<String> fullName(SparkSession session, String table) {
     List<String> parts;
     try {
       parts = items(session.sessionState().sqlParser().parseMultipartIdentifier(table));
     } catch (ParseException notAName) {
-      return false;
+      return Optional.empty();
     }
     SessionCatalogs catalogs = SessionCatalogs.of(session);
     if (parts.size() > 1 && catalogs.has(parts.get(0))) {
       // Asked for by its class: another catalog is not loaded to read a statement.
       String setting = "spark.sql.catalog." + parts.get(0);
-      return PennonCatalog.class.getName().equals(SQLConf.get().getConfString(setting, ""));
+      String type = SQLConf.get().getConfString(setting, "");
+      return type.equals(PennonCatalog.class.getName()) ? Optional.of(table) : Optional.empty();
     }
-    return catalogs.current() instanceof PennonCatalog;
+    if (!(catalogs.current() instanceof PennonCatalog current)) {
+      return Optional.empty();
+    }
+    List<String> full = new ArrayList<>(List.of(current.name()));
+    if (parts.size() == 1) {
+      full.addAll(List.of(catalogs.currentNamespace()));
+    }
+    full.addAll(parts);
+    return Optional.of(SparkTransforms.quoted(full.toArray(String[]::new)));
   }
 
   @Override

@@ -88,7 +88,7 @@ public final class StatementOwners extends Rule<LogicalPlan> {
   private Optional<LogicalPlan> taken(scala.collection.Seq<?> name, String text) {
     String table =
         SparkTransforms.quoted(items(name).stream().map(Object::toString).toArray(String[]::new));
-    if (!PennonParser.isOurs(session, table)) {
+    if (PennonParser.fullName(session, table).isEmpty()) {
       return Optional.empty();
     }
     if (text.equals("WRITE")) {

@@ -3,12 +3,14 @@ package dev.pennon.spark.sql;
 import dev.pennon.spark.sql.SqlTokens.Kind;
 import dev.pennon.spark.sql.SqlTokens.Token;
 import java.util.List;
-import java.util.function.Predicate;
+import java.util.Optional;
+import java.util.function.Function;
 
 /**
  * Statements that Spark's grammar lacks, put into its words: {@code ALTER TABLE … ADD | DROP |
  * REPLACE PARTITION FIELD …} and {@code … WRITE …} become {@code ALTER TABLE … SET TBLPROPERTIES}
- * of one property, whose value is the text after the table's name.
+ * of one property, whose value is the text after the table's name; {@code SHOW PARTITIONS} becomes
+ * a query of the metadata table.
  *
  * <p>So Spark resolves the table, refreshes what it has cached of it, and takes the statement in
  * scripts and in EXECUTE IMMEDIATE. What the text means is the worker's to say.
@@ -22,21 +24,27 @@ final class TableStatements {
   /**
    * The SQL with these statements in Spark's words; the same object where there is none.
    *
-   * @param isOurs whether the table of that name, as it was written, is one of Pennon's
+   * @param ours the full name of the table of that name, as it was written, if it is one of Pennon's
    */
-  static String inWordsOfSpark(String sql, Predicate<String> isOurs) {
+  static String inWordsOfSpark(String sql, Function<String, Optional<String>> ours) {
     List<Token> tokens = SqlTokens.of(sql);
     StringBuilder rewritten = new StringBuilder();
     int copied = 0;
-    for (int start = 0; start + 3 < tokens.size(); start++) {
-      int end = endOfTable(tokens, start);
-      if (end < 0 || !isKnown(tokens, end)) {
+    for (int start = 0; start + 2 < tokens.size(); start++) {
+      boolean isShow = areWords(tokens, start, "SHOW", "PARTITIONS");
+      int end = isShow || areWords(tokens, start, "ALTER", "TABLE")
+          ? SqlTokens.endOfName(tokens, start + 2)
+          : -1;
+      if (end < 0 || !(isShow || isKnown(tokens, end))) {
         continue;
       }
       int last = endOfStatement(tokens, end);
-      if (isOurs.test(SqlTokens.text(tokens.subList(start + 2, end)))) {
-        String text = SqlTokens.text(tokens.subList(end, last));
-        rewritten.append(sql, copied, tokens.get(end).start()).append(asProperty(text));
+      List<Token> rest = tokens.subList(end, last);
+      Optional<String> table = ours.apply(SqlTokens.text(tokens.subList(start + 2, end)));
+      if (table.isPresent()) {
+        int from = isShow ? tokens.get(start).start() : tokens.get(end).start();
+        rewritten.append(sql, copied, from);
+        rewritten.append(isShow ? partitions(table.get(), rest) : asProperty(SqlTokens.text(rest)));
         copied = tokens.get(last - 1).end();
       }
       start = last - 1;
@@ -51,14 +59,46 @@ final class TableStatements {
     return "SET TBLPROPERTIES ('" + PROPERTY + "' = '" + encoded + "')";
   }
 
-  /** Index after the name in {@code ALTER TABLE name}, or -1. */
-  private static int endOfTable(List<Token> tokens, int start) {
-    boolean isAlter = tokens.get(start).isWord("ALTER") && tokens.get(start + 1).isWord("TABLE");
-    int end = isAlter ? SqlTokens.endOfName(tokens, start + 2) : -1;
-    return end < tokens.size() ? end : -1;
+  /**
+   * {@code SHOW PARTITIONS table [PARTITION (field = value, …)]} as a query of the metadata table.
+   *
+   * @param spec the tokens behind the table's name
+   */
+  private static String partitions(String table, List<Token> spec) {
+    String query = "SELECT name AS partition FROM " + table + ".partitions WHERE name IS NOT NULL";
+    StringBuilder where = new StringBuilder();
+    int depth = 0;
+    boolean isField = false;
+    for (Token token : spec.isEmpty() ? spec : spec.subList(1, spec.size())) {
+      depth += token.isSymbol('(') ? 1 : 0;
+      boolean isNext = depth == 1 && (token.isSymbol(',') || (token.isSymbol('(') && !isField));
+      if (isNext) {
+        where.append(" AND partition.");
+        isField = true;
+      } else if (depth == 1 && isField && token.isSymbol('=')) {
+        where.append(" <=> ");
+        isField = false;
+      } else if (depth > 1 || !token.isSymbol(')')) {
+        where.append(token.text()).append(' ');
+      }
+      depth -= token.isSymbol(')') ? 1 : 0;
+    }
+    return query + where + " ORDER BY name";
+  }
+
+  private static boolean areWords(List<Token> tokens, int start, String... words) {
+    for (int index = 0; index < words.length; index++) {
+      if (!tokens.get(start + index).isWord(words[index])) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private static boolean isKnown(List<Token> tokens, int at) {
+    if (at >= tokens.size()) {
+      return false;
+    }
     Token action = tokens.get(at);
     boolean ofFields =
         action.isWord("ADD") || action.isWord("DROP") || action.isWord("REPLACE");

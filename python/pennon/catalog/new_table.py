@@ -1,0 +1,72 @@
+"""What a new table is asked to be, checked before anything is written.
+
+What would be accepted and then not be so is refused: another format, a table whose files outlive
+it, a transaction mode that is none, a name that cannot be typed again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pennon.errors import InvalidTableName, NewTableRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["check_table_name", "check_wanted"]
+
+# Spark names its own default, parquet, where saveAsTable is given no format.
+_FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
+_TRANSACTIONS: Final = ("strong", "weak")
+_NOT_IN_NAMES: Final = frozenset("/\\$;")
+
+
+def check_table_name(identifier: Sequence[str]) -> None:
+    """Refuse a name that the layout of the catalog cannot hold, or that nobody could type.
+
+    Raises:
+        InvalidTableName: A part is empty, only dots, or has a slash, ``$``, ``;`` or control
+            character.
+
+    Spec: "Physical Layout and Naming".
+    """
+    for part in identifier:
+        refused = sorted(
+            each for each in set(part) if each in _NOT_IN_NAMES or ord(each) < ord(" ")
+        )
+        if refused:
+            raise InvalidTableName(name=".".join(identifier), why=f"{refused[0]!r} is in it")
+        if not part.strip(". "):
+            raise InvalidTableName(name=".".join(identifier), why="a part of it is empty")
+
+
+def check_wanted(table: str, properties: Mapping[str, str]) -> None:
+    """Refuse what a table of Pennon cannot be.
+
+    Args:
+        table: The full name, for errors.
+        properties: TBLPROPERTIES and Spark's reserved ones: ``provider``, ``external``, ….
+
+    Raises:
+        NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
+    """
+    provider = properties.get("provider")
+    if provider is not None and provider.lower() not in _FORMATS:
+        raise NewTableRefused(
+            table=table,
+            why=f"its format would be {provider}, and this catalog stores Lance",
+            advice="Leave USING out, or write USING lance",
+        )
+    if properties.get("external", "false").lower() == "true":
+        raise NewTableRefused(
+            table=table,
+            why="DROP TABLE deletes the files of every table, those at a LOCATION too",
+            advice="Leave EXTERNAL out, or use the path as the name: lance.`/path/to/table`",
+        )
+    transaction = properties.get("transaction", "strong")
+    if transaction.lower() not in _TRANSACTIONS:
+        raise NewTableRefused(
+            table=table,
+            why=f"'transaction' = '{transaction}' is neither strong nor weak",
+            advice="Write one of these, or leave the property out",
+        )

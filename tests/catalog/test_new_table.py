@@ -1,0 +1,78 @@
+"""What a new table may be called and may be, and that refusals leave nothing behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pennon.catalog import table_ddl
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.directory import Directory
+from pennon.errors import InvalidColumnName, InvalidTableName, NewTableRefused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pennon.catalog.loaded_table import Table
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    made = Catalog("lance", str(tmp_path / "lake"))
+    Directory(made).create_namespace(("ns",), {}, if_not_exists=False)
+    return made
+
+
+def create(catalog: Catalog, *name: str, column: str = "id", **properties: str) -> Table:
+    return table_ddl.create(
+        catalog,
+        name or ("ns", "t"),
+        schema=pa.schema({column: pa.int64()}),
+        transforms=[],
+        properties=properties,
+        mode="create",
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"provider": "iceberg"}, "its format would be iceberg"),
+        ({"external": "true", "location": "/elsewhere"}, "DROP TABLE deletes"),
+        ({"transaction": "strongish"}, "'transaction' = 'strongish' is neither strong nor weak"),
+    ],
+)
+def test_what_no_table_can_be_is_refused(
+    catalog: Catalog, properties: dict[str, str], why: str
+) -> None:
+    with pytest.raises(NewTableRefused, match=why):
+        create(catalog, **properties)
+    assert Directory(catalog).tables(("ns",)) == []
+
+
+@pytest.mark.parametrize("name", ["", "..", "we;ird/na", "a$b", "a\nb"])
+def test_names_that_cannot_be_typed_or_stored_are_refused(catalog: Catalog, name: str) -> None:
+    with pytest.raises(InvalidTableName):
+        create(catalog, "ns", name)
+    create(catalog)
+    with pytest.raises(InvalidTableName):
+        table_ddl.rename(catalog, ("ns", "t"), ("ns", name))
+
+
+@pytest.mark.parametrize("name", ["a table", "größe", "a.b", "1st", "order's"])
+def test_other_odd_names_work(catalog: Catalog, name: str) -> None:
+    create(catalog, "ns", name)
+    assert Directory(catalog).tables(("ns",)) == [name]
+
+
+def test_a_column_with_a_backquote_is_refused_before_it_cannot_be_read(catalog: Catalog) -> None:
+    with pytest.raises(InvalidColumnName, match="backquote"):
+        create(catalog, column="a`b")
+
+
+def test_a_new_name_may_begin_with_the_catalog(catalog: Catalog) -> None:
+    create(catalog)
+    table_ddl.rename(catalog, ("ns", "t"), ("lance", "ns", "u"))
+    assert Directory(catalog).tables(("ns",)) == ["u"]
