@@ -99,6 +99,9 @@ torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times ove
 torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same query without partitioning
 	@$(BIN)/python -m tests.torture.joins --queries $(or $(N),1000) $(ARGS)
 
+torture-execution: $(INSTALLED) $(JAR) ## N random queries of several tables in the workers, against plain Parquet
+	@$(BIN)/python -m tests.torture.execution --queries $(or $(N),1000) $(ARGS)
+
 torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on N random values of each type
 	@$(BIN)/python -m tests.torture.functions --rows $(or $(N),1000000) $(ARGS)
 
@@ -125,4 +128,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-functions torture-rows clean
+.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean

@@ -76,6 +76,20 @@ EXECUTION = Setting(
     "worker",
     "Who joins and aggregates partition by partition: DataFusion in the workers, or Spark.",
 )
+ONE_TASK_BYTES = Setting(
+    "execution.one-task-bytes",
+    Place.CATALOG,
+    "bytes, as 16m",
+    "16m",
+    "A query that reads at most so much is one task of a worker, without any exchange; 0 for none.",
+)
+REPLICATED_BYTES = Setting(
+    "execution.replicated-bytes",
+    Place.CATALOG,
+    "bytes, as 64m",
+    "64m",
+    "A join's side that reads at most so much is evaluated by every worker for itself; 0 for none.",
+)
 TRANSACTION = Setting(
     "transaction",
     Place.TABLE,
@@ -139,6 +153,8 @@ SETTINGS: tuple[Setting, ...] = (
     IMPLEMENTATION,
     STORAGE,
     EXECUTION,
+    ONE_TASK_BYTES,
+    REPLICATED_BYTES,
     TRANSACTION,
     ORDER,
     ISOLATION,
@@ -154,8 +170,8 @@ def catalog_options() -> tuple[str, ...]:
     """Name the catalog options that take one plain value besides the root.
 
     Example:
-        >>> catalog_options()
-        ('implementation', 'execution')
+        >>> "execution" in catalog_options()
+        True
     """
     return tuple(
         setting.name

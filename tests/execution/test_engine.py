@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import lance
@@ -165,3 +167,24 @@ def test_a_query_that_datafusion_refuses_is_planned_as_none(tmp_path: Path) -> N
         rows_of("SELECT `nothing` FROM `r0`", schema, one)
     with pytest.raises(LeafMissing):
         rows_of("SELECT `id` FROM `r0`", schema, relation(tmp_path, LeafRead("gone", 1)))
+
+
+def test_a_query_that_is_tried_again_has_let_go_of_the_first_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: list[weakref.ref[object]] = []
+
+    class Made:
+        """What the first try holds."""
+
+    def started(*arguments: object) -> Iterator[pa.RecordBatch]:
+        if not alive:
+            made = Made()
+            alive.append(weakref.ref(made))
+            raise FragmentMemory(pool=1, why="the first try")
+        assert alive[0]() is None
+        return iter(())
+
+    monkeypatch.setattr(engine, "_started", started)
+    run_query((), Query("SELECT 1", pa.schema([("a", pa.int64())])))
+    assert len(alive) == 1

@@ -271,3 +271,45 @@ def test_a_plain_dataset_is_aggregated_in_the_types_that_spark_sees(
     assert sorted(tables.rows(reply["fragments"][0], rows)) == [("a", 2**32), ("b", None)]
     nested = [scan | {"columns": [[1, "n"], [3, "v"]]}, group(0, [], COUNTED)]
     assert tables.derive(nested)[0]["fragments"] == []
+
+
+WHOLE = {"one_task_bytes": 1 << 24, "replicated_bytes": 1 << 26}
+DIVIDED = {"one_task_bytes": 0, "replicated_bytes": 1 << 26}
+
+
+def test_a_small_query_is_one_complete_task(tables: Tables) -> None:
+    below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    reply, rows = tables.derive([*below, group(2, [(2, "`c2`", "string")], COUNTED)], **WHOLE)
+    (fragment,) = reply["fragments"]
+    assert (reply["one_task"], fragment["mode"], len(rows)) == (True, "complete", 1)
+    found = tables.rows(fragment, rows)
+    assert len(found) == 3
+    assert sum(count for _, count in found) == MATCHES
+    assert fragment["rows"] == 600
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "semi", "anti"])
+def test_the_right_side_is_replicated_where_no_key_serves_a_join(tables: Tables, kind: str) -> None:
+    computed = {
+        "node": "project",
+        "child": 1,
+        "columns": [],
+        "expressions": [[11, "(`c21` + CAST(0 AS BIGINT))", "long"]],
+    }
+    scans = [tables.scan("orders", 1), tables.scan("items", 21)]
+    reply, rows = tables.derive([*scans, computed, joined(0, 2, kind)], **DIVIDED)
+    (fragment,) = reply["fragments"]
+    assert (fragment["root"], reply["one_task"]) == (3, False)
+    assert "p0 in every worker: " in fragment["description"]
+    known = {row["id"] for row in items().to_pylist()}
+    lonely = sum(row["id"] not in known for row in orders().to_pylist())
+    expected = {"left": MATCHES + lonely, "anti": lonely, "semi": MATCHES // 2}
+    assert len(tables.rows(fragment, rows)) == expected.get(kind, MATCHES)
+
+
+def test_a_key_that_is_missing_from_a_node_is_a_malformed_message(tables: Tables) -> None:
+    for name in joined(0, 1, "inner"):
+        if name != "node":
+            node = {key: value for key, value in joined(0, 1, "inner").items() if key != name}
+            with pytest.raises(WorkerFailed, match=f"JoinMessage has no field {name}"):
+                tables.derive([tables.scan("orders", 1), tables.scan("items", 11), node])

@@ -16,8 +16,9 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.engine_failures import engine_failures
-from pennon.execution.leaf_table import register_empty, register_relation
+from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
+from pennon.execution.replicated_rows import REPLICATED
 from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from datafusion import RecordBatchStream
 
-    from pennon.execution.fragment import Query, Relation
+    from pennon.execution.fragment import Query, Relation, ReplicatedPart
+    from pennon.execution.replicated_rows import ReplicatedRows
 
 _OPTIONS: Final[Mapping[str, str]] = {
     "datafusion.execution.target_partitions": "1",
@@ -45,7 +47,11 @@ _SPILLING: Final[Mapping[str, str]] = {
 
 
 def run_query(
-    relations: Sequence[Relation], query: Query, runtime: RuntimeEnvBuilder | None = None
+    relations: Sequence[Relation],
+    query: Query,
+    runtime: RuntimeEnvBuilder | None = None,
+    *,
+    parts: Sequence[ReplicatedPart] = (),
 ) -> BatchStream:
     """Start a query.
 
@@ -55,6 +61,7 @@ def run_query(
         relations: Called ``r0``, ``r1`` and so on in the query.
         query: The query.
         runtime: The memory that it may use; None for the pool of the process.
+        parts: Called ``p0``, ``p1`` and so on in the query; evaluated once for all tasks.
 
     Raises:
         LeafMissing: A leaf's files are gone.
@@ -63,23 +70,46 @@ def run_query(
         FragmentMemory: Even sort-merge joins need more memory than there is.
     """
     pool = process_runtime() if runtime is None else runtime
-    try:
-        batches = _started(relations, query, _OPTIONS, pool)
-    except FragmentMemory as exhausted:
+    rows = [REPLICATED.rows_of(part, _evaluated) for part in parts]
+    batches, exhausted = _tried(relations, query, rows, pool)
+    # Outside of the handler: its exception would keep the first try's batches and memory alive.
+    if exhausted is not None:
         try:
-            batches = _started(relations, query, _SPILLING, pool)
+            batches = _started(relations, query, rows, _SPILLING, pool)
         except FragmentFailed as failure:
             # DataFusion 54's sort-merge join panics on some conditions beside the keys
             raise exhausted from failure
     return BatchStream(query.schema, batches)
 
 
-def result_schema(relations: Sequence[pa.Schema], sql: str) -> pa.Schema | None:
+def _tried(
+    relations: Sequence[Relation],
+    query: Query,
+    parts: Sequence[ReplicatedRows],
+    pool: RuntimeEnvBuilder,
+) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None]:
+    """Start a query with hash joins; return the error of one that needs too much memory."""
+    try:
+        return _started(relations, query, parts, _OPTIONS, pool), None
+    except FragmentMemory as error:
+        # Its frames hold what the try has made.
+        error.__cause__ = error.__context__ = None
+        return iter(()), error.with_traceback(None)
+
+
+def _evaluated(part: ReplicatedPart) -> BatchStream:
+    return run_query(part.relations, part.query)
+
+
+def result_schema(
+    relations: Sequence[pa.Schema], sql: str, parts: Sequence[pa.Schema] = ()
+) -> pa.Schema | None:
     """Plan a query over empty relations.
 
     Args:
         relations: The columns of ``r0``, ``r1`` and so on.
         sql: The query.
+        parts: The columns of ``p0``, ``p1`` and so on.
 
     Returns:
         Names and types of the result; None where DataFusion refuses the query.
@@ -87,6 +117,8 @@ def result_schema(relations: Sequence[pa.Schema], sql: str) -> pa.Schema | None:
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
     for position, schema in enumerate(relations):
         register_empty(context, f"r{position}", schema)
+    for position, schema in enumerate(parts):
+        register_empty(context, f"p{position}", schema)
     try:
         with engine_failures():
             planned = context.sql(sql)
@@ -105,12 +137,15 @@ def process_runtime() -> RuntimeEnvBuilder:
 def _started(
     relations: Sequence[Relation],
     query: Query,
+    parts: Sequence[ReplicatedRows],
     options: Mapping[str, str],
     pool: RuntimeEnvBuilder,
 ) -> Iterator[pa.RecordBatch]:
     context = SessionContext(SessionConfig(dict(options)), pool)
     for position, relation in enumerate(relations):
         register_relation(context, f"r{position}", relation)
+    for position, part in enumerate(parts):
+        register_rows(context, f"p{position}", part.schema, list(part.batches))
     batches = _converted(context, query)
     first = next(batches, None)
     return iter(()) if first is None else _preceded(first, batches)

@@ -73,13 +73,30 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicatedPart:
+    """Rows that every task of a query wants as a whole.
+
+    Args:
+        key: Tells it from all others; tasks of one query bring the same.
+        relations: What it is computed from.
+        query: How.
+    """
+
+    key: str
+    relations: tuple[Relation, ...]
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
 class Fragment:
     """What one task computes.
 
     Args:
         relations: One without a query is scanned as it stands.
         query: What DataFusion computes over them; None for a scan.
+        parts: The i-th is called ``p<i>`` in the query.
     """
 
     relations: tuple[Relation, ...]
     query: Query | None = None
+    parts: tuple[ReplicatedPart, ...] = ()

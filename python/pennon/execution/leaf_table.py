@@ -50,7 +50,7 @@ def register_relation(context: SessionContext, name: str, relation: Relation) ->
     parts: list[exp.Expr] = []
     taken, relation = take_small_leaves(relation)
     for number, held in enumerate(taken):
-        _register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
+        register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
         columns = _own_columns(relation.schema)
         parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
     views = LeafViews(relation.schema, relation.namespace_schema)
@@ -65,9 +65,10 @@ def register_relation(context: SessionContext, name: str, relation: Relation) ->
     context.register_view(name, view)
 
 
-def _register_rows(
+def register_rows(
     context: SessionContext, name: str, schema: pa.Schema, batches: list[pa.RecordBatch]
 ) -> None:
+    """Make a table of rows in memory known."""
     plain = stream_schema(schema).remove_metadata()
     context.register_record_batches(name, [batches or [pa.RecordBatch.from_pylist([], plain)]])
 
@@ -104,7 +105,7 @@ def _register_scanned(
     if len(schema):
         plain = schema.remove_metadata()
         batches = [pa.RecordBatch.from_arrays(batch.columns, schema=plain) for batch in scanned]
-        _register_rows(context, name, schema, batches)
+        register_rows(context, name, schema, batches)
         return
     count = sum(batch.num_rows for batch in scanned)
     everything = pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=_nothing())

@@ -39,7 +39,7 @@ def run(fragment: Fragment) -> BatchStream:
         # DataFusion takes a quarter of a second to import, and scans need none of it.
         from pennon.execution.engine import run_query  # noqa: PLC0415
 
-        return run_query(fragment.relations, fragment.query)
+        return run_query(fragment.relations, fragment.query, parts=fragment.parts)
     if len(fragment.relations) != 1:
         raise InternalError(what=f"a scan of {len(fragment.relations)} relations")
     return _scan(fragment.relations[0])

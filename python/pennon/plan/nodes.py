@@ -227,11 +227,27 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Expanded:
+    """A column of an expansion: its attribute, its text in each projection, its type."""
+
+    id: int
+    texts: tuple[str | None, ...]
+    type: pa.DataType | None
+
+
+@dataclass(frozen=True, slots=True)
 class Expand:
-    """Several rows for each one: for each output attribute that is one of the input in all."""
+    """Several rows for each one.
+
+    Args:
+        child: Its input.
+        columns: For each output attribute that is the same one of the input in all rows, that one.
+        outputs: Its columns; None where they were not told.
+    """
 
     child: int
     columns: tuple[tuple[int, int], ...]
+    outputs: tuple[Expanded, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,16 @@
 """What of a query DataFusion computes beside the leaves, exactly as Spark would (design §5)."""
 
 from pennon.predicate.expressions.semantics import Semantics
-from pennon.pushdown.candidates import Candidate, FragmentMode, candidates
+from pennon.pushdown.candidates import Candidate, FragmentMode, choose
+from pennon.pushdown.division import Division, divide
 from pennon.pushdown.query import FragmentQuery
 
-__all__ = ["Candidate", "FragmentMode", "FragmentQuery", "Semantics", "candidates"]
+__all__ = [
+    "Candidate",
+    "Division",
+    "FragmentMode",
+    "FragmentQuery",
+    "Semantics",
+    "choose",
+    "divide",
+]

@@ -1,8 +1,10 @@
-"""Which subtrees of a plan can be fragments: the largest ones that one key group serves.
+"""Which subtrees of a plan can be fragments: the highest ones that can be divided among tasks.
 
-A fragment joins relations that one key serves, and may aggregate the result; or it aggregates one
-relation, which needs no key. Nothing above a fragment sees its key, so an operator that needs the
-key has to be inside, or there is no fragment.
+The rows of a subtree are divided as those of its *divided* scans are: by the key that all of them
+share, or, where there is one, in any way. All other inputs are replicated (``division.py``). A join
+of two divided inputs and an aggregate below the root need the key; an aggregate at the root may be
+put together by Spark. Nothing above a fragment sees its key, so an operator that needs the key has
+to be inside, or there is no fragment.
 
 Below a limit each task gives only as many rows, the first ones by its order; Spark takes the first
 of all tasks' rows. So there an aggregate's groups have to be whole.
@@ -10,23 +12,24 @@ of all tasks' rows. So there an aggregate's groups have to be whole.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, TypeVar
 
-from pennon.plan import Filter, Group, Join, Limit, Plan, Project, Scan
+from pennon.plan import Expand, Filter, Group, Join, Limit, Project
 from pennon.predicate.expressions.semantics import Declined
+from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup
-    from pennon.plan import PlanNode
+    from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.predicate.expressions.semantics import Semantics
+    from pennon.pushdown.division import Division
 
-
-_INSIDE: Final = Filter | Project | Group | Limit
+_Accepted = TypeVar("_Accepted")
 
 
 class FragmentMode(StrEnum):
@@ -47,6 +50,7 @@ class Candidate:
         mode: What Spark still does.
         query: What is computed.
         group: What is read under one key is computed by one task; None where any split will do.
+        is_one_task: Whether one task reads everything.
     """
 
     root: int
@@ -54,62 +58,110 @@ class Candidate:
     mode: FragmentMode
     query: FragmentQuery
     group: KeyGroup | None
+    is_one_task: bool = False
 
 
-def candidates(
-    nodes: Sequence[PlanNode], keys: DerivedKeys, semantics: Semantics
-) -> Iterator[tuple[Candidate, ...]]:
-    """Find the subtrees that can be fragments.
+def choose(
+    division: Division,
+    semantics: Semantics,
+    accept: Callable[[Candidate], _Accepted | None],
+) -> list[_Accepted]:
+    """Choose fragments from the root of a plan down.
 
     Args:
-        nodes: The plan.
-        keys: The keys of its scans, those that Spark would find by itself included.
+        division: The query, and how its inputs can be divided.
         semantics: The session's.
+        accept: Makes of a candidate what is wanted; None where it does not pay.
 
-    Yields:
-        For each place of the plan the fragments that are possible there, the best one first.
+    Returns:
+        What was made, of subtrees that do not overlap.
     """
-    finder = _Finder(nodes if isinstance(nodes, Plan) else Plan(tuple(nodes)), semantics)
-    grouped: set[int] = set()
-    for group in keys.groups:
-        found = tuple(finder.of_group(group))
-        if found:
-            yield found
-        grouped.update(group.groupings)
-    for position, node in enumerate(nodes):
-        if isinstance(node, Group) and position not in grouped:
-            found = tuple(finder.of_one_relation(position))
-            if found:
-                yield found
+    finder = _Finder(division, semantics)
+    accepted: list[_Accepted] = []
+    waiting = [len(division.plan) - 1]
+    while waiting:
+        position = waiting.pop()
+        made = next(filter(None, map(accept, finder.at(position))), None)
+        if made is None:
+            waiting += division.plan.children(position)
+        else:
+            accepted.append(made)
+    return accepted
 
 
 class _Finder:
-    def __init__(self, nodes: Plan, semantics: Semantics) -> None:
-        self.nodes = nodes
+    def __init__(self, division: Division, semantics: Semantics) -> None:
+        self.division = division
+        self.plan = division.plan
         self.semantics = semantics
-        self.parents: Mapping[int, int] = nodes.parents
 
-    def of_group(self, group: KeyGroup) -> Iterator[Candidate]:
-        """Try the nodes from the highest that can be inside down to the uppermost join."""
-        if group.computed or (not group.joins and self.feeds_a_join(max(group.groupings))):
+    def at(self, root: int) -> Iterator[Candidate]:
+        """List what can be computed of a subtree, the best way first."""
+        if not isinstance(self.plan[root], Join | Group | Filter | Project | Limit | Expand):
             return
-        lowest = max(group.joins) if group.joins else max(group.groupings)
-        roots = [lowest]
-        while (parent := self.parents.get(roots[-1])) is not None:
-            inside = Limit if isinstance(self.nodes[roots[-1]], Group) else _INSIDE
-            if not isinstance(self.nodes[parent], inside):
-                break
-            roots.append(parent)
-            if isinstance(self.nodes[parent], Limit):
-                break
-        for root in reversed(roots):
-            found = self.candidate(root, group)
-            if found is not None:
-                yield found
-                break
-        if not group.joins and len(group.groupings) == 1:
-            # Only where nothing else is served: what Spark merges, it shuffles.
-            yield from self.of_one_relation(group.groupings[0])
+        positions = self.plan.subtree(root)
+        if not any(isinstance(self.plan[each], Join | Group) for each in positions):
+            return
+        if self.division.is_one_task:
+            candidate = self.in_one_task(root, positions)
+            if candidate is not None:
+                yield candidate
+            return
+        divided = set(self.division.view.scans(root))
+        for group in self.division.keys.groups:
+            if divided == set(group.scans):
+                candidate = self.divided(root, group)
+                if candidate is not None:
+                    yield candidate
+        if len(divided) == 1:
+            candidate = self.divided(root, None)
+            if candidate is not None:
+                yield candidate
+
+    def unlimited(self, root: int) -> int:
+        top = self.plan[root]
+        return top.child if isinstance(top, Limit) else root
+
+    def in_one_task(self, root: int, positions: tuple[int, ...]) -> Candidate | None:
+        query = self.query(root, frozenset())
+        if query is None:
+            return None
+        is_whole = isinstance(self.plan[self.unlimited(root)], Group)
+        mode = FragmentMode.COMPLETE if is_whole else FragmentMode.ROWS
+        return Candidate(root, positions, mode, query, None, is_one_task=True)
+
+    def divided(self, root: int, group: KeyGroup | None) -> Candidate | None:
+        """Divide a subtree by the key of its scans, or its one scan in any way."""
+        view = self.division.view
+        inside = view.subtree(root)
+        joins = {each for each in inside if isinstance(view[each], Join)}
+        if not joins.issubset(() if group is None else group.joins):
+            return None
+        if not self.keeps_keys(root, group, set(inside)):
+            return None
+        mode = self.mode(root, group, inside)
+        if mode is None or any(self.division.sizes[each].pairs > MOST_PAIRS for each in inside):
+            return None
+        replicated = frozenset(
+            side for join, side in self.division.replicated.items() if join in inside
+        )
+        query = self.query(root, replicated)
+        if query is None:
+            return None
+        return Candidate(root, self.plan.subtree(root), mode, query, group)
+
+    def keeps_keys(self, root: int, group: KeyGroup | None, inside: set[int]) -> bool:
+        """Whether nothing outside of a subtree needs a key that ends at it."""
+        if group is None:
+            scans = set(self.division.view.scans(root))
+            return all(
+                each.operators <= inside
+                for each in self.division.keys.groups
+                if not scans.isdisjoint(each.scans)
+            )
+        if group.computed or not group.operators <= inside:
+            return False
+        return bool(group.joins) or not self.feeds_a_join(max(group.groupings))
 
     def feeds_a_join(self, position: int) -> bool:
         """Whether a join may want the partitioning that Spark would see at a node.
@@ -117,50 +169,31 @@ class _Finder:
         A fragment reports none: a join with a table that has no partitioning, of which Spark would
         shuffle only that table, would shuffle both.
         """
-        parent = self.parents.get(position)
-        while parent is not None and not isinstance(self.nodes[parent], Join):
-            parent = self.parents.get(parent)
+        parents = self.division.view.parents
+        parent = parents.get(position)
+        while parent is not None and not isinstance(self.division.view[parent], Join):
+            parent = parents.get(parent)
         return parent is not None
 
-    def of_one_relation(self, position: int) -> Iterator[Candidate]:
-        """Aggregate one relation in parts that Spark puts together."""
-        positions = self.nodes.subtree(position)
-        below = [self.nodes[each] for each in positions if each != position]
-        if isinstance(self.nodes[position], Group) and all(
-            isinstance(each, Scan | Filter | Project) for each in below
-        ):
-            query = self.query(position)
-            if query is not None:
-                yield Candidate(position, positions, FragmentMode.PARTIAL, query, None)
+    def mode(
+        self, root: int, group: KeyGroup | None, inside: tuple[int, ...]
+    ) -> FragmentMode | None:
+        """Say what Spark does with the rows; None where an aggregate would not be whole."""
+        unlimited = self.unlimited(root)
+        whole = set() if group is None else set(group.groupings)
+        for position in inside:
+            node = self.plan[position]
+            if not isinstance(node, Group) or position in whole:
+                continue
+            calls = node.calls or ()
+            if position != root or not all(call.is_mergeable for call in calls):
+                return None
+            return FragmentMode.PARTIAL
+        is_group = isinstance(self.plan[unlimited], Group)
+        return FragmentMode.COMPLETE if is_group else FragmentMode.ROWS
 
-    def candidate(self, root: int, group: KeyGroup) -> Candidate | None:
-        positions = self.nodes.subtree(root)
-        inside = set(positions)
-        top = self.nodes[root]
-        unlimited = top.child if isinstance(top, Limit) else root
-        scans = tuple(each for each in positions if isinstance(self.nodes[each], Scan))
-        joins = {each for each in positions if isinstance(self.nodes[each], Join)}
-        if (
-            set(scans) != set(group.scans)
-            or not joins.issubset(group.joins)
-            or not inside.issuperset(group.groupings)
-            or any(each != unlimited for each in group.groupings)
-        ):
-            return None
-        is_group = isinstance(self.nodes[unlimited], Group)
-        is_whole = unlimited in group.groupings
-        if not (joins or is_group) or (is_group and not is_whole and unlimited != root):
-            return None
-        query = self.query(root)
-        if query is None:
-            return None
-        mode = FragmentMode.PARTIAL if is_group else FragmentMode.ROWS
-        if is_whole:
-            mode = FragmentMode.COMPLETE
-        return Candidate(root, positions, mode, query, group)
-
-    def query(self, root: int) -> FragmentQuery | None:
+    def query(self, root: int, replicated: frozenset[int]) -> FragmentQuery | None:
         try:
-            return fragment_query(self.nodes, root, self.semantics)
+            return fragment_query(self.plan, root, self.semantics, replicated)
         except Declined:
             return None

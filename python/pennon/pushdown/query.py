@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Filter, Group, Join, JoinType, Limit, Project, Scan
+from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Output, Project, Scan
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
+from pennon.pushdown.null_aware import null_aware_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.plan import AggregateCall, Output, PlanNode, SortKey
+    from pennon.plan import AggregateCall, PlanNode, SortKey
     from pennon.predicate.expressions.semantics import Semantics
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
@@ -32,6 +33,11 @@ _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
 }
 # A SELECT without columns still counts rows.
 _NOTHING: Final = "c"
+# The number of a projection beside the rows that it is applied to.
+_PROJECTION: Final = "n"
+# The rows of the right side of NOT IN, and those of them that are not NULL.
+_ROWS: Final = "n"
+_KNOWN: Final = "m"
 # So many rows a task may hold to find the first ones.
 _MOST_ORDERED: Final = 100_000
 
@@ -41,16 +47,19 @@ class FragmentQuery:
     """The query of a fragment.
 
     Args:
-        sql: In DataFusion's dialect; ``r<i>`` is the relation of the i-th of ``scans``.
+        sql: In DataFusion's dialect; ``r<i>`` is the relation of the i-th of ``scans``,
+            and ``p<i>`` has the rows of the i-th of ``parts``.
         scans: Positions of its scans, in the order of their relations.
         columns: The ids of its columns, in order.
         schema: Their names and types.
+        parts: What every worker evaluates for itself, over relations of its own.
     """
 
     sql: str
     scans: tuple[int, ...]
     columns: tuple[int, ...]
     schema: pa.Schema
+    parts: tuple[FragmentQuery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,43 +68,77 @@ class _Selected:
     types: Mapping[str, pa.DataType]
 
 
-def fragment_query(nodes: Sequence[PlanNode], root: int, semantics: Semantics) -> FragmentQuery:
+def fragment_query(
+    nodes: Sequence[PlanNode],
+    root: int,
+    semantics: Semantics,
+    replicated: frozenset[int] = frozenset(),
+) -> FragmentQuery:
     """Write the query of a subtree.
 
     Args:
         nodes: The plan.
         root: The subtree's uppermost node.
         semantics: The session's.
+        replicated: The roots of the parts of it that every worker evaluates for itself.
 
     Raises:
         Declined: A part of the subtree is not known to be computed as Spark does.
     """
-    writer = _Writer(nodes, root, semantics)
-    selected = writer.select(root)
+    top = nodes[root]
+    unlimited = top.child if isinstance(top, Limit) else root
+    writer = _Writer(nodes, root, semantics, replicated, split=unlimited)
+    query = writer.query()
     if not writer.prunings <= writer.implied:
         raise Declined(why="a pruning by a join that stays in Spark")
-    if not selected.types:
-        raise Declined(why="a result without columns")
-    return FragmentQuery(
-        selected.select.sql(dialect=DataFusion),
-        tuple(writer.scans),
-        tuple(int(name[1:]) for name in selected.types),
-        pa.schema(list(selected.types.items())),
-    )
+    return query
+
+
+def is_computed(nodes: Sequence[PlanNode], root: int, semantics: Semantics) -> bool:
+    """Whether the rows of a subtree can be computed, prunings by joins above it left out."""
+    try:
+        _Writer(nodes, root, semantics).query()
+    except Declined:
+        return False
+    return True
 
 
 class _Writer:
-    def __init__(self, nodes: Sequence[PlanNode], root: int, semantics: Semantics) -> None:
+    """Writes a subtree; ``split`` is the aggregate of which Spark makes its output itself."""
+
+    def __init__(
+        self,
+        nodes: Sequence[PlanNode],
+        root: int,
+        semantics: Semantics,
+        replicated: frozenset[int] = frozenset(),
+        split: int | None = None,
+    ) -> None:
         self.nodes = nodes
         self.root = root
-        top = nodes[root]
-        self.unlimited = top.child if isinstance(top, Limit) else root
+        self.split = split
         self.semantics = semantics
+        self.replicated = replicated
         self.scans: list[int] = []
+        self.parts: list[FragmentQuery] = []
         self.prunings: set[int] = set()
         self.implied: set[int] = set()
 
+    def query(self) -> FragmentQuery:
+        selected = self.select(self.root)
+        if not selected.types:
+            raise Declined(why="a result without columns")
+        return FragmentQuery(
+            selected.select.sql(dialect=DataFusion),
+            tuple(self.scans),
+            tuple(int(name[1:]) for name in selected.types),
+            pa.schema(list(selected.types.items())),
+            tuple(self.parts),
+        )
+
     def select(self, position: int) -> _Selected:
+        if position in self.replicated:
+            return self.part(position)
         match self.nodes[position]:
             case Scan() as scan:
                 return self.scan(position, scan)
@@ -109,11 +152,30 @@ class _Writer:
                 return self.project(position, node)
             case Join() as node:
                 return self.join(position, node)
-            case Group() as node if position == self.unlimited:
-                return self.group(position, node)
+            case Group() as node:
+                groups = self.group(position, node)
+                if position == self.split:
+                    return groups
+                if node.outputs is None:
+                    raise Declined(why="an aggregate of which the output was not told")
+                return self.computed(groups, f"t{position}g", node.outputs)
+            case Expand() as node:
+                return self.expanded(position, node)
             case Limit() as node if position == self.root or not node.order:
                 return self.limited(position, node)
         raise Declined(why="an unknown operator")
+
+    def part(self, position: int) -> _Selected:
+        """Read the rows that every worker has evaluated for itself."""
+        writer = _Writer(self.nodes, position, self.semantics)
+        query = writer.query()
+        name = f"p{len(self.parts)}"
+        self.parts.append(query)
+        self.prunings |= writer.prunings
+        self.implied |= writer.implied
+        columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in query.schema.names]
+        types = {field.name: field.type for field in query.schema}
+        return _Selected(_select(columns).from_(exp.to_table(name)), types)
 
     def scan(self, position: int, scan: Scan) -> _Selected:
         relation = f"r{len(self.scans)}"
@@ -177,6 +239,9 @@ class _Writer:
         self.implied |= node.implied
         if set(left.types) & set(right.types):
             raise Declined(why="a column that stands on both sides of a join")
+        pair = null_aware_pair(node)
+        if pair is not None:
+            return self.not_in(f"t{position}", left, right, pair)
         both = {**left.types, **right.types}
         condition = typed_condition(node.condition, both, self.semantics)
         is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
@@ -190,6 +255,66 @@ class _Writer:
         columns = [exp.column(name, quoted=True) for name in types]
         select = _select(columns).from_(left.select.subquery(f"t{position}", copy=False))
         select.append("joins", joined)
+        return _Selected(select, types)
+
+    def not_in(
+        self, name: str, left: _Selected, right: _Selected, pair: tuple[exp.Expr, exp.Expr]
+    ) -> _Selected:
+        """Write a null-aware anti join: by its equality, and by what the right side counts."""
+        texts = [each.sql(dialect="spark") for each in pair]
+        if {column.name for column in pair[0].find_all(exp.Column)} <= set(right.types):
+            texts.reverse()
+        value = typed_expression(texts[0], left.types, self.semantics)
+        member = typed_expression(texts[1], right.types, self.semantics)
+        if value.type != member.type:
+            raise Declined(why="a membership of two types")
+        equality = exp.EQ(this=enclosed(comparable(value)), expression=enclosed(comparable(member)))
+        columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in left.types]
+        partner = right.select.copy().subquery(f"{name}r", copy=False)
+        lonely = _select(columns).from_(left.select.subquery(name, copy=False))
+        lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
+        rows, known = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
+        counts = [_named(rows, _ROWS), _named(known, _KNOWN)]
+        counted = _select(counts).from_(right.select.subquery(f"{name}s", copy=False))
+        all_rows, all_known = (exp.column(each, quoted=True) for each in (_ROWS, _KNOWN))
+        is_known = exp.Not(this=exp.Is(this=enclosed(value.tree.copy()), expression=exp.Null()))
+        kept = exp.or_(
+            exp.EQ(this=all_rows.copy(), expression=_integer(0)),
+            exp.and_(is_known, exp.EQ(this=all_rows, expression=all_known)),
+        )
+        names: list[exp.Expr] = [each.copy() for each in columns]
+        select = _select(names).from_(lonely.subquery(f"{name}l", copy=False))
+        beside = exp.Join(this=counted.subquery(f"{name}n", copy=False), kind="CROSS")
+        select.append("joins", beside)
+        return _Selected(select.where(kept, copy=False), left.types)
+
+    def expanded(self, position: int, node: Expand) -> _Selected:
+        """Write the rows of an expansion: each row beside the number of each projection."""
+        if not node.outputs:
+            raise Declined(why="an expansion of which nothing was told")
+        below = self.select(node.child)
+        number = exp.column(_PROJECTION, quoted=True)
+        types: dict[str, pa.DataType] = {}
+        columns: list[exp.Expr] = []
+        for output in node.outputs:
+            values = [
+                self.output(Output(output.id, text, output.type), below.types)
+                for text in output.texts
+            ]
+            types[f"c{output.id}"] = values[0].type
+            branches = [
+                exp.If(this=exp.EQ(this=number.copy(), expression=_integer(at)), true=value.tree)
+                for at, value in enumerate(values)
+            ]
+            is_same = len(set(output.texts)) == 1
+            tree = values[0].tree if is_same else exp.Case(ifs=branches)
+            columns.append(_named(tree, f"c{output.id}"))
+        listed: exp.Query = _number(0)
+        for at in range(1, len(node.outputs[0].texts)):
+            listed = exp.Union(this=listed, expression=_number(at), distinct=False)
+        select = _from(below, f"t{position}", columns)
+        beside = exp.Join(this=listed.subquery(f"t{position}n", copy=False), kind="CROSS")
+        select.append("joins", beside)
         return _Selected(select, types)
 
     def group(self, position: int, node: Group) -> _Selected:
@@ -232,6 +357,14 @@ class _Writer:
         if found.type != call.type:
             raise Declined(why=f"a {call.name} of type {call.type} that would be {found.type}")
         return found
+
+
+def _integer(value: int) -> exp.Expr:
+    return cast(exp.Literal.number(value), pa.int64())
+
+
+def _number(value: int) -> exp.Select:
+    return exp.select(_named(_integer(value), _PROJECTION), copy=False)
 
 
 def _from(below: _Selected, name: str, columns: Sequence[exp.Expr]) -> exp.Select:

@@ -87,6 +87,8 @@ def tasks_of(
     Returns:
         The tasks; None where the fragment does not pay.
     """
+    if candidate.is_one_task:
+        return FragmentTasks.of(_everything(plans))
     if candidate.group is None:
         (scan,) = candidate.query.scans
         return _packed(scan, plans[scan], target)
@@ -94,6 +96,21 @@ def tasks_of(
     if tasks is None or _largest_build_side(tasks, plans) * _EXPANSION > pool_bytes:
         return None
     return tasks
+
+
+def _everything(plans: Mapping[int, ScanPlan]) -> pa.Table:
+    """Read all leaves of all scans under one key."""
+    tables = [ASSIGNED.empty_table()]
+    for scan, plan in plans.items():
+        count = plan.table.num_rows
+        columns: dict[str, pa.Array] = {
+            "scan": pa.repeat(pa.scalar(scan, pa.int32()), count),
+            "key": pa.repeat(pa.scalar(0, pa.int64()), count),
+            "leaf": pa.array(np.arange(count, dtype=np.int32)),
+        }
+        missing = [pa.nulls(count, pa.int32())] * (len(ASSIGNED) - len(columns))
+        tables.append(pa.Table.from_arrays([*columns.values(), *missing], schema=ASSIGNED))
+    return pa.concat_tables(tables)
 
 
 def _packed(scan: int, plan: ScanPlan, target: TaskTarget) -> FragmentTasks:

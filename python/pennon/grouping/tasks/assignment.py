@@ -9,7 +9,7 @@ shuffles onto one scan of a group lie as those of its other scans do if all have
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -57,8 +57,8 @@ class Assignment:
     """
 
     keys: DerivedKeys
-    rows: pa.Table
-    notes: Mapping[int, str]
+    rows: pa.Table = field(default_factory=ASSIGNED.empty_table)
+    notes: Mapping[int, str] = field(default_factory=dict)
     declined: frozenset[int] = frozenset()
 
 

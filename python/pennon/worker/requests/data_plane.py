@@ -54,7 +54,7 @@ def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``run_fragment``: compute one task of a fragment and stream its rows."""
     message = decode(RunFragment, request)
     token = FragmentToken.from_json(message.fragment)
-    for scan in token.scans:
+    for scan in (*token.scans, *(scan for part in token.parts for scan in part.scans)):
         STORAGE_OPTION_VALUES.remember(scan.storage_options)
     stream = run(token.fragment(message.split))
     frames.send_json(encode(ReadReply()))

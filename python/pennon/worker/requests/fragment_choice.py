@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -17,9 +19,10 @@ from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Group, Limit, Opaque, Plan, PlanNode, Scan
 from pennon.planning import explain
 from pennon.predicate.expressions.semantics import is_utc_zone
-from pennon.pushdown import Candidate, FragmentMode, Semantics, candidates
+from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown.sizes import row_bytes
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
-from pennon.worker.wire.fragment_tokens import FragmentToken, task_texts
+from pennon.worker.wire.fragment_tokens import FragmentToken, PartToken, task_texts, whole_splits
 from pennon.worker.wire.key_messages import FragmentReply
 from pennon.worker.wire.key_text import key_text
 from pennon.worker.wire.tokens import ScanToken
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from pennon.grouping.resolve.key_group import DerivedKeys
     from pennon.grouping.tasks.task_target import TaskTarget
     from pennon.planning import ScanPlan
+    from pennon.pushdown import Division
     from pennon.worker.wire.messages import DeriveKeys
 
 _WORKER = "worker"
@@ -50,13 +54,26 @@ class ChosenFragment:
     reply: FragmentReply
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenFragments:
+    """The parts of a query that the workers compute.
+
+    Args:
+        fragments: They do not overlap.
+        is_one_task: Whether the query is so small that all of it is one task.
+    """
+
+    fragments: tuple[ChosenFragment, ...] = ()
+    is_one_task: bool = False
+
+
 def choose_fragments(
     request: DeriveKeys,
     plan: Plan,
     keys: DerivedKeys,
     plans: Mapping[int, ScanPlan],
     target: TaskTarget,
-) -> list[ChosenFragment]:
+) -> ChosenFragments:
     """Choose the fragments of a query; none where the session does not want any.
 
     Args:
@@ -67,22 +84,19 @@ def choose_fragments(
         target: What tasks should look like.
     """
     if request.execution != _WORKER:
-        return []
+        return ChosenFragments()
     semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
-    for spare in keys.spare:
-        keys = keys.using(spare)
-    chosen: list[ChosenFragment] = []
-    for alternatives in candidates(plan, keys, semantics):
-        for candidate in alternatives:
-            read = {scan: plans[scan] for scan in candidate.query.scans}
-            tasks = tasks_of(
-                candidate, (keys, plan), read, target, pool_bytes=executor_pool_bytes()
-            )
-            found = None if tasks is None else _planned(candidate, plan, plans, tasks)
-            if found is not None:
-                chosen.append(found)
-                break
-    return chosen
+    division = divide(
+        plan,
+        keys,
+        semantics,
+        one_task_bytes=request.one_task_bytes,
+        replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
+    )
+    planner = _Planner(division, plans, target, uuid4().hex)
+    return ChosenFragments(
+        tuple(choose(division, semantics, planner.planned)), division.is_one_task
+    )
 
 
 def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
@@ -91,61 +105,86 @@ def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
     return plan.replaced(dict.fromkeys(inside, Opaque()))
 
 
-def _planned(
-    candidate: Candidate,
-    nodes: Sequence[PlanNode],
-    plans: Mapping[int, ScanPlan],
-    tasks: FragmentTasks,
-) -> ChosenFragment | None:
-    query = candidate.query
-    scans = [_scan_token(nodes[scan], plans[scan]) for scan in query.scans]
-    planned = result_schema([scan.schema for scan in scans], query.sql)
-    if planned is None or [stream_type(each) for each in planned.types] != query.schema.types:
-        return None
-    token = FragmentToken(tuple(scans), Query(query.sql, query.schema)).to_json()
-    texts = task_texts(tasks, query.scans, {scan: plans[scan].table for scan in query.scans})
-    rows, size = _size(candidate, nodes, plans, len(texts))
-    reply = FragmentReply(
-        root=candidate.root,
-        mode=str(candidate.mode),
-        scan=token,
-        description=_description(candidate, plans, tasks),
-        columns=tuple(query.columns),
-        rows=rows,
-        bytes=size,
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    division: Division
+    plans: Mapping[int, ScanPlan]
+    target: TaskTarget
+    query_id: str
+
+    def planned(self, candidate: Candidate) -> ChosenFragment | None:
+        """Plan the tasks of a candidate; None where it does not pay, or DataFusion refuses it."""
+        query, division = candidate.query, self.division
+        read = {scan: self.plans[scan] for scan in query.scans}
+        keyed = (division.keys, division.view)
+        tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=executor_pool_bytes())
+        if tasks is None:
+            return None
+        parts = [self.part(part) for part in query.parts]
+        scans = [_scan_token(division.plan[scan], self.plans[scan]) for scan in query.scans]
+        if None in parts or not _is_planned(query, scans):
+            return None
+        known = tuple(part for part in parts if part is not None)
+        token = FragmentToken(tuple(scans), Query(query.sql, query.schema), known).to_json()
+        texts = task_texts(tasks, query.scans, {scan: plan.table for scan, plan in read.items()})
+        rows, num_bytes = self.size(candidate, len(texts))
+        reply = FragmentReply(
+            root=candidate.root,
+            mode=str(candidate.mode),
+            scan=token,
+            description=self.description(candidate, tasks),
+            columns=tuple(query.columns),
+            rows=rows,
+            bytes=num_bytes,
+        )
+        return ChosenFragment(candidate, tasks.keys, texts, reply)
+
+    def part(self, query: FragmentQuery) -> PartToken | None:
+        """Plan what every worker evaluates for itself."""
+        scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
+        if not _is_planned(query, scans):
+            return None
+        splits = tuple(whole_splits(self.plans[scan].table) for scan in query.scans)
+        return PartToken(self.query_id, tuple(scans), splits, Query(query.sql, query.schema))
+
+    def size(self, candidate: Candidate, num_tasks: int) -> tuple[int | None, int | None]:
+        """Estimate what Spark gets, so that it can broadcast what is small."""
+        root = self.division.plan[candidate.root]
+        rows = self.division.sizes[candidate.root].rows
+        if isinstance(root, Group | Limit):
+            unlimited = self.division.sizes[root.child].rows
+            groups = isinstance(root, Group) and not root.keys
+            most = 1.0 if groups else float(root.count) if isinstance(root, Limit) else math.inf
+            rows = min(unlimited, most * num_tasks)
+        if math.isinf(rows):
+            return None, None
+        width = row_bytes(candidate.query.schema.types)
+        return int(rows), int(rows * width)
+
+    def description(self, candidate: Candidate, tasks: FragmentTasks) -> str:
+        """Tell people what is computed."""
+        count = len(tasks.keys)
+        lines = [f"fragment: {candidate.mode} in {count} tasks", f"query: {candidate.query.sql}"]
+        for at, scan in enumerate(candidate.query.scans):
+            lines += [f"r{at} {line}" for line in explain(self.plans[scan]).splitlines()]
+            functions, note = tasks.groupings.get(scan, ((), ""))
+            grouping = key_text(functions, self.plans[scan], note) if functions else "none"
+            lines.append(f"r{at} grouping: {grouping}")
+        for at, part in enumerate(candidate.query.parts):
+            lines.append(f"p{at} in every worker: {part.sql}")
+            for number, scan in enumerate(part.scans):
+                read = explain(self.plans[scan]).splitlines()
+                lines += [f"p{at}.r{number} {line}" for line in read]
+        return "\n".join(lines)
+
+
+def _is_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> bool:
+    """Whether DataFusion takes a query, and gives the types that Spark expects."""
+    parts = [part.schema for part in query.parts]
+    planned = result_schema([scan.schema for scan in scans], query.sql, parts)
+    return planned is not None and [stream_type(each) for each in planned.types] == list(
+        query.schema.types
     )
-    return ChosenFragment(candidate, tasks.keys, texts, reply)
-
-
-def _size(
-    candidate: Candidate,
-    nodes: Sequence[PlanNode],
-    plans: Mapping[int, ScanPlan],
-    num_tasks: int,
-) -> tuple[int | None, int | None]:
-    root = nodes[candidate.root]
-    if isinstance(root, Group) and not root.keys:
-        return num_tasks, num_tasks * 8 * len(candidate.query.columns)
-    sizes = [plans[scan].num_bytes for scan in candidate.query.scans]
-    rows = [plans[scan].num_rows for scan in candidate.query.scans]
-    known = [each for each in sizes if each is not None]
-    counted = [each for each in rows if each is not None]
-    is_joined = candidate.mode is FragmentMode.ROWS
-    most = max(counted) if is_joined and len(counted) == len(rows) else None
-    if isinstance(root, Limit):
-        most = root.count * num_tasks if most is None else min(most, root.count * num_tasks)
-    return most, sum(known) if len(known) == len(sizes) else None
-
-
-def _description(candidate: Candidate, plans: Mapping[int, ScanPlan], tasks: FragmentTasks) -> str:
-    count = len(tasks.keys)
-    lines = [f"fragment: {candidate.mode} in {count} tasks", f"query: {candidate.query.sql}"]
-    for at, scan in enumerate(candidate.query.scans):
-        lines += [f"r{at} {line}" for line in explain(plans[scan]).splitlines()]
-        functions, note = tasks.groupings.get(scan, ((), ""))
-        grouping = key_text(functions, plans[scan], note) if functions else "none"
-        lines.append(f"r{at} grouping: {grouping}")
-    return "\n".join(lines)
 
 
 def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from pennon.execution import BatchStream
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.grouping.tasks.assignment import assign
+from pennon.grouping.resolve.key_group import DerivedKeys
+from pennon.grouping.tasks.assignment import Assignment, assign
 from pennon.grouping.tasks.task_target import TaskTarget
 from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
@@ -28,7 +29,6 @@ from pennon.worker.wire.tokens import assigned_column
 if TYPE_CHECKING:
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.verdict import Verdict
-    from pennon.grouping.tasks.assignment import Assignment
     from pennon.planning import ScanPlan
     from pennon.worker.requests.fragment_choice import ChosenFragment
     from pennon.worker.wire.framing import FrameSocket
@@ -44,10 +44,15 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(message.parallelism, message.max_bytes)
     whole = derive_keys(outline)
-    fragments = choose_fragments(message, outline, whole, plans, target)
-    remaining = without_fragments(outline, fragments)
-    left = derive_keys(remaining) if fragments else whole
-    assignment = assign(left, remaining, leaves, target)
+    chosen = choose_fragments(message, outline, whole, plans, target)
+    fragments = chosen.fragments
+    if chosen.is_one_task:
+        # All rows are in one place: no operator needs a key.
+        assignment = Assignment(DerivedKeys({}, frozenset(), {}, whole.verdicts))
+    else:
+        remaining = without_fragments(outline, fragments)
+        left = derive_keys(remaining) if fragments else whole
+        assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
     verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
     reply = DeriveKeysReply(
@@ -64,6 +69,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
             for position, functions in answer.computed.items()
         },
         fragments=tuple(fragment.reply for fragment in fragments),
+        one_task=chosen.is_one_task,
     )
     frames.send_json(encode(reply))
     batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]

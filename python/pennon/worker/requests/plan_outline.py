@@ -22,6 +22,7 @@ from pennon.plan import (
     AggregateCall,
     Column,
     Expand,
+    Expanded,
     Filter,
     Group,
     Join,
@@ -193,14 +194,20 @@ class UnionMessage:
 
 @dataclass(frozen=True, slots=True)
 class ExpandMessage:
-    """``columns``: new and old attribute of what is the same in all projections."""
+    """``columns``: new and old attribute of what is the same in all projections.
+
+    ``expressions``: attribute, its texts, its type.
+    """
 
     child: int
     columns: tuple[_Values, ...]
+    expressions: tuple[_Values, ...]
 
     def node(self) -> Expand:
         """Make the node."""
-        return Expand(self.child, _pairs(self.columns))
+        told: list[Any] = list(self.expressions)
+        outputs = tuple(Expanded(number, tuple(texts), _type(kind)) for number, texts, kind in told)
+        return Expand(self.child, _pairs(self.columns), outputs)
 
 
 @dataclass(frozen=True, slots=True)

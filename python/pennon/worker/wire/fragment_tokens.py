@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import MalformedMessage
-from pennon.execution import Fragment, LeafRead, Query, Relation
+from pennon.execution import Fragment, LeafRead, Query, Relation, ReplicatedPart
 from pennon.worker.wire.tokens import (
     ScanToken,
     Split,
@@ -29,16 +30,67 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class PartToken:
+    """What every worker evaluates for itself.
+
+    Args:
+        query_id: Tells the query from all others: nothing is kept from one for the next.
+        scans: The relations.
+        splits: What is read of each.
+        query: What is computed over them.
+    """
+
+    query_id: str
+    scans: tuple[ScanToken, ...]
+    splits: tuple[str, ...]
+    query: Query
+
+    def stored(self) -> dict[str, object]:
+        """Make the JSON object of the token."""
+        return {
+            "id": self.query_id,
+            "scans": [scan.to_json() for scan in self.scans],
+            "splits": list(self.splits),
+            "sql": self.query.sql,
+            "schema": schema_text(self.query.schema),
+        }
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> PartToken:
+        """Read the JSON object."""
+        return cls(
+            str(stored["id"]),
+            tuple(ScanToken.from_json(each) for each in stored["scans"]),
+            tuple(stored["splits"]),
+            Query(str(stored["sql"]), schema_of(stored["schema"])),
+        )
+
+    def part(self) -> ReplicatedPart:
+        """Put together what is evaluated; equal parts of a query have one key."""
+        text = json.dumps([*self.splits, *(scan.to_json() for scan in self.scans), self.query.sql])
+        return ReplicatedPart(
+            f"{self.query_id}/{hashlib.sha256(text.encode()).hexdigest()}",
+            tuple(
+                relation(scan, Split.from_json(splits))
+                for scan, splits in zip(self.scans, self.splits, strict=True)
+            ),
+            self.query,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentToken:
     """What all tasks of a fragment have in common.
 
     Args:
         scans: The relations, without what is read of them.
         query: What is computed over them.
+        parts: What every worker evaluates for itself.
     """
 
     scans: tuple[ScanToken, ...]
     query: Query
+    parts: tuple[PartToken, ...] = ()
 
     def to_json(self) -> str:
         """Write the token."""
@@ -47,6 +99,7 @@ class FragmentToken:
                 "scans": [scan.to_json() for scan in self.scans],
                 "sql": self.query.sql,
                 "schema": schema_text(self.query.schema),
+                "parts": [part.stored() for part in self.parts],
             }
         )
 
@@ -68,7 +121,7 @@ class FragmentToken:
         relations = tuple(
             relation(scan, Split.of(each)) for scan, each in zip(self.scans, splits, strict=True)
         )
-        return Fragment(relations, self.query)
+        return Fragment(relations, self.query, tuple(part.part() for part in self.parts))
 
 
 @lru_cache(maxsize=32)
@@ -76,9 +129,19 @@ def _fragment_token(text: str) -> FragmentToken:
     try:
         stored = json.loads(text)
         scans = tuple(ScanToken.from_json(each) for each in stored["scans"])
-        return FragmentToken(scans, Query(str(stored["sql"]), schema_of(stored["schema"])))
+        query = Query(str(stored["sql"]), schema_of(stored["schema"]))
+        return FragmentToken(scans, query, tuple(map(PartToken.of, stored["parts"])))
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedMessage(why="the text fragment is not one of the worker's") from error
+
+
+def whole_splits(leaves: pa.Table) -> str:
+    """Write all leaves of a scan as one split.
+
+    Args:
+        leaves: Columns ``location``, ``read_version`` and ``residual``.
+    """
+    return f"[{','.join(split_column(leaves).to_pylist())}]"
 
 
 def task_texts(

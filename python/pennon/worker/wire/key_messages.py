@@ -72,5 +72,5 @@ class DeriveKeysReply:
     verdicts: tuple[JsonObject, ...]
     computed: Mapping[str, tuple[ComputedKey, ...]]
     fragments: tuple[FragmentReply, ...]
-    one_task: bool = False
+    one_task: bool
     arrow: bool = True

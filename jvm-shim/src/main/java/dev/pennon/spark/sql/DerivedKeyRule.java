@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -132,7 +133,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!outline.hasGroupings() && !outline.hasWorkForWorker() && listener == null) {
       return PackedScans.in(plan, conf);
     }
-    ObjectNode request = request(outline, conf);
+    ObjectNode request = request(outline, conf, plan instanceof Command);
     try {
       DerivedKeyReply reply = DerivedKeyReply.ask(request);
       if (listener != null) {
@@ -157,7 +158,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     }
   }
 
-  private static ObjectNode request(PlanOutline outline, SQLConf conf) {
+  private static ObjectNode request(PlanOutline outline, SQLConf conf, boolean isWrite) {
     ObjectNode request = Messages.request("derive_keys");
     Execution execution = outline.isForWorker() ? Execution.WORKER : Execution.SPARK;
     request.put("execution", execution.toString());
@@ -167,7 +168,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     request.put("max_bytes", conf.filesMaxPartitionBytes());
     request.put("ansi", conf.ansiEnabled());
     request.put("time_zone", conf.sessionLocalTimeZone());
-    request.put("one_task_bytes", outline.oneTaskBytes());
+    // What is written is distributed as the write wants it.
+    request.put("one_task_bytes", isWrite ? 0 : outline.oneTaskBytes());
     request.put("replicated_bytes", outline.replicatedBytes());
     request.set("nodes", outline.message());
     return request;

@@ -7,7 +7,9 @@ import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
@@ -20,16 +22,20 @@ final class OneTask {
   private OneTask() {}
 
   static LogicalPlan in(LogicalPlan plan, SQLConf conf) {
-    if (plan instanceof DataSourceV2ScanRelation relation) {
-      LogicalPlan read =
-          relation.scan() instanceof PennonScan ? PackedScans.in(relation, conf) : relation;
-      boolean isOurs =
-          relation.scan() instanceof PennonScan || relation.scan() instanceof FragmentScan;
+    if (isRead(plan)) {
       // Not a shuffle: Spark reports no single partition of a scan, but of what is coalesced to one.
-      return isOurs ? new Repartition(1, false, read) : relation;
+      return new Repartition(1, false, PackedScans.in(plan, conf));
     }
     List<LogicalPlan> children = new ArrayList<>();
     items(plan.children()).forEach(child -> children.add(in(child, conf)));
     return plan.withNewChildren(sequence(children));
+  }
+
+  /** A scan of ours under what Spark reads it with: filters at run time have to stay next to it. */
+  private static boolean isRead(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation) {
+      return relation.scan() instanceof PennonScan || relation.scan() instanceof FragmentScan;
+    }
+    return (plan instanceof Filter || plan instanceof Project) && isRead(plan.children().head());
   }
 }

@@ -291,14 +291,20 @@ final class PlanOutline {
     Node child = outline(expand.child());
     ObjectNode message = node("expand").put("child", child.position());
     ArrayNode columns = message.putArray("columns");
+    ArrayNode expressions = message.putArray("expressions");
     for (int i = 0; i < expand.output().size(); i++) {
       int column = i;
+      ArrayNode texts = Messages.array();
+      items(expand.projections()).forEach(row -> texts.add(FragmentText.ofValue(row.apply(column))));
+      Attribute output = expand.output().apply(i);
+      ArrayNode told = expressions.addArray().add(output.exprId().id()).add(texts);
+      told.add(Messages.parse(output.dataType().json()));
       Expression first = expand.projections().head().apply(i);
       boolean isInAll =
           items(expand.projections()).stream()
               .allMatch(row -> row.apply(column).equals(first));
       if (isInAll && first instanceof Attribute attribute) {
-        columns.addArray().add(expand.output().apply(i).exprId().id()).add(attribute.exprId().id());
+        columns.addArray().add(output.exprId().id()).add(attribute.exprId().id());
       }
     }
     return add(expand, Kind.EXPAND, message, List.of(child));

@@ -1,0 +1,170 @@
+"""Which sides of joins every worker evaluates for itself, and how the others are divided.
+
+A side that is small and made of Pennon's scans alone is *replicated*: each worker process that
+needs it evaluates it whole, once per query, so that the other side may be divided in any way. That
+keeps the rows of a join what they are where no row of the replicated side comes out without a
+partner: another task may have its partner.
+
+NULL rules: a replicated side has all of its rows in every task, so a join sees what it would see
+undivided; ``NOT IN`` finds the NULLs of all partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.plan import Join, JoinType, Pass, Scan, Side
+from pennon.pushdown.query import is_computed
+from pennon.pushdown.sizes import sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.grouping.resolve.key_group import DerivedKeys
+    from pennon.plan import Plan
+    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.pushdown.sizes import Size
+
+# Each side's replication by the join types that allow it.
+_ALLOWED: Final[Mapping[Side, frozenset[JoinType]]] = {
+    Side.LEFT: frozenset({JoinType.INNER, JoinType.RIGHT}),
+    Side.RIGHT: frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI}),
+}
+# So many pairs of rows a worker compares one by one in about a second.
+MOST_PAIRS: Final = 2e8
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How the inputs of a query are divided among tasks.
+
+    Args:
+        plan: The query.
+        view: The same with a ``Pass`` through the divided side in the place of each join of which
+            the other one is replicated.
+        keys: The keys of the view, those that Spark would find by itself included.
+        replicated: For each such join the replicated side.
+        sizes: What is known of each operator.
+        is_one_task: Whether all of the query is so small that one task computes it.
+    """
+
+    plan: Plan
+    view: Plan
+    keys: DerivedKeys
+    replicated: Mapping[int, int]
+    sizes: tuple[Size, ...]
+    is_one_task: bool = False
+
+
+def divide(
+    plan: Plan,
+    keys: DerivedKeys,
+    semantics: Semantics,
+    *,
+    one_task_bytes: int,
+    replicated_bytes: int,
+) -> Division:
+    """Choose the replicated sides of a query.
+
+    A side that Spark would broadcast comes first. A join that a key serves needs none.
+
+    Args:
+        plan: The query.
+        keys: The keys that it allows.
+        semantics: The session's.
+        one_task_bytes: The most bytes of all inputs that one task computes; 0 for none.
+        replicated_bytes: The most bytes of a replicated side's inputs; 0 for none.
+    """
+    sizes = sizes_of(plan)
+    if _is_one_task(plan, sizes, one_task_bytes):
+        return Division(plan, plan, keys, {}, sizes, is_one_task=True)
+    chooser = _Chooser(plan, sizes, semantics, replicated_bytes)
+    replicated = {
+        position: side
+        for position, node in enumerate(plan)
+        if isinstance(node, Join)
+        and node.broadcast is not None
+        and (side := chooser.side(position, node)) is not None
+    }
+    view = plan
+    for _ in range(len(plan)):
+        if replicated:
+            view = _viewed(plan, replicated)
+            keys = derive_keys(view)
+        served = keys
+        for spare in served.spare:
+            served = served.using(spare)
+        unserved = chooser.lowest_unserved(view, served, replicated)
+        if unserved is None:
+            return Division(plan, view, served, replicated, sizes)
+        replicated = {**replicated, **unserved}
+    return Division(plan, view, keys, replicated, sizes)
+
+
+def _is_one_task(plan: Plan, sizes: tuple[Size, ...], most_bytes: int) -> bool:
+    leaves = [plan[position] for position in plan.leaves(len(plan) - 1)]
+    if most_bytes <= 0 or not all(isinstance(leaf, Scan) for leaf in leaves):
+        return False
+    return sizes[-1].read_bytes <= most_bytes and sizes[-1].pairs <= MOST_PAIRS
+
+
+def _viewed(plan: Plan, replicated: Mapping[int, int]) -> Plan:
+    nodes = {}
+    for position, side in replicated.items():
+        (divided,) = (child for child in plan.children(position) if child != side)
+        nodes[position] = Pass(divided)
+    return plan.replaced(nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    plan: Plan
+    sizes: tuple[Size, ...]
+    semantics: Semantics
+    most_bytes: int
+
+    def side(self, position: int, join: Join) -> int | None:
+        """Choose the side of a join that is replicated; None where neither can be."""
+        possible = [
+            side
+            for side in (Side.RIGHT, Side.LEFT)
+            if join.join_type in _ALLOWED[side] and self.is_small(_input(join, side))
+        ]
+        if not possible or self.sizes[position].pairs > MOST_PAIRS:
+            return None
+        if join.broadcast in possible:
+            return _input(join, join.broadcast)
+        return min((_input(join, side) for side in possible), key=self.read_bytes)
+
+    def read_bytes(self, position: int) -> float:
+        return self.sizes[position].read_bytes
+
+    def is_small(self, position: int) -> bool:
+        """Whether a side can be evaluated by every worker, and is."""
+        leaves = (self.plan[leaf] for leaf in self.plan.leaves(position))
+        return (
+            self.read_bytes(position) <= self.most_bytes
+            and all(isinstance(leaf, Scan) for leaf in leaves)
+            and is_computed(self.plan, position, self.semantics)
+        )
+
+    def lowest_unserved(
+        self, view: Plan, keys: DerivedKeys, replicated: Mapping[int, int]
+    ) -> dict[int, int] | None:
+        """Find the lowest join that no key serves, and a side of it that is replicated."""
+        inside = {position for side in replicated.values() for position in self.plan.subtree(side)}
+        # What Spark computes the key of one side for, it shuffles.
+        served = keys.served.difference(*(group.computed for group in keys.groups))
+        for position, node in enumerate(view):
+            if not isinstance(node, Join) or position in served or position in inside:
+                continue
+            side = self.side(position, node)
+            if side is not None:
+                return {position: side}
+        return None
+
+
+def _input(join: Join, side: Side) -> int:
+    return join.left if side is Side.LEFT else join.right

@@ -1,0 +1,94 @@
+"""How many rows the operators of a plan give at most, and how much they read, by the manifest.
+
+What a filter keeps is not guessed: a part that is taken for small has to be small before it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.plan import Expand, Group, Join, JoinType, Limit, Scan, Union, children_of
+from pennon.pushdown.null_aware import null_aware_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pennon.plan import Plan, PlanNode
+
+_BYTES_OF_A_TEXT: Final = 24
+_BYTES_OF_A_NESTED_VALUE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What is known of an operator.
+
+    Args:
+        rows: Its rows at most, joins taken for ones on keys; infinite where nothing is known.
+        read_bytes: Bytes in memory of the columns that the scans below it read.
+        pairs: Rows that the joins below compare without an equality to find them by.
+    """
+
+    rows: float
+    read_bytes: float
+    pairs: float = 0.0
+
+
+def sizes_of(plan: Plan) -> tuple[Size, ...]:
+    """Estimate every operator of a plan."""
+    sizes: list[Size] = []
+    for node in plan:
+        sizes.append(_size(node, [sizes[child] for child in children_of(node)]))
+    return tuple(sizes)
+
+
+def row_bytes(types: Iterable[pa.DataType | None]) -> int:
+    """Estimate the bytes of a row in memory.
+
+    Example:
+        >>> row_bytes([pa.int64(), pa.int32(), pa.utf8()])
+        36
+    """
+    return max(1, sum(map(_value_bytes, types)))
+
+
+def _value_bytes(kind: pa.DataType | None) -> int:
+    if kind is None or pa.types.is_nested(kind):
+        return _BYTES_OF_A_NESTED_VALUE
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _BYTES_OF_A_TEXT
+
+
+def _size(node: PlanNode, below: Sequence[Size]) -> Size:
+    if isinstance(node, Scan):
+        width = row_bytes(column.type for column in node.columns)
+        rows = math.inf if node.num_rows is None else float(node.num_rows)
+        return Size(rows, rows * width)
+    read = sum(each.read_bytes for each in below)
+    pairs = sum(each.pairs for each in below)
+    rows = max((each.rows for each in below), default=math.inf)
+    match node:
+        case Join():
+            left, right = below
+            is_equality = bool(node.equated) or null_aware_pair(node) is not None
+            product = 0.0 if is_equality else left.rows * right.rows
+            if node.join_type in (JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE):
+                rows = left.rows
+            elif product:
+                rows = product
+            return Size(rows, read, pairs + product)
+        case Group(group_by=group_by, keys=keys) if keys == () and not group_by:
+            return Size(1.0, read, pairs)
+        case Limit(count=count):
+            return Size(min(rows, float(count)), read, pairs)
+        case Expand(outputs=outputs) if outputs:
+            return Size(rows * len(outputs[0].texts), read, pairs)
+        case Union():
+            return Size(sum(each.rows for each in below), read, pairs)
+    return Size(rows, read, pairs)

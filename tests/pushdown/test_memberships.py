@@ -1,0 +1,69 @@
+"""NOT IN by Spark's rule for NULLs, and rows repeated for grouping sets."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Output
+from pushdown.computed import computed, grouped, relation, scan_of
+
+NOT_IN = "((`c1` = `c11`) OR ((`c1` = `c11`) IS NULL))"
+LEFT = ([1, 2, None], [None], [], [3])
+RIGHT = ([], [1], [None], [1, None], [2, 2])
+
+
+@pytest.mark.parametrize(("left", "right"), list(product(LEFT, RIGHT)))
+def test_not_in_sees_the_nulls_of_the_whole_right_side(
+    tmp_path: Path, left: list[int | None], right: list[int | None]
+) -> None:
+    rows = pa.table({"c1": pa.array(left, pa.int64())})
+    members = pa.table({"c11": pa.array(right, pa.int64())})
+    nodes = [scan_of(rows), scan_of(members), Join(0, 1, JoinType.ANTI, NOT_IN)]
+    relations = [
+        relation(tmp_path, "rows", rows.schema, [rows]),
+        relation(tmp_path, "members", members.schema, [members]),
+    ]
+    expected = [
+        value
+        for value in left
+        if not right or (value is not None and None not in right and value not in right)
+    ]
+    assert computed(nodes, relations)["c1"].to_pylist() == expected
+
+
+def test_grouping_sets_keep_a_null_apart_from_a_column_that_is_left_out(tmp_path: Path) -> None:
+    rows = pa.table({"c1": [1, 2, 1], "c2": ["a", "b", None], "c3": [10, 20, 30]})
+    no_text = "CAST(NULL AS STRING)"
+    numbers = ("CAST(0 AS BIGINT)", "CAST(1 AS BIGINT)", "CAST(3 AS BIGINT)")
+    expanded = Expand(
+        0,
+        (),
+        (
+            Expanded(11, ("`c1`", "`c1`", "CAST(NULL AS BIGINT)"), pa.int64()),
+            Expanded(12, ("`c2`", no_text, no_text), pa.utf8()),
+            Expanded(13, numbers, pa.int64()),
+            Expanded(14, ("`c3`", "`c3`", "`c3`"), pa.int64()),
+        ),
+    )
+    keys = [
+        Output(21, "`c11`", pa.int64()),
+        Output(22, "`c12`", pa.utf8()),
+        Output(23, "`c13`", pa.int64()),
+    ]
+    group = grouped(1, keys, [AggregateCall(30, "sum", "`c14`", pa.int64())])
+    relations = [relation(tmp_path, "rows", rows.schema, [rows])]
+    found = computed([scan_of(rows), expanded, group], relations).to_pylist()
+    assert sorted(tuple(row.values()) for row in found if row["c23"] == 0 and row["c22"]) == [
+        (1, "a", 0, 10),
+        (2, "b", 0, 20),
+    ]
+    assert {tuple(row.values()) for row in found if row["c22"] is None} == {
+        (1, None, 0, 30),
+        (1, None, 1, 40),
+        (2, None, 1, 20),
+        (None, None, 3, 60),
+    }
