@@ -71,7 +71,9 @@ def _begin(
 def _scan(relation: Relation, views: LeafViews, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
     try:
         dataset = relation.opened(leaf)
-        yield from scan_view(dataset, views, leaf.residual, fragments=leaf.fragments)
+        yield from scan_view(
+            dataset, views, leaf.residual, fragments=leaf.fragments, location=leaf.location
+        )
     except (ValueError, OSError) as error:
         if leaf.residual is None or _REFUSED not in str(error):
             raise

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from pennon.catalog import alter
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.table_statement import FieldChange
-from pennon.catalog.table_write import WriteMode, delete_rows
+from pennon.catalog.table_write import WriteMode
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.open_table import OpenTable
+from pennon.namespace.row_delete import delete_where
 from pennon.namespace.row_scan import Scan
 from pennon.namespace.row_source import batches_of
 from pennon.namespace.row_write import write_rows
@@ -146,28 +147,32 @@ class PartitionedNamespace(OpenTable):
     def delete(self, where: str) -> int:
         """Delete the rows that satisfy a condition, in one commit.
 
+        Partitions that it decides go as a whole; of others no file is rewritten, the rows are
+        marked as deleted. Rows for which the condition is NULL stay.
+
         Args:
-            where: A condition in Spark SQL that decides whole partitions; ``true`` for every row.
+            where: A condition in Spark SQL; ``true`` for every row.
 
         Returns:
             The version without the rows.
 
         Raises:
-            NotWholePartitions: A partition has rows that stay beside rows that go.
-            WriteConflict: Another commit changed what goes.
+            NotWholePartitions: The condition divides a partition, and needs Spark to be computed
+                exactly.
+            WriteConflict: Another commit changed rows that the condition is about.
 
         Example:
             >>> import pennon, tempfile
             >>> import pyarrow as pa
             >>> path = tempfile.mkdtemp() + "/letters"
-            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
             >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
             >>> version = letters.delete("letter = 'a'")
             >>> letters.scan().to_arrow().to_pylist()
             [{'letter': 'b'}]
         """
         table = self._current("delete from")
-        delete_rows(table.snapshot, table.name, [where])
+        delete_where(table, where)
         return self.refresh().version
 
     def add_partition_field(self, transform: str, name: str | None = None) -> int:

@@ -1,0 +1,57 @@
+"""Rows that satisfy a condition go: whole partitions by the manifest, single ones by vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.table_write import WriteMode, commit_row_changes, delete_rows
+from pennon.errors import NotWholePartitions
+from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
+from pennon.leaf.write.deleted_rows import collect_deleted
+from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.namespace.row_scan import read_plan
+from pennon.planning import plan_scan
+
+if TYPE_CHECKING:
+    from pennon.catalog.loaded_table import Table
+
+__all__ = ["delete_where"]
+
+_ROW_NAMES = pa.schema([LEAF, LEAF_VERSION, ROW_ADDRESS])
+
+
+def delete_where(table: Table, where: str) -> int:
+    """Delete the rows for which a condition is true; those for which it is NULL stay.
+
+    Args:
+        table: The table at its newest version.
+        where: Spark SQL.
+
+    Returns:
+        The new version; the same one where no row satisfies the condition.
+
+    Raises:
+        NotWholePartitions: The condition divides a partition, and a part of it is computed
+            exactly as Spark does by Spark alone.
+        WriteConflict: Another commit changed rows that the condition is about.
+    """
+    snapshot = table.snapshot
+    try:
+        return delete_rows(snapshot, table.name, [where])
+    except NotWholePartitions:
+        plan = plan_scan(snapshot, where)
+        if plan.pushed != plan.predicate:
+            raise
+    rows = read_plan(replace(plan, schema=_ROW_NAMES))
+    deleted = [each.to_json() for each in collect_deleted(rows.batches)]
+    return commit_row_changes(
+        snapshot,
+        table.name,
+        WriteMode.DELETE,
+        (deleted, ()),
+        [[where]],
+        identity=CommitIdentity.fresh(),
+    )
