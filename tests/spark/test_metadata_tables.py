@@ -109,6 +109,11 @@ def test_every_snapshot_can_be_read_and_counts_what_was_there(
     ids = [row.snapshot_id for row in snapshots]
     assert ids == [row.snapshot_id for row in rows(spark, f"SELECT * FROM {table}.history")]
     assert [row.parent_id for row in snapshots] == [None, *ids[:-1]]
+    appends = [row.summary for row in snapshots if row.operation == "append"]
+    assert [(each["added-records"], each["changed-partition-count"]) for each in appends] == [
+        ("20", "3"),
+        ("20", "6"),
+    ]
     assert [row.committed_at for row in snapshots] == sorted(row.committed_at for row in snapshots)
     for each in ids:
         counted = rows(spark, f"SELECT count(*) AS n FROM {table} VERSION AS OF {each}")[0].n

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.errors import NamespaceHasNoManifest
+from pennon.manifest.history import HistoryEntry, history
 from pennon.manifest.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 
@@ -21,6 +23,8 @@ _SCHEMA = pa.schema(
         "committed_at": pa.timestamp("us", "UTC"),
         "snapshot_id": pa.int64(),
         "parent_id": pa.int64(),
+        "operation": pa.utf8(),
+        "summary": pa.map_(pa.utf8(), pa.utf8()),
     }
 )
 
@@ -34,15 +38,46 @@ def _schema(_: Snapshot) -> pa.Schema:
     return _SCHEMA
 
 
-def _rows(snapshot: Snapshot, _: Selection) -> Iterator[pa.Table]:
+def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     found = versions_until(snapshot)
-    yield pa.table(
-        {
-            "committed_at": found["committed_at"],
-            "snapshot_id": found["version"],
-            "parent_id": parents(found["version"]),
-        }
-    )
+    columns = {
+        "committed_at": found["committed_at"],
+        "snapshot_id": found["version"],
+        "parent_id": parents(found["version"]),
+    }
+    if {"operation", "summary"} & {*selection.columns}:
+        entries = _entries(snapshot)
+        made = [entries.get(version) for version in found["version"].to_pylist()]
+        operations = [None if each is None else each.operation for each in made]
+        columns["operation"] = pa.array(operations, pa.utf8())
+        summaries = [[] if each is None else _summary(each) for each in made]
+        columns["summary"] = pa.array(summaries, _SCHEMA.field("summary").type)
+    yield pa.table(columns)
+
+
+def _entries(snapshot: Snapshot) -> dict[int, HistoryEntry]:
+    """Give what made each version; nothing is known of a plain dataset's."""
+    try:
+        told = history(snapshot.location, snapshot.storage_options)
+    except NamespaceHasNoManifest:
+        return {}
+    return {each.version: each for each in told}
+
+
+def _summary(entry: HistoryEntry) -> list[tuple[str, str]]:
+    """Write a commit's record under the keys that Iceberg has for it."""
+    record = entry.record
+    if record is None:
+        return []
+    stated = {
+        "added-records": record.added_rows,
+        "deleted-records": record.removed_rows,
+        "changed-partition-count": record.partitions,
+        "spec-version": record.spec_version,
+        "commit-id": record.identity.id,
+        "user": record.identity.user,
+    }
+    return [(name, str(value)) for name, value in stated.items() if value not in (None, "")]
 
 
 SNAPSHOTS = MetadataTable("snapshots", _schema, _rows)
