@@ -26,7 +26,7 @@ from pennon.manifest.draft import DraftLeaf, DraftNamespace, read_draft
 from pennon.manifest.draft_migration import draft_salt, remove_draft, write_rows
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
-from pennon.manifest.format.statistics import with_statistics
+from pennon.manifest.format.statistics import COUNTED_VERSION, with_statistics
 from pennon.manifest.storage import StorageOptions
 from pennon.spec import PartitionSpec, spec_of
 from pennon.transforms.registry import TransformCall
@@ -252,7 +252,10 @@ class _Migration:
                     "num_rows": counted.num_rows,
                     "num_bytes": counted.num_bytes,
                     "num_fragments": counted.num_fragments,
-                },
+                    COUNTED_VERSION: version,
+                }
+                if strong
+                else {},
             )
             made[name.object_id] = ManifestRow(
                 name.object_id, TABLE, leaf.location, text, version, values

@@ -23,7 +23,12 @@ from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.commit_record import CommitRecord, records_in
 from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.format.statistics import RECORDED_ORDER, recorded_order, with_statistics
+from pennon.manifest.format.statistics import (
+    COUNTED_VERSION,
+    RECORDED_ORDER,
+    recorded_order,
+    with_statistics,
+)
 from pennon.manifest.format.table_versions import last_sequence_numbers
 from pennon.manifest.fragment_merge import keep_small
 from pennon.manifest.manifest_outcome import (
@@ -75,6 +80,7 @@ class LeafChange:
             "num_rows": self.num_rows,
             "num_bytes": self.num_bytes,
             "num_fragments": self.num_fragments,
+            COUNTED_VERSION: None if self.num_rows is None else version,
             RECORDED_ORDER: None
             if order is None or version is None
             else recorded_order(version, order),

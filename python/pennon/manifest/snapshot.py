@@ -245,12 +245,13 @@ class Snapshot:
             # The statistics are those of the version that Pennon wrote.
             metadata = pc.if_else(elsewhere, pa.scalar(None, metadata.type), metadata)
             silent = silent if silent is None else pc.and_not(silent, elsewhere)
+        versions = self._read_versions(rows, silent)
         shown: dict[str, pa.ChunkedArray] = {
             "object_id": rows["object_id"],
             "location": rows["location"],
-            READ_VERSION.name: self._read_versions(rows, silent),
+            READ_VERSION.name: versions,
             **references,
-            **statistics_columns(metadata),
+            **statistics_columns(metadata, versions),
         }
         if WRITE_ORDER in self.properties:
             shown[RECORDED_ORDER] = order_column(metadata)

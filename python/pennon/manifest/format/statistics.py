@@ -4,6 +4,9 @@ A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes
 ``num_fragments`` and ``write_order`` into it and keeps every other key. The numbers are written as
 JSON strings: upstream's directory namespace takes the object for a map of strings and cannot
 describe a table otherwise. Both forms are read. A row without them has NULL statistics.
+
+The numbers are those of one version, ``counted_version``. Another writer may move a row on and keep
+what it does not know: then they say nothing of the version that is read.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pyarrow.json
 from pennon.spec.json_text import text_of
 
 __all__ = [
+    "COUNTED_VERSION",
     "RECORDED_ORDER",
     "STATISTICS",
     "order_at",
@@ -30,12 +34,21 @@ __all__ = [
 
 STATISTICS: Final = ("num_rows", "num_bytes", "num_fragments")
 RECORDED_ORDER: Final = "write_order"
-_WRITTEN: Final = pa.schema(dict.fromkeys(STATISTICS, pa.utf8()))
-_READ: Final = pa.schema(dict.fromkeys(STATISTICS, pa.int64()))
+COUNTED_VERSION: Final = "counted_version"
+_WRITTEN: Final = pa.schema(dict.fromkeys((*STATISTICS, COUNTED_VERSION), pa.utf8()))
+# Versions of detached commits need all 64 bits.
+_READ: Final = pa.schema({**dict.fromkeys(STATISTICS, pa.int64()), COUNTED_VERSION: pa.uint64()})
 
 
-def statistics_columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+def statistics_columns(
+    metadata: pa.ChunkedArray, versions: pa.ChunkedArray | None = None
+) -> dict[str, pa.ChunkedArray]:
     """Take the statistics out of a column of JSON texts, without a Python loop over rows.
+
+    Args:
+        metadata: The texts.
+        versions: The versions that are read (uint64; NULL for the newest); statistics that were
+            counted of another one are NULL. None to take them as they stand.
 
     Example:
         >>> texts = pa.chunked_array([['{"num_rows":"3","num_bytes":"120"}', "{}", None]])
@@ -44,14 +57,28 @@ def statistics_columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
 
     Spec: "Manifest Table Schema" (metadata).
     """
+    columns = _columns(metadata)
+    counted = columns.pop(COUNTED_VERSION)
+    if versions is None or counted.null_count == len(counted):
+        return columns
+    is_other = pc.fill_null(pc.not_equal(counted, versions), pc.is_valid(counted))
+    return {
+        name: pc.if_else(is_other, pa.scalar(None, column.type), column)
+        for name, column in columns.items()
+    }
+
+
+def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
     parsed = _parsed(metadata)
     if parsed is not None:
-        return {name: parsed[name] for name in STATISTICS}
+        return {name: parsed[name] for name in _READ.names}
     columns = {}
-    for name in STATISTICS:
+    for name, kind in zip(_READ.names, _READ.types, strict=True):
         # A quoted key, a colon and a number cannot stand inside a JSON string unescaped.
-        matched = pc.extract_regex(metadata, rf'"{name}"\s*:\s*"?(?P<number>\d{{1,18}})\b')
-        columns[name] = pc.cast(pc.struct_field(matched, "number"), pa.int64())
+        digits = 20 if name == COUNTED_VERSION else 18
+        pattern = rf'"{name}"\s*:\s*"?(?P<number>\d{{1,{digits}}})\b'
+        matched = pc.extract_regex(metadata, pattern)
+        columns[name] = pc.cast(pc.struct_field(matched, "number"), kind)
     return columns
 
 

@@ -1,0 +1,55 @@
+"""Statistics count for the version that was counted, whoever moved the leaf on since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pytest
+
+import pennon
+from pennon.manifest import Snapshot
+from transaction.lake import append, make, read
+
+
+def moved_on(snapshot: Snapshot) -> Snapshot:
+    """Another writer adds a row to a leaf and keeps the metadata, which it does not know."""
+    leaf = snapshot.leaves().table.to_pylist()[0]
+    uri = f"{snapshot.location}/{leaf['location']}"
+    dataset = lance.dataset(uri, version=leaf["read_version"])
+    rows = dataset.to_table().slice(0, 1)
+    fragments = lance.fragment.write_fragments(rows, dataset, mode="append")
+    committed = lance.LanceDataset.commit(
+        dataset, lance.LanceOperation.Append(fragments), read_version=dataset.version, detached=True
+    )
+    manifest = lance.dataset(f"{snapshot.location}/__manifest")
+    manifest.update(
+        {"read_version": str(committed.version)}, where=f"object_id = '{leaf['object_id']}'"
+    )
+    return Snapshot.open(snapshot.location)
+
+
+def test_rows_are_counted_though_another_writer_kept_the_statistics(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
+    assert pennon.open(snapshot.location).scan().count_rows() == 2
+    snapshot = moved_on(snapshot)
+    assert pennon.open(snapshot.location).scan().count_rows() == len(read(snapshot)) == 3
+
+
+@pytest.mark.parametrize("region", ["eu", "us"])
+def test_a_commit_on_top_counts_anew(tmp_path: Path, region: str) -> None:
+    snapshot = moved_on(append(make(tmp_path), {1: "eu", 2: "us"}))
+    snapshot = append(snapshot, {3: region, 4: region})
+    assert pennon.open(snapshot.location).scan().count_rows() == len(read(snapshot)) == 5
+    snapshot = append(snapshot, {5: "eu", 6: "us"})
+    assert None not in snapshot.leaves().table["num_rows"].to_pylist()
+    assert pennon.open(snapshot.location).scan().count_rows() == len(read(snapshot)) == 7
+
+
+def test_a_leaf_with_more_rows_than_its_statistics_say_is_overwritten_whole(
+    tmp_path: Path,
+) -> None:
+    snapshot = moved_on(append(make(tmp_path), {1: "eu"}))
+    table = pennon.open(snapshot.location)
+    table.delete("region = 'eu'")
+    assert pennon.open(snapshot.location).scan().to_arrow().num_rows == 0
