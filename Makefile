@@ -68,7 +68,7 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
 
-bench: bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
+bench: bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
 	@$(BIN)/python benchmarks/scan.py
@@ -78,6 +78,12 @@ bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new sess
 
 bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parquet and Iceberg, which it fetches
 	@$(BIN)/python benchmarks/join.py --scale $(or $(SF),1) $(ARGS)
+
+bench-tpch: $(INSTALLED) $(JAR) ## the 22 queries of TPC-H (SF=1) at Spark's defaults, beside Parquet
+	@$(BIN)/python benchmarks/analytic.py tpch --scale $(or $(SF),1) $(ARGS)
+
+bench-star: $(INSTALLED) $(JAR) ## queries on a star and a snowflake at Spark's defaults, beside Parquet
+	@$(BIN)/python benchmarks/analytic.py star $(ARGS)
 
 bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
 	@$(BIN)/python benchmarks/sorted_join.py $(ARGS)
@@ -128,4 +134,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
+.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from side_by_side import ROOT
@@ -41,12 +42,19 @@ def virtual_environment(name: str, *packages: str) -> Path | None:
     return folder / "bin"
 
 
-def tpch(scale: int, folder: Path) -> Path | None:
-    """Make the Parquet files of orders and lineitem, once.
+def tpch(
+    scale: float,
+    folder: Path,
+    tables: Sequence[str] = ("orders", "lineitem"),
+    parts: int = 4,
+) -> Path | None:
+    """Make Parquet files of TPC-H's tables, once.
 
     Args:
         scale: TPC-H's scale factor; 1 is six million lines.
-        folder: Gets a folder of four files per table.
+        folder: Gets a folder of files per table, or a file where there is one part.
+        tables: Which tables.
+        parts: Files per table.
 
     Returns:
         The folder; None, and why is printed, where the generator cannot be had.
@@ -57,11 +65,12 @@ def tpch(scale: int, folder: Path) -> Path | None:
     programs = virtual_environment("tpchgen", TPCHGEN)
     if programs is None:
         return None
-    print(f"Making orders and lineitem, scale factor {scale}, in {folder} …", flush=True)
+    print(f"Making {', '.join(tables)}, scale factor {scale:g}, in {folder} …", flush=True)
     subprocess.run(
         [
             *(programs / "tpchgen-cli", "parquet", "--quiet", "--overwrite"),
-            *("--scale-factor", str(scale), "--tables", "orders,lineitem", "--parts", "4"),
+            *("--scale-factor", f"{scale:g}", "--tables", ",".join(tables)),
+            *(("--parts", str(parts)) if parts > 1 else ()),
             *("--row-group-bytes", "128MB", "--output-dir", folder),
         ],
         check=True,

@@ -7,20 +7,18 @@ turns query by query; every query must give the same rows everywhere.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import fetched
 from join_cases import Case, cases, tpch_tables
-from join_side import ANSWER
 from join_tables import print_tables
 from pennon.demo import flights_data
 from side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad
+from spark_side import Side
 
 PENNON, PARQUET, ICEBERG, OLDER_PARQUET = "Pennon", "Parquet", "Iceberg", "Parquet, older Spark"
 CONF = SPARK_CONF | {
@@ -41,72 +39,12 @@ ICEBERG_CONF = {
 }
 
 
-@dataclass(slots=True)
-class Side:
-    """A process with a session, and how its tables are named.
-
-    Args:
-        name: As printed.
-        python: The interpreter of its virtual environment.
-        conf: Beside the common settings.
-        prefix: Of the names of its tables.
-        root: Of Pennon's catalog; None for none.
-        partitioned: Whether it has a table for each layout.
-    """
-
-    name: str
-    python: Path
-    conf: dict[str, str]
-    prefix: str
-    root: Path | None = None
-    partitioned: bool = True
-    spark: str = ""
-    process: subprocess.Popen[str] | None = field(default=None, repr=False)
-
-    def start(self) -> dict[str, object]:
-        log = (FOLDER / f"join {self.name}.log").open("w")
-        script = Path(__file__).parent / "join_side.py"
-        self.process = subprocess.Popen(
-            [str(self.python), str(script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            # Each side runs the Spark of its own virtual environment.
-            env={key: value for key, value in os.environ.items() if key != "SPARK_HOME"},
-        )
-        root = None if self.root is None else str(self.root)
-        return self.ask(do="start", conf=CONF | self.conf, root=root)
-
-    def ask(self, **order: object) -> dict[str, object]:
-        """Give an order and wait for the answer."""
-        assert self.process is not None
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(json.dumps(order), file=self.process.stdin, flush=True)
-        for line in self.process.stdout:
-            if line.startswith(ANSWER):
-                return json.loads(line.removeprefix(ANSWER))
-        sys.exit(f"{self.name} has ended: see {FOLDER / f'join {self.name}.log'}")
-
-    def run(self, *statements: str) -> None:
-        answer = self.ask(do="run", statements=statements)
-        if "error" in answer:
-            sys.exit(f"{self.name}: {answer['error']}")
-        self.spark = str(answer["spark"])
-
-    def stop(self) -> None:
-        if self.process is not None and self.process.stdin is not None:
-            self.process.stdin.close()
-            self.process.wait(timeout=60)
-
-
 def sides(folder: Path) -> list[Side]:
     """List the sides that can be had; why one cannot is printed."""
     here = Path(sys.executable)
     found = [
-        Side(PENNON, here, {}, "lance.bench.", folder / "lake"),
-        Side(PARQUET, here, {}, "", partitioned=False),
+        Side(PENNON, here, CONF, "lance.bench.", folder / "lake"),
+        Side(PARQUET, here, CONF, "", partitioned=False),
     ]
     older = fetched.virtual_environment("iceberg", fetched.ICEBERG_SPARK)
     if older is not None:
@@ -119,8 +57,8 @@ def sides(folder: Path) -> list[Side]:
         }
         python = older / "python"
         found += [
-            Side(ICEBERG, python, catalog | ICEBERG_CONF, "ice.bench."),
-            Side(OLDER_PARQUET, python, {}, "", partitioned=False),
+            Side(ICEBERG, python, CONF | catalog | ICEBERG_CONF, "ice.bench."),
+            Side(OLDER_PARQUET, python, CONF, "", partitioned=False),
         ]
     return found
 

@@ -1,0 +1,81 @@
+"""The queries of the benchmarks over small tables: Pennon's rows are those of plain Parquet tables.
+
+They run at Spark's defaults, where most sides are broadcast, and without broadcasts, where tables
+meet partition by partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from benchmarks.query_files import read_queries
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = Path(__file__).parents[2] / "benchmarks" / "queries"
+SALES = 4000
+# The session of the tests has no broadcasts; these are Spark's own values.
+DEFAULTS = {
+    "spark.sql.autoBroadcastJoinThreshold": "10485760",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10485760",
+}
+NO_BROADCASTS = dict.fromkeys(DEFAULTS, "-1")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The same tables twice, each in a session of its own."""
+
+    pennon: SparkSession
+    parquet: SparkSession
+
+
+def tables_of(path: Path) -> Iterator[tuple[str, str, str]]:
+    for title, select in read_queries(path).items():
+        name, _, partitioned_by = title.partition(":")
+        yield name, partitioned_by.strip(), select.replace("{rows}", str(SALES))
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
+    folder = tmp_path_factory.mktemp("whole")
+    pennon, parquet = spark.newSession(), spark.newSession()
+    pennon.sql("CREATE NAMESPACE lance.whole")
+    pennon.sql("USE lance.whole")
+    definitions = (Path(__file__).parent / "small_tpch.sql", QUERIES / "star_tables.sql")
+    for name, partitioned_by, select in (each for path in definitions for each in tables_of(path)):
+        parquet.sql(select).coalesce(1).write.parquet(str(folder / name))
+        parquet.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+        clause = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+        pennon.sql(f"CREATE TABLE {name} {clause} AS SELECT * FROM parquet.`{folder / name}`")
+    yield Tables(pennon, parquet)
+    pennon.sql("DROP NAMESPACE lance.whole CASCADE")
+
+
+def rows_of(session: SparkSession, sql: str, conf: Mapping[str, str]) -> list[str]:
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    return sorted(
+        repr([round(value, 6) if isinstance(value, float) else value for value in row])
+        for row in session.sql(sql).collect()
+    )
+
+
+CASES = [
+    pytest.param(sql, id=f"{suite} {name}")
+    for suite in ("tpch", "star")
+    for name, sql in read_queries(QUERIES / f"{suite}.sql").items()
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("sql", CASES)
+def test_a_whole_query_has_the_rows_of_plain_tables(tables: Tables, sql: str) -> None:
+    expected = rows_of(tables.parquet, sql, DEFAULTS)
+    assert rows_of(tables.pennon, sql, DEFAULTS) == expected
+    assert rows_of(tables.pennon, sql, NO_BROADCASTS) == expected
