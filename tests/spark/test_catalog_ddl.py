@@ -193,3 +193,20 @@ def test_other_statements_go_to_sparks_parser(spark: SparkSession):
     assert spark.sql("SELECT 'ALTER TABLE t ADD PARTITION FIELD id' -- DROP").count() == 1
     with pytest.raises(ParseException):
         spark.sql("ALTER TABLE t ADD PARTITION FIELDS id")
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("VACUUM {} RETAIN 168 HOURS", "system.vacuum("),
+        ("RESTORE TABLE {} TO VERSION AS OF 3", "system.rollback("),
+        ("OPTIMIZE {} ZORDER BY (id)", "INSERT OVERWRITE"),
+    ],
+)
+def test_statements_of_other_formats_tell_what_to_type(
+    spark: SparkSession, table: str, statement: str, advice: str
+):
+    message = failure_of(spark, statement.format(table))
+    assert message.startswith("[STATEMENT_NOT_SUPPORTED] Cannot ")
+    assert advice in message
+    assert "PARSE_SYNTAX_ERROR" in failure_of(spark, statement.format("spark_catalog.default.x"))

@@ -307,6 +307,7 @@ def call(
     name = procedure.lower().removeprefix("system.")
     found = PROCEDURES.get(name)
     if found is None:
-        known = ", ".join(sorted(PROCEDURES)) or "none in this version"
+        # explain_join plans a query, so that the JVM answers it.
+        known = ", ".join(sorted([*PROCEDURES, "explain_join"]))
         raise UnknownProcedure(procedure=procedure, known=known)
     return found.schema, found.run(catalog, found.checked(arguments))

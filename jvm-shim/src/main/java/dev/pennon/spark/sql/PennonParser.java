@@ -40,13 +40,31 @@ public final class PennonParser implements ParserInterface {
 
   @Override
   public LogicalPlan parsePlan(String sql) throws ParseException {
-    return delegate.parsePlan(inWordsOfSpark(sql));
+    try {
+      return delegate.parsePlan(inWordsOfSpark(sql));
+    } catch (ParseException notRead) {
+      throw advised(sql, notRead);
+    }
   }
 
   @Override
   public LogicalPlan parsePlanWithParameters(String sql, ParameterContext parameters)
       throws ParseException {
-    return delegate.parsePlanWithParameters(inWordsOfSpark(sql), parameters);
+    try {
+      return delegate.parsePlanWithParameters(inWordsOfSpark(sql), parameters);
+    } catch (ParseException notRead) {
+      throw advised(sql, notRead);
+    }
+  }
+
+  /** A syntax error, or what to type instead; raised where there is something. */
+  private ParseException advised(String sql, ParseException notRead) {
+    StatementAdvice.of(sql, table -> fullName(session, table))
+        .ifPresent(
+            advice -> {
+              throw advice.raise();
+            });
+    return notRead;
   }
 
   private String inWordsOfSpark(String sql) {
