@@ -20,7 +20,7 @@ from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
-from pennon.worker.requests.kept_plans import plan_of, planned
+from pennon.worker.requests.kept_plans import find_plan, plan_of
 from pennon.worker.wire.tokens import TableToken
 from worker.worker_client import field, transform
 
@@ -116,9 +116,9 @@ def test_a_session_plans_with_its_own_credentials(tmp_path: Path) -> None:
     for credentials in ("first", "second", "rotated"):
         options = {"aws_secret_access_key": credentials}
         catalog = Catalog("lance", str(tmp_path), storage=options)
-        _, plan = plan_of(catalog, table.to_json(), ["`id` > 0"])
+        token, plan = plan_of(catalog, table.to_json(), ["`id` > 0"])
         assert plan.snapshot.storage_options == options
-        assert planned(catalog, table.to_json(), ["`id` > 0"]) is plan
+        assert find_plan(catalog, token) is plan
 
 
 def test_equal_options_are_one_identity_whatever_their_order() -> None:
