@@ -313,3 +313,10 @@ def test_a_key_that_is_missing_from_a_node_is_a_malformed_message(tables: Tables
             node = {key: value for key, value in joined(0, 1, "inner").items() if key != name}
             with pytest.raises(WorkerFailed, match=f"JoinMessage has no field {name}"):
                 tables.derive([tables.scan("orders", 1), tables.scan("items", 11), node])
+
+
+def test_no_operator_of_a_small_query_is_said_to_shuffle(tables: Tables) -> None:
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1, None)]
+    reply, _ = tables.derive(nodes, **WHOLE)
+    assert (reply["one_task"], reply["fragments"], reply["served"]) == (True, [], [])
+    assert "one task" in reply["verdicts"][0]["reason"]

@@ -37,6 +37,10 @@ class Verdict:
     reason: str = ""
     remedy: str = ""
 
+    def in_one_task(self) -> Verdict:
+        """Judge an operator of a query that is one task: nothing is shuffled."""
+        return replace(self, reason="the query is so small that it is one task", remedy="")
+
     def in_worker(self) -> Verdict:
         """Judge an operator that the workers compute."""
         done = "joined" if self.operator == "join" else "aggregated"

@@ -48,7 +48,8 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     fragments = chosen.fragments
     if chosen.is_one_task:
         # All rows are in one place: no operator needs a key.
-        assignment = Assignment(DerivedKeys({}, frozenset(), {}, whole.verdicts))
+        verdicts_there = {at: verdict.in_one_task() for at, verdict in whole.verdicts.items()}
+        assignment = Assignment(DerivedKeys({}, frozenset(), {}, verdicts_there))
     else:
         remaining = without_fragments(outline, fragments)
         left = derive_keys(remaining) if fragments else whole
