@@ -28,7 +28,7 @@ def expressions(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
         return Expressions.over(spark, edge_rows(), tmp_path_factory.mktemp("edges"))
 
 
-@pytest.mark.parametrize("subject", ["arithmetic", "casts", "texts", "times"])
+@pytest.mark.parametrize("subject", ["arithmetic", "casts", "casts_compared", "texts", "times"])
 @pytest.mark.parametrize("ansi", [True, False])
 def test_expressions_give_the_values_of_spark(
     spark: SparkSession, expressions: Expressions, subject: str, *, ansi: bool

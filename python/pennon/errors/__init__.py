@@ -86,7 +86,7 @@ from pennon.errors.manifest import (
     StorageFailure,
 )
 from pennon.errors.planning import PredicateNotEvaluable, UnknownColumn
-from pennon.errors.predicates import PredicateSyntaxError
+from pennon.errors.predicates import PredicateSyntaxError, PredicateTooDeep
 from pennon.errors.specification import (
     CorruptJson,
     InvalidArrowJson,
@@ -190,6 +190,7 @@ __all__ = [
     "PlanNotRepeated",
     "PredicateNotEvaluable",
     "PredicateSyntaxError",
+    "PredicateTooDeep",
     "ProcedureArgument",
     "ReadFailure",
     "ReservedProperty",

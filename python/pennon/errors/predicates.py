@@ -14,3 +14,14 @@ class PredicateSyntaxError(PennonError):
         "Write one boolean expression of Spark SQL."
     )
     sql_state = "42601"
+
+
+class PredicateTooDeep(PennonError):
+    """A predicate whose parts are nested too deep to be read."""
+
+    condition = "PREDICATE_TOO_DEEP"
+    template = (
+        "Cannot read predicate {predicate}: its parts are nested more than {most} levels deep. "
+        "Write chains of AND or OR without parentheses around each pair, or a list with IN."
+    )
+    sql_state = "54001"

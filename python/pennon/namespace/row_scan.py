@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.errors import PredicateNotEvaluable
 from pennon.execution import LeafRead, Relation, run_ahead
 from pennon.planning import plan_scan
+from pennon.planning.projection.bound_predicate import not_evaluable
+from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,6 +172,13 @@ def read_plan(plan: ScanPlan) -> BatchStream:
         PredicateNotEvaluable: A part of the predicate is not understood outside of Spark.
         LeafMissing: The files of a partition are gone.
     """
+    unknown = not_evaluable(plan.bound)
+    if unknown is not None and len(plan.partitions):
+        raise PredicateNotEvaluable(
+            predicate=unknown.expression.sql(dialect=DataFusion),
+            namespace=plan.snapshot.location,
+            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
+        )
     return run_ahead(_relation(plan))
 
 

@@ -72,8 +72,8 @@ def leaf_filter(predicate: BoundPredicate) -> exp.Expression:
             source = predicate.column.expression()
             part = exp.Extract(this=exp.var(predicate.part.upper()), expression=source)
             return condition(predicate.comparison, part)
-        case Opaque(expression):
-            return expression.copy()
+        case Opaque():
+            return predicate.expression.copy()
         case Constant(value):
             return exp.true() if value else exp.false()
 

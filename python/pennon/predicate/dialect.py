@@ -107,6 +107,15 @@ class DataFusion(Dialect):
             """Write a number's hexadecimal digits."""
             return self.func("to_hex", expression.this)
 
+        def substring_sql(self, expression: exp.Substring) -> str:
+            """Write a part of a text as a call of a quoted name: Lance does not read the others."""
+            start, length = expression.args.get("start"), expression.args.get("length")
+            return self.func("`substr`", expression.this, start, length)
+
+        def strposition_sql(self, expression: exp.StrPosition) -> str:
+            """Write the place of a part of a text."""
+            return self.func("strpos", expression.this, expression.args.get("substr"))
+
         def startswith_sql(self, expression: exp.StartsWith) -> str:
             """Write a test of the first characters."""
             return self.func("starts_with", expression.this, expression.expression)

@@ -5,17 +5,24 @@ The forms of the result are those of ``normalize``. Zone-less TIMESTAMP text is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from pennon.errors import PredicateSyntaxError
+from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.normalize import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+# Lance and DataFusion read 50 levels; the parser needs some twenty calls for each.
+_MOST_LEVELS: Final = 32
+_LONGEST_SHOWN: Final = 200
+_PARENTHESES: Final = re.compile(r"[()]")
 
 
 def parse_predicate(sql: str) -> exp.Expression:
@@ -43,9 +50,14 @@ def parse_expression(sql: str) -> exp.Expression:
 
     Raises:
         PredicateSyntaxError: The text is no expression; says where.
+        PredicateTooDeep: It nests deeper than Lance and DataFusion, too, would read.
     """
+    if _levels(sql) > _MOST_LEVELS:
+        raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS)
     try:
         tree = sqlglot.parse_one(sql, read="spark", into=exp.Condition)
+    except RecursionError as error:
+        raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS) from error
     except ParseError as error:
         first: Mapping[str, object] = error.errors[0] if error.errors else {}
         reason = str(first.get("description") or "it is no expression").rstrip(".")
@@ -55,6 +67,30 @@ def parse_expression(sql: str) -> exp.Expression:
     if isinstance(tree, exp.Query | exp.Command | exp.Block):
         raise _failure(sql, "it is no expression", None, None)
     return cast("exp.Expression", tree)
+
+
+def readable_predicates(texts: Iterable[str]) -> list[exp.Expression]:
+    """Read predicates that Spark evaluates again; those that nest too deep are left to it."""
+    trees = []
+    for text in texts:
+        with suppress(PredicateTooDeep):
+            trees.append(parse_predicate(text))
+    return trees
+
+
+def _levels(sql: str) -> int:
+    """Count how deep parentheses nest, those within texts and names included."""
+    if sql.count("(") <= _MOST_LEVELS:
+        return 0
+    depth = deepest = 0
+    for sign in _PARENTHESES.findall(sql):
+        depth += 1 if sign == "(" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _shortened(sql: str) -> str:
+    return repr(sql if len(sql) <= _LONGEST_SHOWN else sql[:_LONGEST_SHOWN] + "…")
 
 
 def _failure(sql: str, reason: str, line: object, column: object) -> PredicateSyntaxError:

@@ -26,10 +26,12 @@ from pennon.planning.projection.bound_predicate import (
     is_null,
 )
 from pennon.planning.projection.column_terms import ColumnTerms
+from pennon.planning.projection.computed_condition import computed_condition
 from pennon.planning.projection.contradictions import without_contradiction
-from pennon.planning.projection.source_columns import column_path, resolve_column, with_own_spelling
+from pennon.planning.projection.source_columns import column_path, resolve_column
 from pennon.planning.projection.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
+from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.predicate.literals import literal_value
 
 if TYPE_CHECKING:
@@ -67,8 +69,8 @@ def bind(predicate: exp.Expression, schema: pa.Schema, time_zone: str = "UTC") -
 
     Spec: "Partition Pruning".
     """
-    is_utc = time_zone.upper() in ("UTC", "Z", "GMT", "ETC/UTC", "+00:00")
-    return _Binder(schema, ColumnTerms(schema, is_utc)).bound(predicate, negated=False)
+    terms = ColumnTerms(schema, is_utc_zone(time_zone))
+    return _Binder(schema, terms).bound(predicate, negated=False)
 
 
 def bind_all(
@@ -193,11 +195,8 @@ class _Binder:
         return self.terms.compare(Operator.EQUAL, node, pa.scalar(not negated))
 
     def _opaque(self, node: exp.Expression, *, negated: bool) -> Opaque:
-        own = with_own_spelling(node.copy(), self.schema)
-        for division in own.find_all(exp.Div):  # Spark never divides integers as integers
-            dividend = exp.Cast(this=division.this.copy(), to=exp.DataType.build("DOUBLE"))
-            division.set("this", dividend)
-        return Opaque(exp.Not(this=exp.Paren(this=own)) if negated else own)
+        whole = exp.Not(this=exp.Paren(this=node.copy())) if negated else node
+        return computed_condition(whole, self.schema, is_utc=self.terms.is_utc)
 
 
 def _operands(node: exp.And | exp.Or) -> list[exp.Expression]:

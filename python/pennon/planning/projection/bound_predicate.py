@@ -71,10 +71,22 @@ class CalendarField:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A condition that no partition value says anything about, in the table's own spelling."""
+    """A condition that is computed, in the table's own spelling.
+
+    Args:
+        expression: The condition as DataFusion computes it; as it was written where ``why`` says
+            that it is not known to be computed as Spark does.
+        is_exact: Whether Spark need not evaluate it again.
+        sources: Its columns, where it is known.
+        can_fail: Whether it is an error for some values.
+        why: What is not known; empty for a condition that is.
+    """
 
     expression: exp.Expression
     is_exact: bool = False
+    sources: tuple[SourceColumn, ...] = ()
+    can_fail: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,17 @@ def is_exact(predicate: BoundPredicate) -> bool:
             return False
         case Constant():
             return True
+
+
+def not_evaluable(predicate: BoundPredicate) -> Opaque | None:
+    """Find a condition that is not known to be computed as Spark does."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            found = (not_evaluable(part) for part in parts)
+            return next((part for part in found if part is not None), None)
+        case Opaque() if predicate.why:
+            return predicate
+    return None
 
 
 def columns(predicate: BoundPredicate) -> Iterator[SourceColumn]:

@@ -25,6 +25,7 @@ from pennon.planning.projection.bound_predicate import (
     Opaque,
     SourceColumn,
 )
+from pennon.planning.projection.computed_condition import replaced_columns
 from pennon.planning.projection.conditions import and_all, or_all
 from pennon.planning.projection.domains import domain_of
 from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
@@ -121,7 +122,7 @@ class SpecProjection:
             case CalendarField():
                 return and_all(self._calendar(predicate))
             case Opaque():
-                return exp.true()
+                return self._computed(predicate) or exp.true()
 
     def strict(self, predicate: BoundPredicate) -> exp.Expression:
         """Give a condition under which every row of a partition satisfies the predicate.
@@ -141,7 +142,7 @@ class SpecProjection:
             case CalendarField():
                 return or_all(self._calendar(predicate))
             case Opaque():
-                return exp.false()
+                return self._computed(predicate) or exp.false()
 
     def _compared(self, predicate: Compared) -> Iterator[exp.Expression]:
         column, comparison = predicate.column, predicate.comparison
@@ -175,6 +176,19 @@ class SpecProjection:
                 found = field.read(found)
                 if found is not None:
                     yield found
+
+    def _computed(self, predicate: Opaque) -> exp.Expression | None:
+        """Compute a condition on the partition's values, where all of its columns are some."""
+        if predicate.can_fail or not predicate.sources:
+            return None
+        columns: dict[tuple[str, ...], exp.Expression] = {}
+        for source in predicate.sources:
+            for field in self._of_column(source):
+                if isinstance(field.transform, Identity):
+                    columns[source.path] = field.read(field.column) or field.column
+        if len(columns) < len(predicate.sources):
+            return None
+        return replaced_columns(predicate.expression.copy(), lambda path: columns[path].copy())
 
     def _calendar(self, predicate: CalendarField) -> Iterator[exp.Expression]:
         for field in self._of_column(predicate.column):

@@ -6,9 +6,6 @@ and is accompanied by the start that it implies. NULL is never LIKE anything, no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -22,49 +19,34 @@ from pennon.planning.projection.bound_predicate import (
     is_not_null,
 )
 from pennon.predicate.comparison import Comparison, Operator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_ESCAPE = "\\"
-
-
-@dataclass(frozen=True, slots=True)
-class _Wildcard:
-    """``%`` or ``_`` of a pattern."""
-
-    sign: str
+from pennon.predicate.like import read_pattern
 
 
 def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate | None:
-    """Bind LIKE or NOT LIKE; None for a pattern that ends in its escape character.
+    """Bind LIKE or NOT LIKE; None for a pattern whose escapes Spark refuses.
 
     Example:
         >>> column = SourceColumn(("s",), 0, pa.string())
         >>> print(like(column, "abc%", negated=False).comparison)
         STARTS WITH abc
     """
-    tokens = list(_tokens(pattern))
-    if any(token == _ESCAPE for token in tokens):
+    read = read_pattern(pattern)
+    if read is None:
         return None
-    signs = [token.sign if isinstance(token, _Wildcard) else "" for token in tokens]
-    text = "".join(token for token in tokens if isinstance(token, str))
-    middle = signs[1:-1]
-    if not any(signs):
+    if read.exact is not None:
         operator = Operator.NOT_EQUAL if negated else Operator.EQUAL
-        return Compared(column, Comparison(operator, (pa.scalar(text, column.type),)))
-    if signs[-1] == "%" and not any(signs[:-1]):
-        return text_test(exp.StartsWith, column, text, negated=negated)
-    if signs[0] == "%" and not any(signs[1:]):
-        return text_test(exp.EndsWith, column, text, negated=negated)
-    if signs[0] == "%" and signs[-1] == "%" and not any(middle):
-        return text_test(exp.Contains, column, text, negated=negated)
-    literal = exp.Literal.string(pattern)
-    test = exp.Like(this=column.expression(), expression=literal)
-    start = "".join(str(token) for token in tokens[: next(i for i, s in enumerate(signs) if s)])
-    if negated or not start:
-        return Opaque(exp.Not(this=test) if negated else test)
-    return all_of([text_test(exp.StartsWith, column, start, negated=False), Opaque(test)])
+        return Compared(column, Comparison(operator, (pa.scalar(read.exact, column.type),)))
+    if read.prefix is not None:
+        return text_test(exp.StartsWith, column, read.prefix, negated=negated)
+    if read.suffix is not None:
+        return text_test(exp.EndsWith, column, read.suffix, negated=negated)
+    if read.infix is not None:
+        return text_test(exp.Contains, column, read.infix, negated=negated)
+    test = exp.Like(this=column.expression(), expression=exp.Literal.string(str(read)))
+    if negated or not read.leading_text:
+        return Opaque(exp.Not(this=test) if negated else test, sources=(column,))
+    start = text_test(exp.StartsWith, column, read.leading_text, negated=False)
+    return all_of([start, Opaque(test, sources=(column,))])
 
 
 def text_test(
@@ -77,13 +59,4 @@ def text_test(
         operator = Operator.NOT_STARTS_WITH if negated else Operator.STARTS_WITH
         return Compared(column, Comparison(operator, (pa.scalar(text, column.type),)))
     test = kind(this=column.expression(), expression=exp.Literal.string(text))
-    return Opaque(exp.Not(this=test) if negated else test, is_exact=True)
-
-
-def _tokens(pattern: str) -> Iterator[str | _Wildcard]:
-    characters = iter(pattern)
-    for character in characters:
-        if character == _ESCAPE:
-            yield next(characters, _ESCAPE)
-        else:
-            yield _Wildcard(character) if character in "%_" else character
+    return Opaque(exp.Not(this=test) if negated else test, is_exact=True, sources=(column,))

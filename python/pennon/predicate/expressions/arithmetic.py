@@ -35,6 +35,7 @@ from pennon.predicate.expressions.typed import (
     decimal_type,
     integer,
     is_null,
+    lossy_cast,
 )
 from pennon.predicate.literals import literal_value
 
@@ -71,9 +72,9 @@ def arithmetic(
         wide = pa.int64()
         computed = binary(operator, cast(left.tree, wide), cast(right.tree, wide))
     else:
-        # DataFusion's cast from 256 bits to BIGINT wraps, the one from 128 bits does not
-        whole = pa.decimal128(MAX_DIGITS, 0)
-        computed = cast(_wide(operator, (left, 0), (right, 0)), whole)
+        # exact in 128 bits: a product has less than 39 digits
+        exact = pa.decimal128(INTEGER_DIGITS[left.type.bit_width], 0)
+        computed = binary(operator, cast(left.tree, exact), cast(right.tree, exact))
     return Typed(cast(computed, left.type), left.type, can_fail=True)
 
 
@@ -85,7 +86,7 @@ def _decimal(operator: type[exp.Binary], left: Typed, right: Typed, semantics: S
         raise Declined(why="decimals beyond 38 digits that would be NULL")
     kept = pa.decimal128(*adjusted(precision, scale))
     computed = _wide(operator, (left, left.type.scale), (right, right.type.scale))
-    return Typed(cast(computed, kept), kept, can_fail=True)
+    return Typed(lossy_cast(computed, kept), kept, can_fail=True)
 
 
 def exact_decimal(
@@ -189,7 +190,8 @@ def _decimal_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:
     if not _is_other_than(right, 0):
         can_fail |= semantics.ansi
         divisor = divisor if semantics.ansi else _or_null(Typed(divisor, other))
-    return Typed(cast(binary(exp.Div, dividend, divisor), kept), kept, can_fail=can_fail)
+    tree = lossy_cast(binary(exp.Div, dividend, divisor), kept)
+    return Typed(tree, kept, can_fail=can_fail)
 
 
 def whole_quotient(left: Typed, right: Typed, semantics: Semantics) -> Typed:

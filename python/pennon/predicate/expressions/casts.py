@@ -7,6 +7,7 @@ NULL rules: NULL stays NULL.
 | integer to a wider one, to decimal, to float | exact, or the nearest | none |
 | integer to a narrower one, decimal to integer | cut; an error outside (ANSI) | only under ANSI |
 | decimal to decimal | half up; an error outside (ANSI) | without ANSI only where it fits |
+| a cast that loses digits, compared with a literal | cast first | a function around the cast |
 | decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, cast
+from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, cast, lossy_cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,14 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     can_fail = _failure(value, target, semantics)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
-    return Typed(cast(value.tree, target), target, can_fail=can_fail)
+    write = lossy_cast if _is_lossy(value, target) else cast
+    return Typed(write(value.tree, target), target, can_fail=can_fail)
+
+
+def _is_lossy(value: Typed, target: pa.DataType) -> bool:
+    if not value.is_decimal or pa.types.is_string(target):
+        return False
+    return not pa.types.is_decimal(target) or target.scale < value.type.scale
 
 
 def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | None:

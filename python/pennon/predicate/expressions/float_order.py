@@ -10,14 +10,42 @@ NULL rules: NULL stays NULL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from typing import cast as as_type
 
+import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.typed import call, cast, choice, enclosed
+from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.condition import condition
+from pennon.predicate.expressions.typed import Typed, call, cast, choice, enclosed
+from pennon.predicate.literals import literal_value
 
 if TYPE_CHECKING:
-    from pennon.predicate.expressions.typed import Typed
+    from collections.abc import Mapping
+
+_OPERATORS: Final[Mapping[type[exp.Expr], Operator]] = {
+    exp.EQ: Operator.EQUAL,
+    exp.NEQ: Operator.NOT_EQUAL,
+    exp.LT: Operator.LESS,
+    exp.LTE: Operator.LESS_OR_EQUAL,
+    exp.GT: Operator.GREATER,
+    exp.GTE: Operator.GREATER_OR_EQUAL,
+}
+
+
+def compared(operator: type[exp.Expr], left: Typed, right: Typed) -> Typed:
+    """Compare two values of one type; a float with a literal as ``predicate.condition`` writes it.
+
+    That form has no CASE, which Lance's filters do not know.
+    """
+    named, literal = _OPERATORS.get(operator), literal_value(right.tree)
+    if left.is_float and named is not None and literal is not None and literal.is_valid:
+        column = as_type("exp.Expression", enclosed(left.tree))
+        found = condition(Comparison(named, (literal,)), column)
+        return Typed(exp.paren(found, copy=False), pa.bool_())
+    sides = [enclosed(comparable(each)) for each in (left, right)]
+    return Typed(operator(this=sides[0], expression=sides[1]), pa.bool_())
 
 
 def comparable(value: Typed) -> exp.Expr:

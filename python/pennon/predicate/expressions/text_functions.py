@@ -93,7 +93,11 @@ def substring(value: Typed, start: Typed, count: Typed | None) -> Typed:
     (whole,) = texts([value])
     if start.type != pa.int32() or (count is not None and count.type != pa.int32()):
         raise Declined(why="positions that are no INT")
-    return Typed(call("substr", whole, _start(whole, start), *_count(count)), pa.utf8())
+    lengths = _count(count)
+    part = exp.Substring(
+        this=whole, start=_start(whole, start), length=lengths[0] if lengths else None
+    )
+    return Typed(part, pa.utf8())
 
 
 def _start(whole: exp.Expr, start: Typed) -> exp.Expr:

@@ -128,6 +128,15 @@ def choice(*branches: tuple[exp.Expr, exp.Expr], default: exp.Expr | None) -> ex
     return exp.Case(ifs=ifs, default=default)
 
 
+def lossy_cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
+    """Cast to a type with fewer values.
+
+    DataFusion would compare what is cast with a literal of the wider type, which is equal less
+    often. It does not look through a function, and the greatest of one value is that value.
+    """
+    return call("greatest", cast(tree, data_type))
+
+
 def is_null(tree: exp.Expr) -> exp.Expr:
     """Write IS NULL of an operand."""
     return exp.Is(this=enclosed(tree), expression=exp.Null())

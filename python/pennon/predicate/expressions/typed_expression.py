@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError
+from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.expressions import time_functions
 from pennon.predicate.expressions.arithmetic import (
     arithmetic,
@@ -29,7 +29,7 @@ from pennon.predicate.expressions.arithmetic import (
     whole_quotient,
 )
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.float_order import comparable, compared
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import (
@@ -52,14 +52,20 @@ if TYPE_CHECKING:
 
     from pennon.predicate.expressions.semantics import Semantics
 
-_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+_COMPARISONS: Final = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ),
+)
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul)
 # Each is a CASE inside of the one before.
 _MOST_SEGMENTS: Final = 8
 
 
 def typed_expression(
-    text: str | exp.Expr | None, columns: Mapping[str, pa.DataType], semantics: Semantics
+    text: str | exp.Expr | None,
+    columns: Mapping[str, pa.DataType],
+    semantics: Semantics,
+    wanted: pa.DataType | None = None,
 ) -> Typed:
     """Read an expression of Spark and rewrite it for DataFusion.
 
@@ -67,6 +73,7 @@ def typed_expression(
         text: Spark SQL, or its tree; None for an expression that has no text.
         columns: The columns that it may name, and their types.
         semantics: The session's.
+        wanted: The only type that the expression may have; None for any.
 
     Raises:
         Declined: A part of it is not known to be computed as Spark does.
@@ -83,12 +90,15 @@ def typed_expression(
         raise Declined(why="an expression without a text")
     try:
         tree = parse_expression(text) if isinstance(text, str) else text
-    except PredicateSyntaxError as error:
+    except (PredicateSyntaxError, PredicateTooDeep) as error:
         raise Declined(why=str(text)) from error
     try:
-        return _Reader(columns, semantics).read(tree)
+        value = _Reader(columns, semantics).read(tree)
     except RecursionError as error:
         raise Declined(why="an expression of too many levels") from error
+    if wanted not in (None, value.type):
+        raise Declined(why=f"{value.type} instead of {wanted}")
+    return value
 
 
 def typed_condition(
@@ -99,10 +109,7 @@ def typed_condition(
     Raises:
         Declined: It is not boolean, or a part of it is declined.
     """
-    condition = typed_expression(text, columns, semantics)
-    if condition.type != pa.bool_():
-        raise Declined(why="a condition that is not boolean")
-    return condition.tree
+    return typed_expression(text, columns, semantics, pa.bool_()).tree
 
 
 class _Reader:
@@ -158,7 +165,7 @@ class _Reader:
     def operator(self, node: exp.Expr) -> Typed:
         if isinstance(node, _COMPARISONS):
             left, right = self.alike([self.read(node.this), self.read(node.expression)])
-            return Typed(type(node)(this=_enclosed(left), expression=_enclosed(right)), pa.bool_())
+            return compared(type(node), left, right)
         if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
             return time_functions.moved_by_interval(
                 self.read(node.this),

@@ -17,6 +17,7 @@ from pennon.catalog.loaded_table import reopen
 from pennon.errors import MalformedMessage, PlanNotRepeated
 from pennon.planning import plan_scan
 from pennon.planning.runtime_filter import filtered
+from pennon.predicate.parse import readable_predicates
 from pennon.worker.wire.tokens import TableToken
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def _kept(catalog: Catalog, asked: str) -> _Kept:
     key = TableKey(table.location, table.version, table.identity, storage, predicates)
 
     def made() -> _Kept:
-        return _Kept(plan_scan(_reopened(catalog, table), predicates), len(asked))
+        return _Kept(
+            plan_scan(_reopened(catalog, table), readable_predicates(predicates)), len(asked)
+        )
 
     return _plans.find(key, made)
 

@@ -1,0 +1,82 @@
+"""A condition that is no comparison of a column with literals: computed exactly as Spark does.
+
+Where every column is an identity partition column, partition values decide it. A reader without
+Spark behind it computes it on the rows; one that is not known to be computed as Spark does is an
+error there, and never a guess.
+
+NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.planning.projection.bound_predicate import Opaque
+from pennon.planning.projection.source_columns import (
+    column_path,
+    resolve_column,
+    with_own_spelling,
+)
+from pennon.predicate.expressions import Declined, Semantics, typed_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pennon.planning.projection.bound_predicate import SourceColumn
+
+
+def computed_condition(node: exp.Expression, schema: pa.Schema, *, is_utc: bool) -> Opaque:
+    """Bind a condition that only a computation decides.
+
+    Args:
+        node: The condition.
+        schema: The full schema of the table.
+        is_utc: Whether timestamps with a zone turn into dates in UTC.
+
+    Raises:
+        UnknownColumn: The table has no column of that name.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from sqlglot import parse_one
+        >>> schema = pa.schema([("a", pa.int32())])
+        >>> bound = computed_condition(parse_one("a % 3 = 1"), schema, is_utc=True)
+        >>> [str(column.path[0]) for column in bound.sources]
+        ['a']
+    """
+    sources: dict[SourceColumn, str] = {}
+
+    def numbered(path: tuple[str, ...]) -> exp.Expression:
+        column = resolve_column(path, schema)
+        return exp.column(sources.setdefault(column, f"c{len(sources)}"), quoted=True)
+
+    tree = replaced_columns(node.copy(), numbered)
+    types = {name: column.type for column, name in sources.items()}
+    try:
+        value = typed_expression(tree, types, Semantics(ansi=True, is_utc=is_utc), pa.bool_())
+    except Declined as reason:
+        own = with_own_spelling(node.copy(), schema)
+        return Opaque(own, why=str(reason))
+    named = {name: column for column, name in sources.items()}
+    own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
+    return Opaque(own, sources=tuple(sources), can_fail=value.can_fail)
+
+
+def replaced_columns(
+    tree: exp.Expr, replacement: Callable[[tuple[str, ...]], exp.Expression]
+) -> exp.Expression:
+    """Replace every column reference of a tree, nested fields as a whole."""
+    root = exp.Paren(this=tree)
+    outermost = [
+        (inner, path)
+        for inner in root.find_all(exp.Column, exp.Dot)
+        if (path := column_path(inner)) is not None and not isinstance(inner.parent, exp.Dot)
+    ]
+    for inner, path in outermost:
+        inner.replace(replacement(path))
+    whole: exp.Expression = root.this
+    whole.pop()
+    return whole

@@ -1,0 +1,33 @@
+-- Comparisons of casts with literals: DataFusion would compare before it casts.
+CAST(dec AS DECIMAL(11, 1)) = 1.5
+CAST(dec AS DECIMAL(10, 0)) = 2
+CAST(dec AS DECIMAL(10, 0)) > 99
+CAST(dec AS DECIMAL(10, 0)) IN (2, 100, -7)
+CAST(dec AS DECIMAL(10, 0)) <=> -7
+CAST(dec AS INT) = 1
+CAST(dec AS INT) IN (1, 99)
+CAST(dec AS BIGINT) < 0
+CAST(dec AS DOUBLE) = 99.99D
+round(dec, 0) = 2
+round(dec, 1) >= 1.5
+dec / 7 = 0.214286
+dec / 7 IN (0.214286, 14.284286)
+dec / 7 > 0.2142855
+dec % 7 = 1.5
+CAST(ntz AS DATE) = DATE '1970-01-01'
+CAST(ntz AS DATE) < DATE '1970-01-01'
+CAST(ntz AS DATE) IN (DATE '1969-12-31', DATE '2000-02-29')
+CAST(ts AS DATE) = DATE '1969-12-31'
+CAST(d AS TIMESTAMP_NTZ) > TIMESTAMP_NTZ '1969-12-31 12:00:00'
+CAST(i64 AS DOUBLE) = 9007199254740992D
+CAST(i64 AS FLOAT) = CAST(9007199254740992 AS FLOAT)
+CAST(i32 AS DOUBLE) > 0.5D
+CAST(i32 AS STRING) = '10'
+CAST(i32 AS STRING) > '1'
+CAST(dec AS STRING) = '1.50'
+CAST(flag AS INT) = 1
+CAST(i8 AS BIGINT) > 200
+CAST(f32 AS DOUBLE) = 1.5D
+CAST(f32 AS DOUBLE) > 1.49D
+date_trunc('MONTH', ts) = TIMESTAMP '2000-02-01 00:00:00'
+substring(s, 1, 1) = 'a' AND length(s) = 2
