@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pennon.planning.scan_plan import plan_scan
+from pennon.predicate.parse import readable_predicates
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
@@ -69,5 +70,9 @@ def filtered(plan: ScanPlan, predicates: Sequence[str]) -> ScanPlan:
     Returns:
         The plan with fewer partitions, in their order and with their residual filters.
     """
-    possible = plan_scan(plan.snapshot, predicates).table["object_id"].combine_chunks()
+    possible = (
+        plan_scan(plan.snapshot, readable_predicates(predicates))
+        .table["object_id"]
+        .combine_chunks()
+    )
     return replace(plan, table=plan.table.filter(pc.is_in(plan.table["object_id"], possible)))
