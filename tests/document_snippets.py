@@ -53,7 +53,7 @@ def run(document: Path) -> None:
     spark.sql(f"{rows} FROM range(20)").write.parquet("my/orders.parquet")
     for statement in GIVEN[document.name]:
         spark.sql(statement)
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"spark": spark}
     for language, text in snippets(document, "python", "sql"):
         if language == "python":
             exec(compile(text, str(document), "exec"), names)  # noqa: S102 - our own document
