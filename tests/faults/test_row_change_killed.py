@@ -31,7 +31,7 @@ def killed(*arguments, **keywords):
     return done
 
 setattr(module, name, killed)
-pennon.open(location).delete("id % 2 = 1")
+pennon.open(location).delete("id IN (1, 3)")
 """
 
 
