@@ -48,7 +48,7 @@ public final class CatalogOperations {
     ObjectNode request = worker.request("load_table", identifier);
     request.put("version", version).put("timestamp_micros", timestampMicros);
     JsonNode description = worker.send(request);
-    return description.path("is_metadata").asBoolean()
+    return Messages.field(description, "TableReply", "is_metadata").asBoolean()
         ? MetadataTable.of(worker.toJson(), description)
         : PennonTable.of(worker.toJson(), description);
   }

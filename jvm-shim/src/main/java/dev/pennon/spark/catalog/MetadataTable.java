@@ -23,9 +23,9 @@ record MetadataTable(TableHandle handle) implements SupportsRead {
     return new MetadataTable(
         new TableHandle(
             catalogJson,
-            description.path("table").asText(),
-            description.path("name").asText(),
-            (StructType) DataType.fromJson(Messages.print(description.path("schema"))),
+            Messages.field(description, "TableReply", "table").asText(),
+            Messages.field(description, "TableReply", "name").asText(),
+            (StructType) DataType.fromJson(Messages.print(Messages.field(description, "TableReply", "schema"))),
             "[]"));
   }
 
