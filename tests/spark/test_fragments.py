@@ -96,6 +96,8 @@ QUERIES = [
     ),
     "SELECT x.id FROM x JOIN y ON x.id = y.id WHERE x.i <> 0 AND y.i / x.i > 0.5",
     "SELECT x.id FROM x JOIN y ON x.id = y.id AND (x.i = 0 OR y.i % x.i = 1)",
+    # an aggregate below a join
+    "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
     # one relation
     "SELECT i, flag, {x} FROM x GROUP BY i, flag",
     "SELECT {x} FROM x WHERE v > 0.5 AND d >= DATE'2019-12-31'",
@@ -118,7 +120,6 @@ DECLINED = [
     "SELECT x.id FROM x WHERE x.v > (SELECT avg(y.v) FROM y WHERE y.id = x.id)",
     "SELECT x.id, y.v FROM x JOIN y ON x.i = y.i",
     "SELECT x.id FROM x WHERE x.id NOT IN (SELECT id FROM y)",
-    "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
     "SELECT id, v FROM x WHERE v > 1",
     "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",
     "SELECT i, sort_array(collect_set(v)) FROM x GROUP BY i",
