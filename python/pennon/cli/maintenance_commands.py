@@ -24,6 +24,7 @@ from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, Penno
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import CheckReport, Progress, Severity, no_progress
+from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
@@ -89,6 +90,10 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--retain-last", type=_at_least_one, default=1, metavar="N", help="newest versions to keep"
     )
     expired.set_defaults(run=_expire)
+    _add_upkeep(commands)
+
+
+def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     vacuumed = _command(commands, "vacuum", "remove files that no version needs")
     vacuumed.add_argument(
         "--older-than",
@@ -98,6 +103,12 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     vacuumed.add_argument("--dry-run", action="store_true", help="list the files, remove none")
     vacuumed.set_defaults(run=_vacuum)
+    compacted = _command(commands, "compact", "put the rows of small files into large ones")
+    compacted.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
+    compacted.add_argument(
+        "--target-bytes", type=int, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
+    )
+    compacted.set_defaults(run=_compact)
     rolled = _command(commands, "rollback", "make an older version the newest one again")
     rolled.add_argument("--version", dest="at", type=int, required=True, help="the version")
     rolled.set_defaults(run=_rollback)
@@ -272,6 +283,23 @@ def _vacuum(options: argparse.Namespace) -> int:
     _say(
         f"{location_of(options)}: {len(done.files)} files with {done.num_bytes} bytes {what},"
         f" {len(done.leaves)} leaves that no version knows among them"
+    )
+    return 0
+
+
+def _compact(options: argparse.Namespace) -> int:
+    done = compact(
+        location_of(options),
+        pairs(options.storage),
+        where=options.where,
+        target_bytes=options.target_bytes,
+        progress=progress_on_stderr(),
+    )
+    for each in done.notes:
+        _say(each)
+    _say(
+        f"{location_of(options)} is at version {done.version}: {done.leaves} leaves with"
+        f" {done.num_rows} rows compacted, {done.files_before} files became {done.files_after}"
     )
     return 0
 

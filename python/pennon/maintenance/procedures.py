@@ -15,6 +15,7 @@ from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.checks.check import check
+from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
@@ -191,6 +192,19 @@ def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((len(done.files), done.num_bytes, len(done.leaves), listed, notes),)
 
 
+def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
+    where, target = arguments.get("where"), arguments.get("target_bytes")
+    done = compact(
+        located(catalog, str(arguments["table"])),
+        catalog.storage,
+        where=where if isinstance(where, str) else None,
+        target_bytes=target if isinstance(target, int) else DEFAULT_TARGET_BYTES,
+    )
+    notes = "; ".join(done.notes)
+    counts = (done.leaves, done.files_before, done.files_after, done.num_rows, done.version)
+    return ((*counts, notes),)
+
+
 def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
     version = arguments.get("version")
     location = located(catalog, str(arguments["table"]))
@@ -273,6 +287,17 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _vacuum,
+        ),
+        Procedure(
+            "compact",
+            (_TABLE, Parameter("where"), Parameter("target_bytes", "long")),
+            {
+                **dict.fromkeys(
+                    ("leaves", "files_before", "files_after", "rows", "version"), "long"
+                ),
+                "notes": "string",
+            },
+            _compact,
         ),
         Procedure(
             "rollback",

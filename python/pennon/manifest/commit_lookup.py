@@ -21,7 +21,7 @@ from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.select import select
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
-__all__ = ["find_commit", "give_up"]
+__all__ = ["find_commit", "give_up", "rewritten_leaves"]
 
 _ATTEMPTS: Final = 20
 
@@ -43,6 +43,27 @@ def find_commit(
     wanted = exp.column("object_id").eq(exp.Literal.string(commit_key(commit_id)))
     found = select(manifest, ["object_type", "metadata"], COMMIT, wanted).table
     return next(iter(records_in(found)), None)
+
+
+def rewritten_leaves(
+    location: str, storage_options: StorageOptions | None = None
+) -> dict[tuple[str, int], int]:
+    """Tell which leaf versions are rewrites of others: same rows, other files.
+
+    Args:
+        location: The namespace.
+        storage_options: Given to Lance.
+
+    Returns:
+        Leaf and version → the version that it was made from.
+    """
+    manifest = open_manifest(location, storage_options=storage_options)
+    rows = select(manifest, ["object_type", "metadata"], COMMIT).table
+    return {
+        (leaf, after): before
+        for record in records_in(rows)
+        for leaf, (before, after) in record.rewrites.items()
+    }
 
 
 def give_up(

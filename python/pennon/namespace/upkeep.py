@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import no_progress
+from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rollback import rollback
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pennon.maintenance.checks.findings import CheckReport, Progress
+    from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
     from pennon.maintenance.repair import Repaired
     from pennon.maintenance.vacuum import Vacuumed
@@ -103,6 +105,27 @@ class Maintenance:
             []
         """
         return vacuum(self.location, self.storage_options, older_than=older_than, dry_run=dry_run)
+
+    def compact(self, where: str | None = None) -> Compacted:
+        """Put the rows of partitions with many small files into few large ones.
+
+        A partition that another commit changes meanwhile is left alone; appends, overwrites and
+        deletions of partitions that were based on the older files go on.
+
+        Args:
+            where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.compact().leaves
+            0
+        """
+        done = compact(self.location, self.storage_options, where=where)
+        self.refresh()
+        return done
 
     def rollback(self, version: int | None = None, *, timestamp: datetime | None = None) -> int:
         """Make an older version the newest one again; the versions between stay readable.

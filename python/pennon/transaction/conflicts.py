@@ -19,7 +19,7 @@ from pennon.transaction.outcome import Conflicted
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -47,6 +47,7 @@ def rebase(
     changes: Mapping[str, Change],
     before: Mapping[str, LeafState],
     after: Mapping[str, LeafState],
+    rewrites: Callable[[], Mapping[tuple[str, int], int]] = dict,
 ) -> Rebased | Conflicted:
     """Judge changes that were made against ``before`` where the manifest now says ``after``.
 
@@ -54,6 +55,7 @@ def rebase(
         changes: My change of each leaf, by object id.
         before: The touched leaves when my changes were made; a new leaf is not in it.
         after: The touched leaves now.
+        rewrites: Tells which leaf version has the rows of which other one, by leaf and version.
 
     Spec: "Conflict", "Multi-Partition Transaction (Strong)".
     """
@@ -69,6 +71,10 @@ def rebase(
                 redo.add(object_id)
             case ChangeRows() if new is not None and old is not None:
                 redo.add(object_id)  # its rows may still be where they were: the leaf tells
+            case Replace(is_rewrite=False) | Truncate() | Drop() if _has_same_rows(
+                old, new, rewrites
+            ):
+                redo.add(object_id)
             case ChangeRows() | Replace() | Truncate() | Drop():
                 return _conflict(new or old, ROWS_CHANGED)
             case _:
@@ -80,6 +86,21 @@ def _is_unchanged(old: LeafState | None, new: LeafState | None) -> bool:
     if old is None or new is None:
         return old is new
     return (old.location, old.read_version) == (new.location, new.read_version)
+
+
+def _has_same_rows(
+    old: LeafState | None,
+    new: LeafState | None,
+    rewrites: Callable[[], Mapping[tuple[str, int], int]],
+) -> bool:
+    """Whether nothing but rewrites of its files lie between two states of a leaf."""
+    if old is None or new is None or old.location != new.location:
+        return False
+    made_from = rewrites()
+    version = new.read_version
+    while version is not None and version != old.read_version:
+        version = made_from.get((new.object_id, version))
+    return version is not None
 
 
 def _conflict(state: LeafState | None, reason: str) -> Conflicted:

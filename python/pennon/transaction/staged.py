@@ -29,9 +29,16 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Make a leaf's rows exactly these."""
+    """Make a leaf's rows exactly these.
+
+    Args:
+        staged: The rows.
+        is_rewrite: Whether they are the rows that the leaf has, in other files: then other
+            writers may go on as if nothing had changed.
+    """
 
     staged: tuple[StagedPartition, ...]
+    is_rewrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.errors import (
@@ -30,7 +32,7 @@ from pennon.leaf.write.leaf_commit import (
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.commit_lookup import find_commit
+from pennon.manifest.commit_lookup import find_commit, rewritten_leaves
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts, rebase
@@ -151,6 +153,7 @@ def _tried(
         prepared.update(_prepare(snapshot, states, {each: changes[each] for each in redo}))
         removed = [each for each, change in changes.items() if isinstance(change, Drop)]
         moved = [prepared[each] for each in changes if each in prepared]
+        record = replace(record, rewrites=_rewrites(changes, states, prepared))
         match commit_leaves(snapshot, moved, removed, record, is_exclusive=read is not None):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
@@ -167,7 +170,8 @@ def _tried(
         check_writable(base.location, changes, now)
         if verdict is None and read is not None:
             verdict = read.changed_in(snapshot)
-        judged = verdict or rebase(changes, states, now)
+        rewrites = partial(rewritten_leaves, base.location, base.storage_options)
+        judged = verdict or rebase(changes, states, now, rewrites)
         if not isinstance(judged, Conflicted):
             judged = _moved_rows(base, changes, now, judged.redo) or judged
         if isinstance(judged, Conflicted):
@@ -195,6 +199,22 @@ def _moved_rows(
         if not has_same_fragments(before, after, rows):
             return Conflicted(partition_text(state.values), ROWS_CHANGED)
     return None
+
+
+def _rewrites(
+    changes: Mapping[str, Change],
+    states: Mapping[str, LeafState],
+    prepared: Mapping[str, LeafChange],
+) -> dict[str, tuple[int, int]]:
+    """Tell which leaves get other files for the same rows, from which version to which."""
+    found = {}
+    for object_id, change in changes.items():
+        if isinstance(change, Replace) and change.is_rewrite:
+            before = states[object_id].read_version if object_id in states else None
+            after = prepared[object_id].read_version
+            if before is not None and after is not None:
+                found[object_id] = (before, after)
+    return found
 
 
 def _opened(base: Snapshot, version: int | None) -> Snapshot:

@@ -89,6 +89,15 @@ class Transaction:
             before = known.staged if isinstance(known, Replace) else ()
             self._add(object_id, Replace((*before, *parts)))
 
+    def rewrite(self, staged: Iterable[StagedPartition]) -> None:
+        """Put the rows that partitions of the base snapshot have into other files.
+
+        Args:
+            staged: Exactly those rows; a partition that another commit changes is a conflict.
+        """
+        for object_id, parts in by_leaf(staged).items():
+            self._add(object_id, Replace(parts, is_rewrite=True))
+
     def truncate(self, object_ids: Iterable[str]) -> None:
         """Empty partitions of the base snapshot; those that are replaced as well keep their rows.
 

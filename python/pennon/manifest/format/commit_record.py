@@ -14,7 +14,8 @@ from __future__ import annotations
 import getpass
 import json
 import uuid
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -70,6 +71,7 @@ class CommitRecord:
         added_rows: Rows that it added; None where unknown.
         removed_rows: Rows that it removed; None where unknown.
         made_at: When it was asked for first, in seconds since 1970 by its writer's clock.
+        rewrites: Leaves whose rows it put into other files: object id → version before and after.
 
     Example:
         >>> record = CommitRecord(CommitIdentity("c1", "ada"), "append", 3, 1, added_rows=2)
@@ -86,6 +88,7 @@ class CommitRecord:
     added_rows: int | None = None
     removed_rows: int | None = None
     made_at: int = 0
+    rewrites: Mapping[str, Sequence[int]] = field(default_factory=dict, hash=False)
 
     @property
     def object_id(self) -> str:
@@ -105,7 +108,9 @@ class CommitRecord:
         """Write the record; what is unknown is left out."""
         stored = {**asdict(self.identity), **asdict(self)}
         del stored["identity"]
-        return json.dumps({name: each for name, each in stored.items() if each not in (None, "")})
+        return json.dumps(
+            {name: each for name, each in stored.items() if each not in (None, "", {})}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> CommitRecord:
