@@ -30,8 +30,8 @@ RUN_CONF = {
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.session.timeZone": "UTC",
     # Tables of tests are small: what is under test is how large ones are read.
-    "spark.sql.catalog.lance.execution.one-task-bytes": "0",
-    "spark.sql.catalog.lance.execution.replicated-bytes": "0",
+    "spark.sql.catalog.lance.execution.oneTaskBytes": "0",
+    "spark.sql.catalog.lance.execution.replicatedBytes": "0",
     "spark.driver.memory": "2g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

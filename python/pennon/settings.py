@@ -77,14 +77,14 @@ EXECUTION = Setting(
     "Who joins and aggregates partition by partition: DataFusion in the workers, or Spark.",
 )
 ONE_TASK_BYTES = Setting(
-    "execution.one-task-bytes",
+    "execution.oneTaskBytes",
     Place.CATALOG,
     "bytes, as 16m",
     "16m",
     "A query that reads at most so much is one task of a worker, without any exchange; 0 for none.",
 )
 REPLICATED_BYTES = Setting(
-    "execution.replicated-bytes",
+    "execution.replicatedBytes",
     Place.CATALOG,
     "bytes, as 64m",
     "64m",

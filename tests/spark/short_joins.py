@@ -31,8 +31,8 @@ EXECUTION = "spark.sql.catalog.lance.execution"
 BUCKETING = "spark.sql.sources.v2.bucketing.enabled"
 SETTINGS = {
     # These tables are small: what is looked at is how large ones are joined.
-    "spark.sql.catalog.lance.execution.one-task-bytes": "0",
-    "spark.sql.catalog.lance.execution.replicated-bytes": "0",
+    "spark.sql.catalog.lance.execution.oneTaskBytes": "0",
+    "spark.sql.catalog.lance.execution.replicatedBytes": "0",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "3",

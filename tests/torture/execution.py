@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _LIMITS = "spark.sql.catalog.lance.execution"
 MODES = {
-    "one task": {f"{_LIMITS}.one-task-bytes": "16m", f"{_LIMITS}.replicated-bytes": "64m"},
-    "divided": {f"{_LIMITS}.one-task-bytes": "0", f"{_LIMITS}.replicated-bytes": "64m"},
+    "one task": {f"{_LIMITS}.oneTaskBytes": "16m", f"{_LIMITS}.replicatedBytes": "64m"},
+    "divided": {f"{_LIMITS}.oneTaskBytes": "0", f"{_LIMITS}.replicatedBytes": "64m"},
 }
 _OPERATORS = re.compile(r"\b(\w*Join|Expand|Window|Exchange|Aggregate|BroadcastExchange)\b")
 _SPARK_DEFAULTS = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoin")

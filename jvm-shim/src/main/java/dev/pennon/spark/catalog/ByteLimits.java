@@ -7,8 +7,8 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /** The limits that a session sets on what a worker computes by itself, as bytes. */
 public final class ByteLimits {
-  private static final String ONE_TASK = "execution.one-task-bytes";
-  private static final String REPLICATED = "execution.replicated-bytes";
+  private static final String ONE_TASK = "execution.oneTaskBytes";
+  private static final String REPLICATED = "execution.replicatedBytes";
 
   private ByteLimits() {}
 
