@@ -1,7 +1,7 @@
 """The queries of the benchmarks over small tables: Pennon's rows are those of plain Parquet tables.
 
-They run at Spark's defaults, where most sides are broadcast, and without broadcasts, where tables
-meet partition by partition.
+They run at the defaults of Spark and of Pennon, where a small query is one task, and without
+broadcasts and small sides, where tables meet partition by partition.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 QUERIES = Path(__file__).parents[2] / "benchmarks" / "queries"
 SALES = 4000
-# The session of the tests has no broadcasts; these are Spark's own values.
+# The session of the tests has neither broadcasts nor small sides; these are what a user has.
 DEFAULTS = {
+    "spark.sql.catalog.lance.execution.oneTaskBytes": "16m",
+    "spark.sql.catalog.lance.execution.replicatedBytes": "64m",
     "spark.sql.autoBroadcastJoinThreshold": "10485760",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "10485760",
 }
-NO_BROADCASTS = dict.fromkeys(DEFAULTS, "-1")
+NO_BROADCASTS = {key: "0" if "lance" in key else "-1" for key in DEFAULTS}
 
 
 @dataclass(frozen=True)
