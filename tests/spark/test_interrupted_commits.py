@@ -25,40 +25,51 @@ if TYPE_CHECKING:
 def committing_thread(spark: SparkSession) -> JavaObject | None:
     """The JVM's thread that waits for the worker's answer to a commit."""
     for thread, frames in spark._jvm.java.lang.Thread.getAllStackTraces().items():
-        names = {(each.getFileName(), each.getMethodName()) for each in frames}
+        names = {(frame.getFileName(), frame.getMethodName()) for frame in frames}
         if {("PennonBatchWrite.java", "commit"), ("FutureTask.java", "get")} <= names:
             return thread
     return None
 
 
-def interrupt_commit(spark: SparkSession) -> bool:
+def interrupt_commit(spark: SparkSession, worker: int) -> bool:
+    """Interrupt the statement that waits for a worker which stands still, if there is one."""
     thread = committing_thread(spark)
     if thread is not None:
         thread.interrupt()
+    os.kill(worker, signal.SIGCONT)
     return thread is not None
 
 
-def kill_worker(spark: SparkSession) -> None:
+def kill_worker(_: SparkSession, worker: int) -> bool:
     """Kill the worker, and wait until this JVM can have seen it."""
-    pid = spark._jvm.dev.pennon.spark.worker.WorkerProcess.shared().pid()
-    os.kill(pid, signal.SIGKILL)
+    os.kill(worker, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         while True:
-            os.kill(pid, 0)
+            os.kill(worker, 0)
             time.sleep(0.01)
+    return True
 
 
-def kill_once_there(spark: SparkSession, root: Path) -> bool:
-    """Kill the worker when it has made files that are not committed yet."""
-    is_there = any(root.glob("*/_versions/d*.manifest"))
-    if is_there:
-        kill_worker(spark)
-    return is_there
+def detached_versions(root: Path) -> set[Path]:
+    return set(root.glob("*/_versions/d*.manifest"))
 
 
-def during(spark: SparkSession, statement: str, act: Callable[[], bool]) -> list[BaseException]:
-    """Run a statement beside an action that is tried until it was done; give what it raised."""
-    raised: list[BaseException] = []
+def during_commit(
+    spark: SparkSession,
+    statement: str,
+    root: Path,
+    act: Callable[[SparkSession, int], bool],
+) -> bool:
+    """Run a statement, hold its worker still in the midst of the commit, and act on it then.
+
+    Returns:
+        Whether the action met a commit that was not through; a machine that is busy elsewhere
+        may look too late.
+
+    Raises:
+        PySparkException: What the statement raised.
+    """
+    raised: list[PySparkException] = []
 
     def run() -> None:
         try:
@@ -66,14 +77,32 @@ def during(spark: SparkSession, statement: str, act: Callable[[], bool]) -> list
         except PySparkException as error:
             raised.append(error)
 
+    earlier = detached_versions(root)
+    worker = spark._jvm.dev.pennon.spark.worker.WorkerProcess.shared().pid()
     running = threading.Thread(target=run)
     running.start()
-    is_done = False
-    while running.is_alive() and not is_done:
-        is_done = act()
+    while running.is_alive() and detached_versions(root) == earlier:
+        time.sleep(0.001)
+    os.kill(worker, signal.SIGSTOP)
+    has_met = act(spark, worker) and running.is_alive()
     running.join()
-    assert is_done
-    return raised
+    if raised:
+        raise raised[0]
+    return has_met
+
+
+def rows_after_meeting(
+    spark: SparkSession,
+    table: str,
+    act: Callable[[SparkSession, int], bool],
+) -> int:
+    """Add 200 rows at a time until the action met a commit; give how many there must be."""
+    root = location_of(spark, table)
+    for first in range(0, 4_000, 200):
+        rows = f"SELECT id, id % 100 AS part FROM range({first}, {first + 200})"
+        if during_commit(spark, f"INSERT INTO {table} {rows}", root, act):
+            return first + 200
+    raise AssertionError("no commit was met in 20 statements")
 
 
 def location_of(spark: SparkSession, table: str) -> Path:
@@ -91,17 +120,14 @@ def table(spark: SparkSession, namespace: str) -> str:
 def test_an_insert_interrupted_while_it_commits_adds_its_rows_once(
     spark: SparkSession, table: str
 ) -> None:
-    statement = f"INSERT INTO {table} SELECT id, id % 100 AS part FROM range(200)"
-    assert during(spark, statement, lambda: interrupt_commit(spark)) == []
-    assert spark.table(table).distinct().count() == spark.table(table).count() == 200
+    rows = rows_after_meeting(spark, table, interrupt_commit)
+    assert spark.table(table).distinct().count() == spark.table(table).count() == rows
 
 
 def test_an_insert_that_loses_its_worker_while_it_commits_adds_its_rows_once(
     spark: SparkSession, table: str
 ) -> None:
-    root = location_of(spark, table)
-    statement = f"INSERT INTO {table} SELECT id, id % 100 AS part FROM range(200)"
-    assert during(spark, statement, lambda: kill_once_there(spark, root)) == []
-    assert spark.table(table).distinct().count() == spark.table(table).count() == 200
-    operations = [each.operation for each in history(str(root))]
-    assert operations.count("append") == 1
+    rows = rows_after_meeting(spark, table, kill_worker)
+    assert spark.table(table).distinct().count() == spark.table(table).count() == rows
+    operations = [entry.operation for entry in history(str(location_of(spark, table)))]
+    assert operations.count("append") == rows // 200
