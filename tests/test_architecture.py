@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,6 +116,12 @@ def test_no_file_name_occurs_twice() -> None:
         if path.name not in ("__init__.py", "__main__.py"):
             places.setdefault(path.name, []).append(named(path))
     assert [paths for paths in places.values() if len(paths) > 1] == []
+
+
+def test_folders_hold_about_a_dozen_modules() -> None:
+    """``transforms`` is the largest on purpose: one file per transform, and what they share."""
+    sizes = Counter(path.parent for path in PYTHON if path.name != "__init__.py")
+    assert {named(folder): size for folder, size in sizes.items() if size > 16} == {}
 
 
 def test_functions_have_at_most_60_lines() -> None:

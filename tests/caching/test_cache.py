@@ -14,8 +14,8 @@ import pytest
 from manifest.handmade import NOWHERE, SALES_LATE, appendix_c
 from manifest.many_partitions import add_partitions
 from pennon.caching import Cache, TableKey, log_figures, storage_identity
-from pennon.catalog import table_ddl
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl
 from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot

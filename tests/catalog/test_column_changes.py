@@ -8,9 +8,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.table_statement import FieldChange
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.errors import (
     InvalidColumnName,
     PartitionSourceDropped,

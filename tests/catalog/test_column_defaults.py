@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from catalog.test_column_changes import changed, rows
-from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.table_statement import FieldChange
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.errors import UnsupportedTableChange
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan

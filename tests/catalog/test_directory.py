@@ -10,12 +10,12 @@ import lance_namespace as upstream
 import pyarrow as pa
 import pytest
 
-from pennon.catalog import alter
-from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl import table_ddl as tables
+from pennon.catalog.ddl.name_changes import replace_partitioned
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
-from pennon.catalog.name_changes import replace_partitioned
 from pennon.errors import (
     InvalidColumnName,
     NamespaceAlreadyExists,

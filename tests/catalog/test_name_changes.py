@@ -10,8 +10,8 @@ import lance_namespace as upstream
 import pyarrow as pa
 import pytest
 
-from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.errors import TableNotFound, WriteConflict

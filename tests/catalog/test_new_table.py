@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pennon.catalog import table_ddl
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl
 from pennon.catalog.directory import Directory
 from pennon.errors import InvalidColumnName, InvalidTableName, NewTableRefused
 

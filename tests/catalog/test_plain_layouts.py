@@ -9,8 +9,8 @@ import lance_namespace
 import pyarrow as pa
 from lance_namespace import DescribeTableRequest, ListTablesRequest
 
-from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.plain_dataset import PlainSnapshot

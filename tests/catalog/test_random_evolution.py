@@ -21,9 +21,9 @@ from catalog.evolving_table import (
     paths,
     spark_path,
 )
-from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.table_statement import FieldChange
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.errors import PartitionFieldExists, UnsupportedTableChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot, create

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pennon.catalog.table_statement import FieldChange, OrderChange, statement_of
+from pennon.catalog.ddl.table_statement import FieldChange, OrderChange, statement_of
 from pennon.errors import PartitionFieldSyntax, WriteOrderSyntax
 
 

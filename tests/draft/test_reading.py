@@ -19,9 +19,9 @@ from lance_namespace.errors import UnsupportedOperationError
 
 import pennon
 from draft.older_draft import CASES, ROWS, Row, make, murmur
-from pennon.catalog import alter
-from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.cli import main

@@ -14,7 +14,7 @@ from transaction.lake import append, latest, make, regions
 KILLED = """
 import os, signal, sys
 import pennon
-from pennon.manifest import manifest_commit
+from pennon.manifest.commits import manifest_commit
 from pennon.transaction import strong
 
 location, moment, step = sys.argv[1:]

@@ -13,7 +13,7 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import compact
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
-from pennon.manifest.history import history
+from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction
 from transaction.lake import append, latest, make, regions, stage
 

@@ -21,8 +21,8 @@ from pennon.errors import (
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.repair import repair
 from pennon.manifest import Snapshot, change_root
-from pennon.manifest.column_repair import set_guard
 from pennon.manifest.format.properties import GUARD_BIT, WRITER_FLAGS
+from pennon.manifest.repair.column_repair import set_guard
 from pennon.namespace import Scan
 from pennon.planning import plan_scan
 from pennon.spec import PartitionSpec

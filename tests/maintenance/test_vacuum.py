@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.table_ddl import drop
+from pennon.catalog.ddl.table_ddl import drop
 from pennon.cli import main
 from pennon.errors import SnapshotNotFound
 from pennon.maintenance.checks.check import check
@@ -20,7 +20,7 @@ from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
-from pennon.manifest.history import history
+from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction
 from transaction.lake import append, latest, make, regions, stage
 

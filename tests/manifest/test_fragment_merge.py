@@ -9,7 +9,7 @@ import lance
 
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
-from pennon.manifest.history import history
+from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction
 from transaction.lake import append, latest, make, regions, stage
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.manifest import Snapshot, create
-from pennon.manifest.root_change import change_root
+from pennon.manifest.commits.root_change import change_root
 from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema

@@ -11,8 +11,8 @@ import pytest
 
 from pennon import manifest
 from pennon.errors import PredicateNotEvaluable
+from pennon.manifest.commits.manifest_commit import LeafChange, commit_leaves
 from pennon.manifest.format.names import leaf_name
-from pennon.manifest.manifest_commit import LeafChange, commit_leaves
 from pennon.manifest.snapshot import Snapshot
 from pennon.namespace import Scan, read_plan
 from pennon.planning import explain, plan_scan

@@ -22,10 +22,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pennon.catalog import alter
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import alter
 from pennon.manifest import Snapshot, create
-from pennon.manifest.root_change import change_root
+from pennon.manifest.commits.root_change import change_root
 from pennon.namespace import Scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.evolution import spec_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from pennon.manifest.history import history
+from pennon.manifest.versions.history import history
 
 if TYPE_CHECKING:
     from collections.abc import Callable

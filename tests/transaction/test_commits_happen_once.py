@@ -14,9 +14,9 @@ import pytest
 from pennon.errors import CommitGivenUp
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot
-from pennon.manifest.commit_lookup import find_commit, give_up
+from pennon.manifest.commits.commit_lookup import find_commit, give_up
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.manifest.history import history
+from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, strong
 from pennon.transaction.abandonment import abandon
 from transaction.lake import append, latest, make, regions, stage

@@ -9,8 +9,8 @@ import pytest
 
 from manifest.many_partitions import add_partitions
 from pennon.caching import Cache
-from pennon.catalog import table_ddl as tables
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.errors import PlanNotRepeated, TableMadeAnew
 from pennon.manifest import Snapshot

@@ -16,7 +16,7 @@ from pennon.transforms.registry import TransformCall, from_spark
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
-    from pennon.catalog.table_statement import FieldChange
+    from pennon.catalog.ddl.table_statement import FieldChange
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
     from pennon.spec.write_order import OrderColumn, WriteOrder

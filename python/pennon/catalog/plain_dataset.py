@@ -26,7 +26,7 @@ from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.leaf.write.deleted_rows import DeletedRows
 from pennon.leaf.write.row_changes import deletions
 from pennon.manifest import LeafQuery, Snapshot
-from pennon.manifest.exclusive_commit import exclusive
+from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import FIELD_ID, NamespaceSchema, children_of, with_children

@@ -20,7 +20,7 @@ from pennon.errors import SnapshotNotFound, WriteConflict
 from pennon.leaf import StagedPartition
 from pennon.leaf.write.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
-from pennon.manifest.commit_lookup import find_commit
+from pennon.manifest.commits.commit_lookup import find_commit
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.isolation import isolation

@@ -28,11 +28,11 @@ from pennon.leaf.dataset import forget_leaves
 from pennon.maintenance.checks.manifest_rows import RawRows
 from pennon.maintenance.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
+from pennon.manifest.commits.fragment_merge import keep_small
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.fragment_merge import keep_small
-from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
 __all__ = ["Expired", "expire"]

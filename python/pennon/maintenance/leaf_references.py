@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from pennon.maintenance.checks.manifest_rows import RawRows, newest_version, version_row_of
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION
-from pennon.manifest.shared_fragments import unseen_rows
 from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.versions.shared_fragments import unseen_rows
 
 __all__ = ["LeafVersion", "named_versions", "recorded_versions"]
 

@@ -23,8 +23,8 @@ from pennon.maintenance.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
-from pennon.manifest.shared_fragments import leaf_locations
 from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.versions.shared_fragments import leaf_locations
 
 __all__ = ["Vacuumed", "vacuum"]
 

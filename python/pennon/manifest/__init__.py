@@ -1,11 +1,15 @@
 """The ``__manifest`` table: names, rows, snapshots, the one commit."""
 
+from pennon.manifest.commits.manifest_commit import LeafChange, commit_leaves
+from pennon.manifest.commits.manifest_outcome import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+)
+from pennon.manifest.commits.new_namespace import create
+from pennon.manifest.commits.root_change import change_root
 from pennon.manifest.format.names import LeafName, ObjectId, leaf_name
 from pennon.manifest.format.properties import runtime_properties
-from pennon.manifest.manifest_commit import LeafChange, commit_leaves
-from pennon.manifest.manifest_outcome import ConcurrentChange, ManifestCommitted, ManifestOutcome
-from pennon.manifest.new_namespace import create
-from pennon.manifest.root_change import change_root
 from pennon.manifest.select import LeafQuery
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import StorageOptions

@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import MigrationRefused
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.draft import DRAFT_PREFIX, DraftNamespace
 from pennon.manifest.format.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
@@ -20,7 +21,6 @@ from pennon.manifest.format.properties import (
     WRITER_FLAGS,
 )
 from pennon.manifest.format.rows import ManifestRow, table_of_rows
-from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec import PartitionSpec
 

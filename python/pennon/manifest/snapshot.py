@@ -29,8 +29,6 @@ from pennon.errors import (
     ManifestRowDoubled,
 )
 from pennon.manifest.bare_timestamps import with_stored_timestamps
-from pennon.manifest.column_check import check_columns
-from pennon.manifest.first_version import when_made
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.format.properties import (
@@ -45,10 +43,12 @@ from pennon.manifest.format.properties import (
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.format.table_versions import newest_versions
 from pennon.manifest.leaf_rows import fetched, leaf_rows
-from pennon.manifest.lost_metadata import check_metadata_is_there
 from pennon.manifest.partition_index import PartitionIndex, partition_index
+from pennon.manifest.repair.column_check import check_columns
+from pennon.manifest.repair.lost_metadata import check_metadata_is_there
 from pennon.manifest.select import LeafQuery
 from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.versions.first_version import when_made
 from pennon.spec.partition_spec import PartitionSpec, spec_key
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER

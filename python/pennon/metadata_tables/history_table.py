@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.manifest.manifest_history import versions_until
+from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.snapshots_table import parents
 

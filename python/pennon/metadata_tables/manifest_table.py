@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.manifest.manifest_history import stored_rows, stored_schema
+from pennon.manifest.versions.manifest_history import stored_rows, stored_schema
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 
 if TYPE_CHECKING:

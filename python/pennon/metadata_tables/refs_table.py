@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.manifest.manifest_history import tagged_versions
+from pennon.manifest.versions.manifest_history import tagged_versions
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import NamespaceHasNoManifest
-from pennon.manifest.history import HistoryEntry, history
-from pennon.manifest.manifest_history import versions_until
+from pennon.manifest.versions.history import HistoryEntry, history
+from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.catalog import table_ddl
 from pennon.catalog.configured_catalog import Catalog, is_path
+from pennon.catalog.ddl import table_ddl
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.table_name import parts_of, spelled

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from pennon.catalog.loaded_table import Table, load
 from pennon.draft import DraftSnapshot
 from pennon.errors import NamespacePinned
-from pennon.manifest.history import HistoryEntry, history
+from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.namespace.description import described, described_html
 from pennon.namespace.upkeep import Maintenance
 

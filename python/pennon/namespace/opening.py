@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pennon.catalog import table_ddl
 from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
+from pennon.catalog.ddl import table_ddl
 from pennon.catalog.loaded_table import load
 from pennon.draft import open_snapshot
 from pennon.errors import TableNotFound

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from pennon.catalog import alter
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.catalog.loaded_table import Table, load
-from pennon.catalog.table_statement import FieldChange
 from pennon.catalog.table_write import WriteMode
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.open_table import OpenTable

@@ -11,7 +11,7 @@ from pennon.errors import LeafMissing, NamespaceHasNoManifest
 from pennon.leaf.dataset import leaf_uri, open_leaf
 from pennon.leaf.write.partition_writer import delete_fragment_files
 from pennon.manifest import Snapshot
-from pennon.manifest.commit_lookup import give_up
+from pennon.manifest.commits.commit_lookup import give_up
 from pennon.transaction.leaf_state import leaf_states
 from pennon.transaction.staged import by_leaf
 

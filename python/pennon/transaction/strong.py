@@ -32,7 +32,7 @@ from pennon.leaf.write.leaf_commit import (
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.commit_lookup import find_commit, rewritten_leaves
+from pennon.manifest.commits.commit_lookup import find_commit, rewritten_leaves
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts, rebase

@@ -20,7 +20,7 @@ from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, re
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.manifest_outcome import is_conflict
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable

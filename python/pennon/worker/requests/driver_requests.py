@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pennon.catalog import alter
-from pennon.catalog import table_ddl as tables
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.ddl import alter
+from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import sort_key

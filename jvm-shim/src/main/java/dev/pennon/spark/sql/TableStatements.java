@@ -16,7 +16,7 @@ import java.util.function.Function;
  * scripts and in EXECUTE IMMEDIATE. What the text means is the worker's to say.
  */
 final class TableStatements {
-  /** The property whose value is a statement; its Python twin is catalog/table_statement.py. */
+  /** The property whose value is a statement; its Python twin is catalog/ddl/table_statement.py. */
   static final String PROPERTY = "pennon.statement";
 
   private TableStatements() {}

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.ddl.name_changes import replace_partitioned, replace_plain, take_name
+from pennon.catalog.ddl.new_table import check_table_name, check_wanted
+from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, drop_dataset, load
-from pennon.catalog.name_changes import replace_partitioned, replace_plain, take_name
-from pennon.catalog.new_table import check_table_name, check_wanted
 from pennon.catalog.partitioning import calls_of
 from pennon.catalog.plain_dataset import PlainSnapshot
-from pennon.catalog.write_order_change import checked_order
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceNotFound,
@@ -38,8 +38,8 @@ from pennon.leaf import forget_leaves, leaf_uri
 from pennon.manifest import Snapshot
 from pennon.manifest import create as create_manifest
 from pennon.manifest.format.names import is_leaf_directory
-from pennon.manifest.shared_fragments import leaf_locations
 from pennon.manifest.storage import manifest_uri
+from pennon.manifest.versions.shared_fragments import leaf_locations
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
 from pennon.transaction.isolation import isolation

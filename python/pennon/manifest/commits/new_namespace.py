@@ -8,10 +8,10 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import NamespaceExists, NamespaceHasNoManifest
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.columns import manifest_schema
 from pennon.manifest.format.properties import root_metadata
 from pennon.manifest.format.rows import NAMESPACE, ManifestRow, table_of_rows
-from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import (
     StorageOptions,

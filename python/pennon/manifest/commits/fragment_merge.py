@@ -17,7 +17,7 @@ from typing import Final
 
 import lance
 
-from pennon.manifest.manifest_outcome import is_conflict
+from pennon.manifest.commits.manifest_outcome import is_conflict
 
 __all__ = ["keep_small"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.columns.column_changes import changed_columns
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl.table_statement import STATEMENT, FieldChange, OrderChange, statement_of
+from pennon.catalog.ddl.write_order_change import checked_order, followed_order
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import evolved_spec
-from pennon.catalog.table_statement import STATEMENT, FieldChange, OrderChange, statement_of
-from pennon.catalog.write_order_change import checked_order, followed_order
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
 from pennon.spec.evolution import promoted_spec

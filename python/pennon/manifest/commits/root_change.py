@@ -16,14 +16,14 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import InternalError
-from pennon.manifest.format.columns import partition_columns
-from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
-from pennon.manifest.manifest_outcome import (
+from pennon.manifest.commits.manifest_outcome import (
     ConcurrentChange,
     ManifestCommitted,
     ManifestOutcome,
     is_conflict,
 )
+from pennon.manifest.format.columns import partition_columns
+from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.spec.partition_spec import PartitionSpec

@@ -14,6 +14,7 @@ from typing import Final
 import lance
 
 from pennon.errors import ManifestMetadataLost, ManifestNotRepairable, PennonError
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.properties import (
     DRAFT_ENABLED,
@@ -24,7 +25,6 @@ from pennon.manifest.format.properties import (
     WRITER_FLAGS,
     has_specs,
 )
-from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec.partition_spec import spec_key
 

@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from pennon.errors import StorageFailure
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.commit_record import (
     COMMIT,
     GIVEN_UP,
@@ -17,7 +18,6 @@ from pennon.manifest.format.commit_record import (
     records_in,
 )
 from pennon.manifest.format.rows import table_of_rows
-from pennon.manifest.manifest_outcome import is_conflict
 from pennon.manifest.select import select
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 

@@ -18,7 +18,14 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import CommitGivenUp, InternalError
-from pennon.manifest.exclusive_commit import exclusive
+from pennon.manifest.commits.exclusive_commit import exclusive
+from pennon.manifest.commits.fragment_merge import keep_small
+from pennon.manifest.commits.manifest_outcome import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+    is_conflict,
+)
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.commit_record import CommitRecord, records_in
 from pennon.manifest.format.names import SEPARATOR, ObjectId
@@ -30,13 +37,6 @@ from pennon.manifest.format.statistics import (
     with_statistics,
 )
 from pennon.manifest.format.table_versions import last_sequence_numbers
-from pennon.manifest.fragment_merge import keep_small
-from pennon.manifest.manifest_outcome import (
-    ConcurrentChange,
-    ManifestCommitted,
-    ManifestOutcome,
-    is_conflict,
-)
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.predicate.dialect import DataFusion

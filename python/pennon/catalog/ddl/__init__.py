@@ -1,0 +1,1 @@
+"""CREATE, ALTER, REPLACE, RENAME and DROP of tables."""

@@ -1,0 +1,1 @@
+"""Commits to ``__manifest``: each made once, or refused as a value."""

@@ -1,0 +1,1 @@
+"""What foreign writers drop from ``__manifest``: noticed, and given back."""

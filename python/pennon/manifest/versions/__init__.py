@@ -1,0 +1,1 @@
+"""The versions of ``__manifest``: what made each, and what they share."""
