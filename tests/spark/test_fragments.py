@@ -98,6 +98,21 @@ QUERIES = [
     "SELECT x.id FROM x JOIN y ON x.id = y.id AND (x.i = 0 OR y.i % x.i = 1)",
     # an aggregate below a join
     "SELECT x.id, x.v FROM x WHERE x.id IN (SELECT id FROM y GROUP BY id HAVING count(*) > 1)",
+    # existence beside other conditions
+    "SELECT x.id, x.i FROM x WHERE x.i = 1 OR EXISTS (SELECT 1 FROM y WHERE y.id = x.id)",
+    (
+        "SELECT x.flag, count(*) FROM x WHERE x.v > 1 OR NOT EXISTS (SELECT 1 FROM y WHERE y.id ="
+        " x.id AND y.f = x.f AND y.i > 2) GROUP BY x.flag"
+    ),
+    # short decimals, which Spark computes as whole numbers
+    (
+        "SELECT x.i, sum(CAST(y.dec AS DECIMAL(7, 2))), avg(CAST(x.dec AS DECIMAL(9, 3))),"
+        " avg(x.dec), max(CAST(y.dec AS DECIMAL(7, 2))) FROM x JOIN y ON x.id = y.id GROUP BY x.i"
+    ),
+    (
+        "SELECT x.id FROM x JOIN (SELECT id, sum(CAST(dec AS DECIMAL(7, 2))) AS t FROM y"
+        " GROUP BY id HAVING sum(CAST(dec AS DECIMAL(7, 2))) > 50) y ON x.id = y.id AND x.dec < t"
+    ),
     # one relation
     "SELECT i, flag, {x} FROM x GROUP BY i, flag",
     "SELECT {x} FROM x WHERE v > 0.5 AND d >= DATE'2019-12-31'",

@@ -165,7 +165,7 @@ class StarQueries:
         alias, key, table = self.rng.choice(candidates)
         inner = self.name()
         where = self.condition(inner, table)
-        match self.rng.randrange(6):
+        match self.rng.randrange(7):
             case 0:
                 return f"{alias}.{key} IN (SELECT {key} FROM {table} {inner} WHERE {where})"
             case 1:
@@ -179,6 +179,11 @@ class StarQueries:
             case 4 if "q" in visible[alias] and "q" in _COLUMNS[table]:
                 correlated = f"{inner}.{key} = {alias}.{key}"
                 return f"{alias}.q >= (SELECT max(q) FROM {table} {inner} WHERE {correlated})"
+            case 6 if "q" in visible[alias]:
+                correlated = f"{inner}.{key} = {alias}.{key} AND {where}"
+                word = self.rng.choice(["", "NOT "])
+                exists = f"{word}EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
+                return f"({alias}.q = 2 OR {exists})"
             case 5 if "q" in visible[alias]:
                 counted = f"{table} {inner} WHERE {where} AND {key} = 7"
                 return f"{alias}.q > (SELECT count(*) FROM {counted})"

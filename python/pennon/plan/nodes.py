@@ -139,6 +139,7 @@ class Join:
             fit.
         broadcast: The side that Spark would broadcast; None where it would shuffle.
         text: The condition as people read it.
+        exists: Attribute of an existence join that says whether a row has a partner.
     """
 
     left: int
@@ -152,6 +153,7 @@ class Join:
     dates: frozenset[tuple[int, int]] = frozenset()
     broadcast: Side | None = None
     text: str = ""
+    exists: int | None = None
 
     @property
     def streamed(self) -> int | None:

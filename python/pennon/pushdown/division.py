@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 # Each side's replication by the join types that allow it.
 _ALLOWED: Final[Mapping[Side, frozenset[JoinType]]] = {
     Side.LEFT: frozenset({JoinType.INNER, JoinType.RIGHT}),
-    Side.RIGHT: frozenset({JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI}),
+    Side.RIGHT: frozenset(
+        {JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE}
+    ),
 }
 # So many pairs of rows a worker compares one by one in about a second.
 MOST_PAIRS: Final = 2e8

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Output, Project, Scan
+from pennon.plan import Expand, Filter, Group, Join, Limit, Output, Project, Scan
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
-from pennon.pushdown.null_aware import null_aware_pair
+from pennon.pushdown.joined import joined
+from pennon.pushdown.selected import (
+    Selected,
+    named,
+    selected_columns,
+    selected_from,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,21 +30,8 @@ if TYPE_CHECKING:
     from pennon.plan import AggregateCall, PlanNode, SortKey
     from pennon.predicate.expressions.semantics import Semantics
 
-_SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
-    JoinType.INNER: ("", "INNER"),
-    JoinType.LEFT: ("LEFT", ""),
-    JoinType.RIGHT: ("RIGHT", ""),
-    JoinType.FULL: ("FULL", ""),
-    JoinType.SEMI: ("LEFT", "SEMI"),
-    JoinType.ANTI: ("LEFT", "ANTI"),
-}
-# A SELECT without columns still counts rows.
-_NOTHING: Final = "c"
 # The number of a projection beside the rows that it is applied to.
 _PROJECTION: Final = "n"
-# The rows of the right side of NOT IN, and those of them that are not NULL.
-_ROWS: Final = "n"
-_KNOWN: Final = "m"
 # So many rows a task may hold to find the first ones.
 _MOST_ORDERED: Final = 100_000
 
@@ -60,12 +54,6 @@ class FragmentQuery:
     columns: tuple[int, ...]
     schema: pa.Schema
     parts: tuple[FragmentQuery, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Selected:
-    select: exp.Select
-    types: Mapping[str, pa.DataType]
 
 
 def fragment_query(
@@ -136,7 +124,7 @@ class _Writer:
             tuple(self.parts),
         )
 
-    def select(self, position: int) -> _Selected:
+    def select(self, position: int) -> Selected:
         if position in self.replicated:
             return self.part(position)
         match self.nodes[position]:
@@ -147,7 +135,9 @@ class _Writer:
                 self.prunings |= node.prunings
                 condition = typed_condition(node.condition, below.types, self.semantics)
                 names = [exp.column(name, quoted=True) for name in below.types]
-                return _Selected(_from(below, f"t{position}", names).where(condition), below.types)
+                return Selected(
+                    selected_from(below, f"t{position}", names).where(condition), below.types
+                )
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:
@@ -165,7 +155,7 @@ class _Writer:
                 return self.limited(position, node)
         raise Declined(why="an unknown operator")
 
-    def part(self, position: int) -> _Selected:
+    def part(self, position: int) -> Selected:
         """Read the rows that every worker has evaluated for itself."""
         writer = _Writer(self.nodes, position, self.semantics)
         query = writer.query()
@@ -175,9 +165,9 @@ class _Writer:
         self.implied |= writer.implied
         columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in query.schema.names]
         types = {field.name: field.type for field in query.schema}
-        return _Selected(_select(columns).from_(exp.to_table(name)), types)
+        return Selected(selected_columns(columns).from_(exp.to_table(name)), types)
 
-    def scan(self, position: int, scan: Scan) -> _Selected:
+    def scan(self, position: int, scan: Scan) -> Selected:
         relation = f"r{len(self.scans)}"
         self.scans.append(position)
         types: dict[str, pa.DataType] = {}
@@ -186,18 +176,18 @@ class _Writer:
             if column.type is None or not is_plain(column.type):
                 raise Declined(why=f"the column {column.name}")
             types[f"c{column.id}"] = column.type
-            columns.append(_named(exp.column(column.name, quoted=True), f"c{column.id}"))
-        return _Selected(_select(columns).from_(exp.to_table(relation)), types)
+            columns.append(named(exp.column(column.name, quoted=True), f"c{column.id}"))
+        return Selected(selected_columns(columns).from_(exp.to_table(relation)), types)
 
-    def limited(self, position: int, node: Limit) -> _Selected:
+    def limited(self, position: int, node: Limit) -> Selected:
         """Order and cut: what Spark holds equal has any order, in Spark as well."""
         if node.order and node.count > _MOST_ORDERED:
             raise Declined(why=f"the first {node.count} rows")
         below = self.select(node.child)
         keys = [self.ordered(key, below.types) for key in node.order]
         names = [exp.column(name, quoted=True) for name in below.types]
-        select = _from(below, f"t{position}", names).limit(node.count, copy=False)
-        return _Selected(select.order_by(*keys, copy=False) if keys else select, below.types)
+        select = selected_from(below, f"t{position}", names).limit(node.count, copy=False)
+        return Selected(select.order_by(*keys, copy=False) if keys else select, below.types)
 
     def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
         value = typed_expression(key.text, columns, self.semantics)
@@ -209,19 +199,19 @@ class _Writer:
             nulls_first=key.is_nulls_first,
         )
 
-    def project(self, position: int, node: Project) -> _Selected:
+    def project(self, position: int, node: Project) -> Selected:
         if node.outputs is None:
             raise Declined(why="a projection of which nothing was told")
         return self.computed(self.select(node.child), f"t{position}", node.outputs)
 
-    def computed(self, below: _Selected, name: str, outputs: Sequence[Output]) -> _Selected:
+    def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
         for output in outputs:
             value = self.output(output, below.types)
             types[f"c{output.id}"] = value.type
-            columns.append(_named(value.tree, f"c{output.id}"))
-        return _Selected(_from(below, name, columns), types)
+            columns.append(named(value.tree, f"c{output.id}"))
+        return Selected(selected_from(below, name, columns), types)
 
     def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
         value = typed_expression(output.text, columns, self.semantics)
@@ -231,64 +221,12 @@ class _Writer:
             raise Declined(why=f"a column of type {output.type} that would be {value.type}")
         return value
 
-    def join(self, position: int, node: Join) -> _Selected:
-        side_and_kind = _SIDES.get(node.join_type)
-        if side_and_kind is None:
-            raise Declined(why=f"a join of type {node.join_type}")
+    def join(self, position: int, node: Join) -> Selected:
         left, right = self.select(node.left), self.select(node.right)
         self.implied |= node.implied
-        if set(left.types) & set(right.types):
-            raise Declined(why="a column that stands on both sides of a join")
-        pair = null_aware_pair(node)
-        if pair is not None:
-            return self.not_in(f"t{position}", left, right, pair)
-        both = {**left.types, **right.types}
-        condition = typed_condition(node.condition, both, self.semantics)
-        is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
-        types = left.types if is_filter else both
-        side, kind = side_and_kind
-        joined = exp.Join(
-            this=right.select.subquery(f"t{position}r", copy=False),
-            on=condition,
-            **{name: word for name, word in (("side", side), ("kind", kind)) if word},
-        )
-        columns = [exp.column(name, quoted=True) for name in types]
-        select = _select(columns).from_(left.select.subquery(f"t{position}", copy=False))
-        select.append("joins", joined)
-        return _Selected(select, types)
+        return joined(f"t{position}", node, (left, right), self.semantics)
 
-    def not_in(
-        self, name: str, left: _Selected, right: _Selected, pair: tuple[exp.Expr, exp.Expr]
-    ) -> _Selected:
-        """Write a null-aware anti join: by its equality, and by what the right side counts."""
-        texts = [each.sql(dialect="spark") for each in pair]
-        if {column.name for column in pair[0].find_all(exp.Column)} <= set(right.types):
-            texts.reverse()
-        value = typed_expression(texts[0], left.types, self.semantics)
-        member = typed_expression(texts[1], right.types, self.semantics)
-        if value.type != member.type:
-            raise Declined(why="a membership of two types")
-        equality = exp.EQ(this=enclosed(comparable(value)), expression=enclosed(comparable(member)))
-        columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in left.types]
-        partner = right.select.copy().subquery(f"{name}r", copy=False)
-        lonely = _select(columns).from_(left.select.subquery(name, copy=False))
-        lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
-        rows, known = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
-        counts = [_named(rows, _ROWS), _named(known, _KNOWN)]
-        counted = _select(counts).from_(right.select.subquery(f"{name}s", copy=False))
-        all_rows, all_known = (exp.column(each, quoted=True) for each in (_ROWS, _KNOWN))
-        is_known = exp.Not(this=exp.Is(this=enclosed(value.tree.copy()), expression=exp.Null()))
-        kept = exp.or_(
-            exp.EQ(this=all_rows.copy(), expression=_integer(0)),
-            exp.and_(is_known, exp.EQ(this=all_rows, expression=all_known)),
-        )
-        names: list[exp.Expr] = [each.copy() for each in columns]
-        select = _select(names).from_(lonely.subquery(f"{name}l", copy=False))
-        beside = exp.Join(this=counted.subquery(f"{name}n", copy=False), kind="CROSS")
-        select.append("joins", beside)
-        return _Selected(select.where(kept, copy=False), left.types)
-
-    def expanded(self, position: int, node: Expand) -> _Selected:
+    def expanded(self, position: int, node: Expand) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""
         if not node.outputs:
             raise Declined(why="an expansion of which nothing was told")
@@ -303,21 +241,23 @@ class _Writer:
             ]
             types[f"c{output.id}"] = values[0].type
             branches = [
-                exp.If(this=exp.EQ(this=number.copy(), expression=_integer(at)), true=value.tree)
+                exp.If(
+                    this=exp.EQ(this=number.copy(), expression=whole_number(at)), true=value.tree
+                )
                 for at, value in enumerate(values)
             ]
             is_same = len(set(output.texts)) == 1
             tree = values[0].tree if is_same else exp.Case(ifs=branches)
-            columns.append(_named(tree, f"c{output.id}"))
+            columns.append(named(tree, f"c{output.id}"))
         listed: exp.Query = _number(0)
         for at in range(1, len(node.outputs[0].texts)):
             listed = exp.Union(this=listed, expression=_number(at), distinct=False)
-        select = _from(below, f"t{position}", columns)
+        select = selected_from(below, f"t{position}", columns)
         beside = exp.Join(this=listed.subquery(f"t{position}n", copy=False), kind="CROSS")
         select.append("joins", beside)
-        return _Selected(select, types)
+        return Selected(select, types)
 
-    def group(self, position: int, node: Group) -> _Selected:
+    def group(self, position: int, node: Group) -> Selected:
         below = self.select(node.child)
         if node.keys is None or node.calls is None:
             raise Declined(why="an aggregate function that is not known")
@@ -327,16 +267,16 @@ class _Writer:
             value = self.output(key, below.types)
             keys.append(comparable(value))
             types[f"c{key.id}"] = value.type
-            columns.append(_named(comparable(value), f"c{key.id}"))
+            columns.append(named(comparable(value), f"c{key.id}"))
         for call in node.calls:
             result = self.aggregated(call, below.types)
             if keys and call.name in ("min", "max") and pa.types.is_floating(result.type):
                 # DataFusion compares by < there, which is false on either side of a NaN
                 raise Declined(why="extremes of floats by group")
             types[f"c{call.output}"] = result.type
-            columns.append(_named(result.tree, f"c{call.output}"))
-        select = _from(below, f"t{position}", columns)
-        return _Selected(select.group_by(*keys) if keys else select, types)
+            columns.append(named(result.tree, f"c{call.output}"))
+        select = selected_from(below, f"t{position}", columns)
+        return Selected(select.group_by(*keys) if keys else select, types)
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
         if call.name == "count" and call.argument == "1":
@@ -359,22 +299,5 @@ class _Writer:
         return found
 
 
-def _integer(value: int) -> exp.Expr:
-    return cast(exp.Literal.number(value), pa.int64())
-
-
 def _number(value: int) -> exp.Select:
-    return exp.select(_named(_integer(value), _PROJECTION), copy=False)
-
-
-def _from(below: _Selected, name: str, columns: Sequence[exp.Expr]) -> exp.Select:
-    return _select(columns).from_(below.select.subquery(name, copy=False))
-
-
-def _select(columns: Sequence[exp.Expr]) -> exp.Select:
-    chosen = list(columns) or [_named(exp.true(), _NOTHING)]
-    return exp.select(*chosen, copy=False)
-
-
-def _named(tree: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(tree, name, quoted=True)
+    return exp.select(named(whole_number(value), _PROJECTION), copy=False)

@@ -17,6 +17,7 @@ many digits that Spark rounds twice.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -282,6 +283,43 @@ def magnitude(value: Typed, semantics: Semantics) -> Typed:
     is_negative = binary(exp.LT, value.tree.copy(), zero)
     tree = choice((is_negative, opposite.tree), default=value.tree.copy())
     return Typed(tree, value.type, can_fail=True)
+
+
+def unscaled(value: Typed) -> Typed:
+    """Take the digits of a decimal as a BIGINT, which Spark sums instead of a short decimal.
+
+    Raises:
+        Declined: No decimal, or one of more digits than a BIGINT has.
+    """
+    if not value.is_decimal or value.type.precision >= INTEGER_DIGITS[64]:
+        raise Declined(why=f"the digits of {value.type}")
+    whole = pa.int64()
+    if not value.type.scale:
+        return Typed(cast(value.tree, whole), whole)
+    factor = cast(integer(10**value.type.scale, whole), pa.decimal128(value.type.scale + 1, 0))
+    return Typed(cast(binary(exp.Mul, value.tree, factor), whole), whole)
+
+
+def decimal_of_unscaled(value: Typed, precision: int, scale: int, semantics: Semantics) -> Typed:
+    """Make a decimal of its digits; too many of them are an error under ANSI.
+
+    Raises:
+        Declined: No BIGINT, or digits that would be NULL.
+    """
+    if (
+        value.type != pa.int64()
+        or not semantics.ansi
+        or not scale <= precision < INTEGER_DIGITS[64]
+    ):
+        raise Declined(why=f"a decimal of the digits {value.type}")
+    kept = pa.decimal128(precision, scale)
+    exact = cast(value.tree, pa.decimal128(INTEGER_DIGITS[64], 0))
+    if scale:
+        least = cast(
+            exp.Literal.string(f"{Decimal(1).scaleb(-scale):f}"), pa.decimal128(scale, scale)
+        )
+        exact = binary(exp.Mul, exact, least)
+    return Typed(cast(exact, kept), kept, can_fail=True)
 
 
 def rounded(value: Typed, digits: int, semantics: Semantics) -> Typed:

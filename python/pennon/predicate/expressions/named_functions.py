@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions import text_functions, time_functions
+from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, enclosed, integer
 from pennon.predicate.literals import literal_value
@@ -138,6 +139,12 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return text_functions.byte_length(read(argument))
             case "positive":
                 return read(argument)
+            case "unscaledvalue":
+                return unscaled(read(argument))
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "makedecimal":
+        digits, *sizes = node.expressions
+        precision, scale = (int(each.name) for each in sizes)
+        return decimal_of_unscaled(read(digits), precision, scale, semantics)
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
     raise Declined(why=name)
 

@@ -109,7 +109,10 @@ class ComparisonMessage:
 
 @dataclass(frozen=True, slots=True)
 class JoinMessage:
-    """``text`` is the condition for people; ``broadcast`` the side that Spark would broadcast."""
+    """``text`` is the condition for people; ``broadcast`` the side that Spark would broadcast.
+
+    ``exists`` is the attribute that an existence join adds.
+    """
 
     left: int
     right: int
@@ -120,6 +123,7 @@ class JoinMessage:
     condition: str | None
     implied: tuple[int, ...]
     broadcast: str | None
+    exists: int | None = None
 
     def node(self) -> Join:
         """Make the node."""
@@ -139,6 +143,7 @@ class JoinMessage:
             frozenset(each.attributes for each in equated if each.is_of_midnights),
             None if self.broadcast is None else Side(self.broadcast),
             self.text,
+            self.exists,
         )
 
 

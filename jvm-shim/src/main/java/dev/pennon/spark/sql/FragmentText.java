@@ -23,6 +23,7 @@ import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MakeDecimal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NonSQLExpression;
 import org.apache.spark.sql.catalyst.expressions.Or;
@@ -109,6 +110,11 @@ public final class FragmentText {
         && known.child() instanceof NormalizeNaNAndZero normalized) {
       // The worker compares floating-point numbers as Spark does, wherever it compares them.
       return text(normalized.child());
+    }
+    if (expression instanceof MakeDecimal made && made.nullOnOverflow() != isAnsi) {
+      // Spark's own text leaves the type out.
+      String digits = ", " + made.precision() + ", " + made.scale();
+      return "makedecimal(" + text(made.child()) + digits + ")";
     }
     if (expression instanceof And || expression instanceof Or) {
       return chain(expression);

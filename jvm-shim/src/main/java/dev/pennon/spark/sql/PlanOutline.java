@@ -254,6 +254,9 @@ final class PlanOutline {
     message.put("condition", isKnown ? FragmentText.ofCondition(condition) : null);
     message.set("implied", implied);
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
+    if (join.joinType() instanceof ExistenceJoin existence) {
+      message.put("exists", existence.exists().exprId().id());
+    }
     message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
     if (isBroadcast) {
       // A broadcast leaves the other side where it is: its grouping passes through.

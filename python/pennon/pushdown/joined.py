@@ -1,0 +1,204 @@
+"""Two SELECTs and how they are joined → one SELECT that has Spark's rows.
+
+NULL rules: a condition that is NULL joins nothing. ``NOT IN`` keeps a row where the right side is
+empty, and else only where neither the row's value nor one of the right side is NULL. Whether a
+partner exists is TRUE or FALSE, never NULL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.errors import PredicateSyntaxError, PredicateTooDeep
+from pennon.plan import JoinType
+from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import Typed, enclosed, is_null
+from pennon.predicate.expressions.typed_expression import (
+    operands_of,
+    typed_condition,
+    typed_expression,
+)
+from pennon.predicate.parse import parse_expression
+from pennon.pushdown.null_aware import null_aware_pair
+from pennon.pushdown.selected import (
+    Selected,
+    named,
+    selected_columns,
+    selected_from,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.plan import Join
+    from pennon.predicate.expressions.semantics import Semantics
+
+_SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
+    JoinType.INNER: ("", "INNER"),
+    JoinType.LEFT: ("LEFT", ""),
+    JoinType.RIGHT: ("RIGHT", ""),
+    JoinType.FULL: ("FULL", ""),
+    JoinType.SEMI: ("LEFT", "SEMI"),
+    JoinType.ANTI: ("LEFT", "ANTI"),
+}
+# The rows of the right side of NOT IN, and those of them that are not NULL.
+_ROWS: Final = "n"
+_KNOWN: Final = "m"
+# What tells a row with a partner, and the values that partners are found by.
+_FOUND: Final = "e"
+_VALUE: Final = "k"
+
+
+def joined(
+    name: str, node: Join, inputs: tuple[Selected, Selected], semantics: Semantics
+) -> Selected:
+    """Join two inputs.
+
+    Args:
+        name: A name for the left one; those of others begin with it.
+        node: How they are joined.
+        inputs: The left one and the right one.
+        semantics: The session's.
+
+    Raises:
+        Declined: The join is not known to give Spark's rows.
+    """
+    left, right = inputs
+    if set(left.types) & set(right.types):
+        raise Declined(why="a column that stands on both sides of a join")
+    if node.join_type is JoinType.EXISTENCE:
+        return _existence(name, node, inputs, semantics)
+    side_and_kind = _SIDES.get(node.join_type)
+    if side_and_kind is None:
+        raise Declined(why=f"a join of type {node.join_type}")
+    pair = null_aware_pair(node)
+    if pair is not None:
+        return _not_in(name, inputs, pair, semantics)
+    both = {**left.types, **right.types}
+    condition = typed_condition(node.condition, both, semantics)
+    is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
+    types = left.types if is_filter else both
+    side, kind = side_and_kind
+    beside = exp.Join(
+        this=right.select.subquery(f"{name}r", copy=False),
+        on=condition,
+        **{word: text for word, text in (("side", side), ("kind", kind)) if text},
+    )
+    select = selected_from(left, name, _columns(types))
+    select.append("joins", beside)
+    return Selected(select, types)
+
+
+def _not_in(
+    name: str,
+    inputs: tuple[Selected, Selected],
+    pair: tuple[exp.Expr, exp.Expr],
+    semantics: Semantics,
+) -> Selected:
+    """Write a null-aware anti join: by its equality, and by what the right side counts."""
+    left, right = inputs
+    value, member = _sides_of(pair, inputs, semantics)
+    equality = exp.EQ(this=enclosed(comparable(value)), expression=enclosed(comparable(member)))
+    columns = _columns(left.types)
+    partner = right.select.copy().subquery(f"{name}r", copy=False)
+    lonely = selected_from(left, name, columns)
+    lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
+    rows, known = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
+    counted = selected_from(right, f"{name}s", [named(rows, _ROWS), named(known, _KNOWN)])
+    all_rows, all_known = (exp.column(each, quoted=True) for each in (_ROWS, _KNOWN))
+    kept = exp.or_(
+        exp.EQ(this=all_rows.copy(), expression=whole_number(0)),
+        exp.and_(
+            exp.Not(this=is_null(value.tree.copy())),
+            exp.EQ(this=all_rows, expression=all_known),
+        ),
+    )
+    select = selected_columns([each.copy() for each in columns])
+    select = select.from_(lonely.subquery(f"{name}l", copy=False))
+    beside = exp.Join(this=counted.subquery(f"{name}n", copy=False), kind="CROSS")
+    select.append("joins", beside)
+    return Selected(select.where(kept, copy=False), left.types)
+
+
+def _existence(
+    name: str, node: Join, inputs: tuple[Selected, Selected], semantics: Semantics
+) -> Selected:
+    """Write an existence join: an outer one with the different values that partners have.
+
+    Raises:
+        Declined: The condition is more than equalities between the two sides.
+    """
+    left, right = inputs
+    if node.exists is None or node.condition is None:
+        raise Declined(why="an existence join of which not all was told")
+    pairs = [
+        _sides_of((each.this, each.expression), inputs, semantics)
+        for each in _equalities(node.condition)
+    ]
+    members = [comparable(member) for _, member in pairs]
+    values = [named(member, f"{_VALUE}{at}") for at, member in enumerate(members)]
+    different = selected_from(right, f"{name}s", [named(exp.true(), _FOUND), *values])
+    partners = different.group_by(*[member.copy() for member in members], copy=False)
+    equal = [
+        exp.EQ(
+            this=enclosed(comparable(value)),
+            expression=exp.column(f"{_VALUE}{at}", quoted=True),
+        )
+        for at, (value, _) in enumerate(pairs)
+    ]
+    found = exp.Not(this=is_null(exp.column(_FOUND, quoted=True)))
+    exists = f"c{node.exists}"
+    select = selected_from(left, name, [*_columns(left.types), named(found, exists)])
+    beside = exp.Join(
+        this=partners.subquery(f"{name}r", copy=False), on=exp.and_(*equal), side="LEFT"
+    )
+    select.append("joins", beside)
+    return Selected(select, {**left.types, exists: pa.bool_()})
+
+
+def _equalities(condition: str) -> list[exp.EQ]:
+    """Take a condition apart.
+
+    Raises:
+        Declined: It is more than equalities.
+    """
+    try:
+        tree = parse_expression(condition)
+    except (PredicateSyntaxError, PredicateTooDeep) as error:
+        raise Declined(why=condition) from error
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    conjuncts = operands_of(tree) if isinstance(tree, exp.And) else [tree]
+    equalities = [each for each in conjuncts if isinstance(each, exp.EQ)]
+    if len(equalities) < len(conjuncts):
+        raise Declined(why="an existence by other than equalities")
+    return equalities
+
+
+def _sides_of(
+    pair: tuple[exp.Expr, exp.Expr], inputs: tuple[Selected, Selected], semantics: Semantics
+) -> tuple[Typed, Typed]:
+    """Read both sides of an equality, that of the left input first.
+
+    Raises:
+        Declined: They are not of one input each, or of two types.
+    """
+    left, right = inputs
+    texts = [each.sql(dialect="spark") for each in pair]
+    names = {column.name for column in pair[0].find_all(exp.Column)}
+    if names <= set(right.types):
+        texts.reverse()
+    value = typed_expression(texts[0], left.types, semantics)
+    member = typed_expression(texts[1], right.types, semantics)
+    if value.type != member.type:
+        raise Declined(why="a membership of two types")
+    return value, member
+
+
+def _columns(types: Mapping[str, pa.DataType]) -> list[exp.Expr]:
+    return [exp.column(name, quoted=True) for name in types]

@@ -1,0 +1,46 @@
+"""A SELECT of DataFusion while it is written: its tree, and the types of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.typed import cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# A SELECT without columns still counts rows.
+_NOTHING: Final = "c"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A SELECT, and its columns in order: their names and their types."""
+
+    select: exp.Select
+    types: Mapping[str, pa.DataType]
+
+
+def selected_from(below: Selected, name: str, columns: Sequence[exp.Expr]) -> exp.Select:
+    """Select columns of what is selected below, which gets a name."""
+    return selected_columns(columns).from_(below.select.subquery(name, copy=False))
+
+
+def selected_columns(columns: Sequence[exp.Expr]) -> exp.Select:
+    """Begin a SELECT of columns, or of rows only."""
+    chosen = list(columns) or [named(exp.true(), _NOTHING)]
+    return exp.select(*chosen, copy=False)
+
+
+def named(tree: exp.Expr, name: str) -> exp.Expr:
+    """Give a column its name."""
+    return exp.alias_(tree, name, quoted=True)
+
+
+def whole_number(value: int) -> exp.Expr:
+    """Write a BIGINT."""
+    return cast(exp.Literal.number(value), pa.int64())
