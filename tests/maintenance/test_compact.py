@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import lance
 import pytest
 
 from pennon.catalog.configured_catalog import Catalog
@@ -12,10 +13,12 @@ from pennon.cli import main
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import compact
 from pennon.maintenance.procedures import call
-from pennon.manifest import Snapshot
+from pennon.manifest import Snapshot, change_root
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction
 from transaction.lake import append, latest, make, regions, stage
+from transaction.lake import read as read_rows
+from transaction.test_row_changes import change
 
 
 def fragmented(tmp_path: Path) -> Snapshot:
@@ -25,6 +28,21 @@ def fragmented(tmp_path: Path) -> Snapshot:
             snapshot, {number * 10: "eu", number * 10 + 1: "us", number * 10 + 2: None}
         )
     return snapshot
+
+
+def rewrite(snapshot: Snapshot, ids: list[int]) -> Transaction:
+    """A compaction of the partition eu that has written its files."""
+    (leaf,) = [
+        each
+        for each in snapshot.leaves().table.to_pylist()
+        if each["partition_field_region"] == "eu"
+    ]
+    dataset = lance.dataset(f"{snapshot.location}/{leaf['location']}", leaf["read_version"])
+    transaction = Transaction(snapshot, operation="compact")
+    numbers = [each.fragment_id for each in dataset.get_fragments()]
+    staged = stage(snapshot, dict.fromkeys(ids, "eu"))
+    transaction.rewrite(staged, numbers, leaf["read_version"])
+    return transaction
 
 
 def fragments(snapshot: Snapshot) -> list[int]:
@@ -66,10 +84,7 @@ def test_a_write_based_on_what_was_compacted_goes_on(tmp_path: Path, kind: str, 
     compact(snapshot.location)
     if times == 2:
         append(latest(snapshot), {55: "us"})
-        Transaction(latest(snapshot))
-        rewritten = Transaction(latest(snapshot), operation="compact")
-        rewritten.rewrite(stage(latest(snapshot), dict.fromkeys(regions(snapshot)["eu"], "eu")))
-        assert isinstance(rewritten.commit(), Committed)
+        assert isinstance(rewrite(latest(snapshot), regions(snapshot)["eu"]).commit(), Committed)
     assert isinstance(transaction.commit(), Committed)
     expected = {"append": [0, 10, 20, 30, 99], "replace": [99], "truncate": []}
     assert regions(latest(snapshot)).get("eu") == expected.get(kind)
@@ -78,14 +93,83 @@ def test_a_write_based_on_what_was_compacted_goes_on(tmp_path: Path, kind: str, 
 
 def test_a_compaction_yields_to_a_write(tmp_path: Path) -> None:
     snapshot = fragmented(tmp_path)
-    rewrite = Transaction(snapshot, operation="compact")
-    rewrite.rewrite(stage(snapshot, dict.fromkeys(regions(snapshot)["eu"], "eu")))
-    append(snapshot, {77: "eu"})
-    assert isinstance(rewrite.commit(), Conflicted)
+    compaction = rewrite(snapshot, regions(snapshot)["eu"])
+    assert isinstance(change(snapshot, {10}).commit(), Committed)
+    assert isinstance(compaction.commit(), Conflicted)
+    assert regions(latest(snapshot))["eu"] == [0, 20, 30]
+
+
+def test_a_compaction_goes_on_over_an_append_which_an_overwrite_still_sees(tmp_path: Path) -> None:
+    snapshot = fragmented(tmp_path)
+    compaction = rewrite(snapshot, regions(snapshot)["eu"])
     overwrite = Transaction(snapshot)
     overwrite.replace(stage(snapshot, {99: "eu"}))
+    append(snapshot, {77: "eu"})
+    assert isinstance(compaction.commit(), Committed)
     assert isinstance(overwrite.commit(), Conflicted)
     assert regions(latest(snapshot))["eu"] == [0, 10, 20, 30, 77]
+    assert sorted(fragments(latest(snapshot))) == [2, 4, 4]
+    assert check(snapshot.location).is_valid
+
+
+@pytest.mark.parametrize("order", [None, "id DESC"])
+@pytest.mark.parametrize("read", [[], [["id < 1000", "region = 'eu'"]]])
+@pytest.mark.parametrize("times", [1, 2])
+def test_rows_that_were_compacted_meanwhile_are_changed(
+    tmp_path: Path, order: str | None, read: list[list[str]], times: int
+) -> None:
+    """The statement has found its rows; compactions and deletions of others come first."""
+    snapshot = fragmented(tmp_path)
+    if order is not None:
+        change_root(snapshot, properties={"write.order": order})
+    snapshot = append(latest(snapshot), dict.fromkeys((105, 103, 104), "eu"))
+    snapshot = change(snapshot, {103}).commit().snapshot
+    mine = change(snapshot, {10, 105}, {11: "eu", 12: "new"}, read)
+    assert compact(snapshot.location, where="region = 'eu'").leaves == 1
+    if times == 2:
+        if not read:
+            append(append(latest(snapshot), {200: "eu"}), {201: "eu"})
+        else:
+            append(append(latest(snapshot), {200: "us"}), {201: "us"})
+        compact(snapshot.location)
+    assert isinstance(mine.commit(), Committed)
+    added = [200, 201] if times == 2 and not read else []
+    assert regions(latest(snapshot))["eu"] == [0, 11, 20, 30, 104, *added]
+    assert regions(latest(snapshot))["new"] == [12]
+    assert check(snapshot.location).is_valid
+
+
+def test_a_row_that_another_statement_changed_before_the_compaction_is_a_conflict(
+    tmp_path: Path,
+) -> None:
+    snapshot = fragmented(tmp_path)
+    mine, theirs = change(snapshot, {10}, {11: "eu"}), change(snapshot, {10}, {12: "eu"})
+    assert isinstance(theirs.commit(), Committed)
+    compact(snapshot.location)
+    assert isinstance(mine.commit(), Conflicted)
+    assert regions(latest(snapshot))["eu"] == [0, 12, 20, 30]
+
+
+def test_only_small_files_and_those_with_many_deleted_rows_are_rewritten(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), dict.fromkeys(range(20000), "eu"))
+    for number in (50_000, 50_001):
+        snapshot = append(snapshot, {number: "eu"})
+    assert compact(snapshot.location, target_bytes=4096, dry_run=True).partitions == ["region=eu"]
+    done = compact(snapshot.location, target_bytes=4096)
+    assert (done.files_before, done.files_after, done.num_rows) == (2, 1, 2)
+    change(latest(snapshot), set(range(9000))).commit()
+    done = compact(snapshot.location, target_bytes=4096)
+    assert (done.files_before, done.num_rows) == (1, 11_000)
+    assert regions(latest(snapshot))["eu"] == [*range(9000, 20_000), 50_000, 50_001]
+
+
+def test_the_strategy_sort_brings_every_partition_into_the_write_order(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {3: "eu", 1: "eu", 2: "us"})
+    assert compact(snapshot.location, strategy="sort").notes
+    change_root(snapshot, properties={"write.order": "id"})
+    assert compact(snapshot.location, strategy="sort").leaves == 2
+    assert [each["id"] for each in read_rows(latest(snapshot)) if each["region"] == "eu"] == [1, 3]
+    assert compact(snapshot.location, strategy="sort").leaves == 0
 
 
 def test_writers_beside_compactions_lose_nothing(tmp_path: Path) -> None:

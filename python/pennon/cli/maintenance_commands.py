@@ -24,7 +24,7 @@ from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, Penno
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import CheckReport, Progress, Severity, no_progress
-from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
+from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
@@ -108,6 +108,10 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     compacted.add_argument(
         "--target-bytes", type=int, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
     )
+    compacted.add_argument(
+        "--strategy", choices=STRATEGIES, default=STRATEGIES[0], help="sort: by the write order"
+    )
+    compacted.add_argument("--dry-run", action="store_true", help="list the partitions only")
     compacted.set_defaults(run=_compact)
     rolled = _command(commands, "rollback", "make an older version the newest one again")
     rolled.add_argument("--version", dest="at", type=int, required=True, help="the version")
@@ -293,13 +297,18 @@ def _compact(options: argparse.Namespace) -> int:
         pairs(options.storage),
         where=options.where,
         target_bytes=options.target_bytes,
+        strategy=options.strategy,
+        dry_run=options.dry_run,
         progress=progress_on_stderr(),
     )
-    for each in done.notes:
+    for each in [*(done.partitions if options.dry_run else ()), *done.notes]:
         _say(each)
+    what, became = "compacted", f"{done.files_before} files became {done.files_after}"
+    if options.dry_run:
+        what, became = "to compact", f"{done.files_before} files"
     _say(
         f"{location_of(options)} is at version {done.version}: {done.leaves} leaves with"
-        f" {done.num_rows} rows compacted, {done.files_before} files became {done.files_after}"
+        f" {done.num_rows} rows {what}, {became}"
     )
     return 0
 

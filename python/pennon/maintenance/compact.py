@@ -1,46 +1,54 @@
 """Putting the rows of leaves with many small files into few large ones.
 
-A compaction is a transaction that yields: where another commit changes a leaf meanwhile, the leaf
-is left as that commit made it. And it is invisible to the others: the record of its commit says
-that the new version of a leaf has the rows of the old one, so an overwrite or a delete that was
-based on the old one goes on as if nothing had happened.
+A compaction yields: where another commit changes rows of its files meanwhile, it looks at the leaf
+again, and after a few such meetings leaves it as that commit made it. And it is invisible to the
+others: an overwrite, a delete or a change of rows that was based on the files before goes on as if
+nothing had happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
-from pennon.errors import InternalError, PennonError
-from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
+from pennon.errors import LeafMissing
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.checks.findings import Progress, no_progress
-from pennon.manifest import ObjectId, Snapshot
+from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
+from pennon.manifest import Snapshot
+from pennon.manifest.format.statistics import order_at
 from pennon.manifest.storage import StorageOptions
 from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
-from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+from pennon.transaction import Committed, Conflicted, Retryable
+from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
 
-__all__ = ["Compacted", "compact"]
+if TYPE_CHECKING:
+    import lance
+
+__all__ = ["STRATEGIES", "Compacted", "compact", "fragments_below"]
 
 DEFAULT_TARGET_BYTES: Final = 256 << 20
+STRATEGIES: Final = ("binpack", "sort")
 _LEAVES_AT_ONCE: Final = 20
+_MEETINGS: Final = 3
+# Lance's files have so many rows at most, however small they are.
+_MOST_ROWS: Final = 1 << 20
+_WORN_SHARE: Final = 0.3
 
 
 @dataclass(slots=True)
 class Compacted:
-    """What was put together.
+    """What was put together, or would be.
 
     Args:
         leaves: How many leaves.
-        files_before: Their fragments before.
-        files_after: And after.
-        num_rows: Their rows.
+        files_before: Their rewritten fragments.
+        files_after: What these became.
+        num_rows: The rows of these.
         version: The version of ``__manifest`` that has the last of them.
+        partitions: Those leaves as their partition values.
         notes: What was left alone, and why.
     """
 
@@ -49,6 +57,7 @@ class Compacted:
     files_after: int = 0
     num_rows: int = 0
     version: int = 0
+    partitions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -58,18 +67,22 @@ def compact(
     *,
     where: str | None = None,
     target_bytes: int = DEFAULT_TARGET_BYTES,
+    strategy: str = "binpack",
+    dry_run: bool = False,
     progress: Progress = no_progress,
 ) -> Compacted:
-    """Rewrite leaves whose fragments are small on average.
+    """Rewrite the small files of leaves, and those of which many rows are deleted.
 
-    Rows are brought into the table's write order where it has one; where a leaf is too large to be
-    sorted at once, no order of it is recorded.
+    Rows are brought into the table's write order where it has one.
 
     Args:
         location: The namespace, in strong mode.
         storage_options: Given to Lance.
         where: A Spark SQL condition: only partitions that may have a row that satisfies it.
-        target_bytes: Leaves are rewritten whose fragments have less than half of it on average.
+        target_bytes: How large files shall be; those of less than half of it are put together.
+        strategy: ``binpack``, or ``sort``: all files of the leaves whose rows are not in the
+            table's write order.
+        dry_run: Whether to list only.
         progress: Is told how far it is.
 
     Raises:
@@ -86,94 +99,131 @@ def compact(
     if not snapshot.is_strong:
         done.notes.append("the table is in weak mode: its leaves are for Lance's own compaction")
         return done
-    chosen = _chosen(snapshot, where, target_bytes)
+    if strategy == "sort" and WriteOrder.of(snapshot.properties, snapshot.schema) is None:
+        done.notes.append("the table has no write order: ALTER TABLE … WRITE ORDERED BY sets one")
+        return done
+    work = _Compaction(target_bytes, strategy, done)
+    chosen = _wanted(snapshot, where)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
-        _compact(snapshot, some, done)
+        work.run(snapshot, some, is_dry=dry_run)
         progress("leaves compacted", at + len(some), len(chosen))
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    object_id: str
-    location: str
-    read_version: int
-    num_rows: int
-    num_fragments: int
+def fragments_below(dataset: lance.LanceDataset, num_bytes: int) -> list[lance.LanceFragment]:
+    """Choose the fragments of a leaf that are small, or of which many rows are deleted.
+
+    Args:
+        dataset: The leaf at a version.
+        num_bytes: What is smaller is small.
+    """
+    small = [each for each in dataset.get_fragments() if _is_small(each.metadata, num_bytes)]
+    worn = [each for each in dataset.get_fragments() if _is_worn(each.metadata)]
+    numbers = {each.fragment_id for each in (*(small if len(small) > 1 else ()), *worn)}
+    return [each for each in dataset.get_fragments() if each.fragment_id in numbers]
 
 
-def _chosen(snapshot: Snapshot, where: str | None, target_bytes: int) -> list[_Leaf]:
-    """Choose the leaves to rewrite."""
-    rows = snapshot.leaves().table
-    if where is not None:
-        wanted = set(plan_scan(snapshot, [where]).table["object_id"].to_pylist())
-    chosen = []
-    for row in rows.to_pylist():
-        sizes = (row["read_version"], row["num_rows"], row["num_bytes"], row["num_fragments"])
-        is_elsewhere = row.get("read_branch") is not None or row.get("read_tag") is not None
-        if None in sizes or is_elsewhere or (where is not None and row["object_id"] not in wanted):
-            continue
-        version, num_rows, num_bytes, num_fragments = sizes
-        if num_fragments > 1 and num_bytes / num_fragments < target_bytes / 2:
-            leaf = _Leaf(row["object_id"], row["location"], version, num_rows, num_fragments)
-            chosen.append(leaf)
-    return chosen
+def _is_small(fragment: lance.FragmentMetadata, num_bytes: int) -> bool:
+    sizes = [file.file_size_bytes for file in fragment.files]
+    known = [each for each in sizes if each is not None]
+    if len(known) < len(sizes) or fragment.physical_rows >= _MOST_ROWS // 2:
+        return False
+    return bool(sum(known) < num_bytes)
 
 
-def _compact(snapshot: Snapshot, leaves: Sequence[_Leaf], done: Compacted) -> None:
-    """Rewrite some leaves with one commit."""
-    transaction = Transaction(snapshot, operation="compact")
-    staged: list[StagedPartition] = []
-    try:
-        for leaf in leaves:
-            staged += _staged(snapshot, leaf)
-        transaction.rewrite(staged)
-        outcome = transaction.commit()
-    except PennonError:
-        transaction.abort(staged)
-        raise
-    match outcome:
-        case Committed(version):
-            done.version = version
-            done.leaves += len(leaves)
-            done.files_before += sum(each.num_fragments for each in leaves)
-            done.files_after += sum(len(each.fragments) for each in staged)
-            done.num_rows += sum(each.num_rows for each in leaves)
-        case Conflicted(partition, reason):
-            transaction.abort(staged)
-            if len(leaves) == 1:
-                done.notes.append(f"partition {partition} is left alone: {reason}")
+def _is_worn(fragment: lance.FragmentMetadata) -> bool:
+    return bool(fragment.num_deletions > fragment.physical_rows * _WORN_SHARE)
+
+
+def _wanted(snapshot: Snapshot, where: str | None) -> list[str]:
+    rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
+    object_ids: list[str] = rows["object_id"].to_pylist()
+    return object_ids
+
+
+@dataclass(slots=True)
+class _Compaction:
+    target_bytes: int
+    strategy: str
+    done: Compacted
+
+    def run(self, snapshot: Snapshot, leaves: Sequence[str], *, is_dry: bool = False) -> None:
+        """Rewrite some leaves with one commit; one after the other where that meets another."""
+        found = self._found(snapshot, leaves)
+        if is_dry:
+            self._count(list(found.values()), list(found), 0)
+            return
+        if not found or self._try(snapshot, found):
+            return
+        for each in leaves:
+            self._alone(snapshot, each)
+
+    def _alone(self, snapshot: Snapshot, object_id: str) -> None:
+        """Rewrite one leaf as it is now, and look again where another commit changes it."""
+        location, options = snapshot.location, snapshot.storage_options
+        text = object_id
+        for _ in range(_MEETINGS):
+            found = self._found(Snapshot.open(location, storage_options=options), [object_id])
+            if not found or self._try(Snapshot.open(location, storage_options=options), found):
                 return
-            for leaf in leaves:
-                _compact(snapshot, [leaf], done)
-        case Retryable():
-            transaction.abort(staged)
-            done.notes.append("other writers were busy: run it again")
+            text = next(iter(found))
+        self.done.notes.append(f"partition {text} is left alone: other commits change its rows")
+
+    def _try(self, snapshot: Snapshot, found: dict[str, LeafRewrite]) -> bool:
+        rewrites = list(found.values())
+        outcome, files_after = rewrite_leaves(snapshot, rewrites, self.target_bytes)
+        match outcome:
+            case Committed(version):
+                self.done.version = version
+                self._count(rewrites, list(found), files_after)
+                return True
+            case Conflicted() | Retryable():
+                return False
+
+    def _count(
+        self, rewrites: Sequence[LeafRewrite], partitions: Sequence[str], files_after: int
+    ) -> None:
+        self.done.leaves += len(rewrites)
+        self.done.partitions += partitions
+        self.done.files_before += sum(len(each.fragments) for each in rewrites)
+        self.done.files_after += files_after
+        self.done.num_rows += sum(each.num_rows for each in rewrites)
+
+    def _found(self, snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, LeafRewrite]:
+        """Find what to rewrite, by the partitions' values."""
+        found = {}
+        for state in leaf_states(snapshot, leaves).values():
+            rewrite = self._of(snapshot, state)
+            if rewrite is not None:
+                found[partition_text(state.values)] = rewrite
+        return found
+
+    def _of(self, snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
+        is_elsewhere = state.read_branch is not None or state.read_tag is not None
+        if state.read_version is None or is_elsewhere:
+            return None
+        options = snapshot.storage_options
+        try:
+            dataset = open_leaf(snapshot.location, state.location, state.read_version, options)
+        except LeafMissing as error:
+            self.done.notes.append(error.message)
+            return None
+        if self.strategy == "sort":
+            chosen = [] if _is_sorted(snapshot, state) else list(dataset.get_fragments())
+        else:
+            chosen = fragments_below(dataset, self.target_bytes // 2)
+        num_rows = sum(each.count_rows() for each in chosen)
+        if not num_rows:
+            return None
+        numbers = tuple(each.fragment_id for each in chosen)
+        version = state.read_version
+        return LeafRewrite(state.object_id, state.location, version, numbers, num_rows)
 
 
-def _staged(snapshot: Snapshot, leaf: _Leaf) -> list[StagedPartition]:
-    parsed = ObjectId.parse(leaf.object_id)
-    if parsed is None:
-        raise InternalError(what=f"{leaf.object_id} is no leaf")
-    spec = snapshot.specs[parsed.spec_version]
+def _is_sorted(snapshot: Snapshot, state: LeafState) -> bool:
+    """Whether the manifest records that the rows of each file are in the table's write order."""
     order = WriteOrder.of(snapshot.properties, snapshot.schema)
-    rows: Iterator[pa.RecordBatch] = _rows(snapshot, leaf)
-    if order is not None:
-        rows = clustered(rows, snapshot, spec, order)
-    target = WriteTarget(
-        snapshot.location, snapshot.version, spec.spec_version, snapshot.storage_options
-    )
-    staged = write_partitions(rows, target)
-    num_rows = sum(each.num_rows for each in staged)
-    if num_rows != leaf.num_rows or any(each.object_id != leaf.object_id for each in staged):
-        Transaction(snapshot).abort(staged)
-        what = f"leaf {leaf.location} has rows of other partitions or not {leaf.num_rows} rows"
-        raise InternalError(what=f"{what}: check the table")
-    return staged
-
-
-def _rows(snapshot: Snapshot, leaf: _Leaf) -> Iterator[pa.RecordBatch]:
-    options = snapshot.storage_options
-    dataset = open_leaf(snapshot.location, leaf.location, leaf.read_version, options)
-    yield from scan_view(dataset, LeafViews(snapshot.schema.arrow))
+    if order is None or state.read_version is None:
+        return True
+    return order_at(state.write_order, state.read_version) == order.identity

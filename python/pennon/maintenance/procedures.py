@@ -15,7 +15,7 @@ from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
+from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
@@ -194,15 +194,26 @@ def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
 
 def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
     where, target = arguments.get("where"), arguments.get("target_bytes")
+    strategy = str(arguments.get("strategy") or "binpack").lower()
+    if strategy not in STRATEGIES:
+        raise ProcedureArgument(
+            procedure="compact",
+            parameter="strategy",
+            why=f"it is {strategy!r}, not one of {', '.join(STRATEGIES)}",
+            known="table, where, target_bytes, strategy, dry_run",
+        )
+    is_dry = bool(arguments.get("dry_run"))
     done = compact(
         located(catalog, str(arguments["table"])),
         catalog.storage,
         where=where if isinstance(where, str) else None,
         target_bytes=target if isinstance(target, int) else DEFAULT_TARGET_BYTES,
+        strategy=strategy,
+        dry_run=is_dry,
     )
-    notes = "; ".join(done.notes)
     counts = (done.leaves, done.files_before, done.files_after, done.num_rows, done.version)
-    return ((*counts, notes),)
+    listed = "\n".join(done.partitions) if is_dry else None
+    return ((*counts, listed, "; ".join(done.notes)),)
 
 
 def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
@@ -290,11 +301,19 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "compact",
-            (_TABLE, Parameter("where"), Parameter("target_bytes", "long")),
+            (
+                _TABLE,
+                Parameter("where"),
+                Parameter("target_bytes", "long"),
+                Parameter("strategy"),
+                Parameter("dry_run", "boolean"),
+            ),
             {
                 **dict.fromkeys(
                     ("leaves", "files_before", "files_after", "rows", "version"), "long"
                 ),
+                # One partition a line, of a dry run alone.
+                "partitions": "string",
                 "notes": "string",
             },
             _compact,

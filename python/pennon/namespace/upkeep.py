@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import no_progress
-from pennon.maintenance.compact import compact
+from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rollback import rollback
@@ -106,14 +106,24 @@ class Maintenance:
         """
         return vacuum(self.location, self.storage_options, older_than=older_than, dry_run=dry_run)
 
-    def compact(self, where: str | None = None) -> Compacted:
+    def compact(
+        self,
+        where: str | None = None,
+        target_bytes: int = DEFAULT_TARGET_BYTES,
+        strategy: str = "binpack",
+        *,
+        dry_run: bool = False,
+    ) -> Compacted:
         """Put the rows of partitions with many small files into few large ones.
 
-        A partition that another commit changes meanwhile is left alone; appends, overwrites and
-        deletions of partitions that were based on the older files go on.
+        A file of which another commit changes rows meanwhile is left alone; every write that was
+        based on the older files goes on.
 
         Args:
             where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+            target_bytes: How large files shall be.
+            strategy: ``binpack``, or ``sort``: every partition that is not in the write order.
+            dry_run: Whether to list the partitions only.
 
         Example:
             >>> import pennon, tempfile
@@ -123,7 +133,14 @@ class Maintenance:
             >>> letters.maintenance.compact().leaves
             0
         """
-        done = compact(self.location, self.storage_options, where=where)
+        done = compact(
+            self.location,
+            self.storage_options,
+            where=where,
+            target_bytes=target_bytes,
+            strategy=strategy,
+            dry_run=dry_run,
+        )
         self.refresh()
         return done
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ def described(
     gone = [
         len(change.deleted.addresses) if isinstance(change, ChangeRows) else states[each].num_rows
         for each, change in changes.items()
-        if each in states and not isinstance(change, Append)
+        if each in states and not isinstance(change, Append | Rewrite)
     ]
     known = [each for each in gone if each is not None]
     return CommitRecord(

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.leaf.schema.file_layout import field_key, read_layout
+from pennon.manifest.commits.commit_lookup import is_rewritten
 from pennon.spec.schema import children_of
 from pennon.transaction.leaf_state import partition_text
 from pennon.transaction.outcome import Conflicted
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.leaf import StagedPartition
+    from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.staged import Change
 
@@ -47,7 +49,7 @@ def rebase(
     changes: Mapping[str, Change],
     before: Mapping[str, LeafState],
     after: Mapping[str, LeafState],
-    rewrites: Callable[[], Mapping[tuple[str, int], int]] = dict,
+    rewrites: Callable[[], Rewrites] = dict,
 ) -> Rebased | Conflicted:
     """Judge changes that were made against ``before`` where the manifest now says ``after``.
 
@@ -69,13 +71,11 @@ def rebase(
                 if new is not None and new.location != change.staged[0].location:
                     return _conflict(new, "another writer made it in another directory")
                 redo.add(object_id)
-            case ChangeRows() if new is not None and old is not None:
-                redo.add(object_id)  # its rows may still be where they were: the leaf tells
-            case Replace(is_rewrite=False) | Truncate() | Drop() if _has_same_rows(
-                old, new, rewrites
-            ):
+            case ChangeRows() | Rewrite() if new is not None and old is not None:
+                redo.add(object_id)  # its rows may still be there: ``relocation`` tells
+            case Replace() | Truncate() | Drop() if _has_same_rows(old, new, rewrites()):
                 redo.add(object_id)
-            case ChangeRows() | Replace() | Truncate() | Drop():
+            case ChangeRows() | Rewrite() | Replace() | Truncate() | Drop():
                 return _conflict(new or old, ROWS_CHANGED)
             case _:
                 assert_never(change)
@@ -88,19 +88,11 @@ def _is_unchanged(old: LeafState | None, new: LeafState | None) -> bool:
     return (old.location, old.read_version) == (new.location, new.read_version)
 
 
-def _has_same_rows(
-    old: LeafState | None,
-    new: LeafState | None,
-    rewrites: Callable[[], Mapping[tuple[str, int], int]],
-) -> bool:
+def _has_same_rows(old: LeafState | None, new: LeafState | None, rewrites: Rewrites) -> bool:
     """Whether nothing but rewrites of its files lie between two states of a leaf."""
     if old is None or new is None or old.location != new.location:
         return False
-    made_from = rewrites()
-    version = new.read_version
-    while version is not None and version != old.read_version:
-        version = made_from.get((new.object_id, version))
-    return version is not None
+    return is_rewritten(new.object_id, old.read_version, new.read_version, rewrites)
 
 
 def _conflict(state: LeafState | None, reason: str) -> Conflicted:
@@ -118,7 +110,9 @@ def check_layouts(changes: Mapping[str, Change], schema: pa.Schema) -> Conflicte
     known = {key for column in schema for key in _keys(column, "")}
     judged: set[str] = set()
     for change in changes.values():
-        for part in change.staged if isinstance(change, Append | Replace | ChangeRows) else ():
+        for part in (
+            change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
+        ):
             if part.layout in judged:
                 continue
             judged.add(part.layout)

@@ -3,7 +3,7 @@
 Under serialisable isolation a change stands where no other commit changed what it was made of: a
 leaf that it read though it wrote none of its rows, and a leaf that was made since and may hold
 rows of its conditions. So two statements that both find a key missing never both insert it.
-Partitions that the conditions rule out do not matter.
+Partitions that the conditions rule out do not matter, and neither do rewrites of the same rows.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pennon.errors import PennonError
+from pennon.manifest.commits.commit_lookup import is_rewritten
 from pennon.planning import plan_scan
 from pennon.transaction.leaf_state import leaf_states, partition_text
 from pennon.transaction.outcome import Conflicted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pennon.manifest import Snapshot
+    from pennon.manifest.commits.commit_lookup import Rewrites
 
 __all__ = ["ReadSet"]
 
@@ -34,11 +38,14 @@ class ReadSet:
     snapshot: Snapshot
     scans: tuple[tuple[str, ...], ...]
 
-    def changed_in(self, latest: Snapshot) -> Conflicted | None:
+    def changed_in(
+        self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
+    ) -> Conflicted | None:
         """Find a leaf that the statement would read otherwise now.
 
         Args:
             latest: The table after other commits.
+            rewrites: Tells which leaf version has the rows of which other one.
 
         Returns:
             The partition in conflict; None where the statement would read the same.
@@ -53,7 +60,7 @@ class ReadSet:
                 return Conflicted("of any value", "the columns of its condition changed meanwhile")
             for object_id in sorted(before.keys() | after.keys()):
                 old, new = before.get(object_id), after.get(object_id)
-                if old != new:
+                if old != new and not _has_same_rows(object_id, old, new, rewrites):
                     return self._conflict(latest, object_id, old, new)
         return None
 
@@ -64,6 +71,18 @@ class ReadSet:
         return Conflicted(
             partition_text(values), f"this statement read it, and another commit {what} meanwhile"
         )
+
+
+def _has_same_rows(
+    object_id: str,
+    old: tuple[str, int] | None,
+    new: tuple[str, int] | None,
+    rewrites: Callable[[], Rewrites],
+) -> bool:
+    """Whether a leaf was only put into other files, where it was."""
+    if old is None or new is None or old[0] != new[0]:
+        return False
+    return is_rewritten(object_id, old[1], new[1], rewrites())
 
 
 def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[str, int]]:

@@ -1,8 +1,8 @@
 """What a transaction does to one leaf: a closed set of kinds.
 
 ``Append`` commutes with other appends. The others depend on what was there: they conflict with
-every other change of the same leaf, but for a ``ChangeRows`` under snapshot isolation, which
-commutes with what leaves its rows where they are.
+every other change of the same leaf, but for a ``Rewrite``, which changes no row, and a
+``ChangeRows`` under snapshot isolation, which commutes with what leaves its rows as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pennon.leaf.write.deleted_rows import DeletedRows
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Append", "Change", "ChangeRows", "Drop", "Replace", "Truncate", "by_leaf"]
+__all__ = ["Append", "Change", "ChangeRows", "Drop", "Replace", "Rewrite", "Truncate", "by_leaf"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,24 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Make a leaf's rows exactly these.
+    """Make a leaf's rows exactly these."""
+
+    staged: tuple[StagedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Put rows of a leaf into other files: other writers go on as if nothing had changed.
 
     Args:
-        staged: The rows.
-        is_rewrite: Whether they are the rows that the leaf has, in other files: then other
-            writers may go on as if nothing had changed.
+        staged: Exactly the rows of some fragments, in their order or with a file of their places.
+        fragments: The numbers of these fragments, which go.
+        version: The Lance version of the leaf that they were read at.
     """
 
     staged: tuple[StagedPartition, ...]
-    is_rewrite: bool = False
+    fragments: tuple[int, ...]
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ class Drop:
     """Take a leaf out of the manifest; its files stay for older snapshots."""
 
 
-Change = Append | Replace | ChangeRows | Truncate | Drop
+Change = Append | Replace | Rewrite | ChangeRows | Truncate | Drop
 
 
 def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartition, ...]]:

@@ -11,7 +11,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.errors import (
@@ -30,15 +30,16 @@ from pennon.leaf.write.leaf_commit import (
     replace_fragments,
 )
 from pennon.leaf.write.new_leaf import create_leaf
-from pennon.leaf.write.row_changes import change_rows, has_same_fragments
+from pennon.leaf.write.row_changes import change_rows
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.commit_lookup import find_commit, rewritten_leaves
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.commit_description import described
-from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts, rebase
+from pennon.transaction.conflicts import check_layouts, rebase
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate
+from pennon.transaction.relocation import relocate
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.leaf import StagedPartition
+    from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.manifest.format.commit_record import CommitIdentity
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.read_set import ReadSet
@@ -165,40 +167,38 @@ def _tried(
         made = _made_before(snapshot, identity)
         if made is not None:
             return made
-        verdict = check_layouts(changes, snapshot.schema.arrow)
         now = leaf_states(snapshot, changes)
         check_writable(base.location, changes, now)
-        if verdict is None and read is not None:
-            verdict = read.changed_in(snapshot)
-        rewrites = partial(rewritten_leaves, base.location, base.storage_options)
-        judged = verdict or rebase(changes, states, now, rewrites)
-        if not isinstance(judged, Conflicted):
-            judged = _moved_rows(base, changes, now, judged.redo) or judged
+        judged = _judged(snapshot, changes, states, now, read)
         if isinstance(judged, Conflicted):
             return judged
-        prepared = {each: done for each, done in prepared.items() if each not in judged.redo}
+        changes, stale = judged
+        prepared = {each: done for each, done in prepared.items() if each not in stale}
         states = now
     return Retryable(_MAX_ATTEMPTS)
 
 
-def _moved_rows(
-    base: Snapshot,
+def _judged(
+    snapshot: Snapshot,
     changes: Mapping[str, Change],
     states: Mapping[str, LeafState],
-    redo: frozenset[str],
-) -> Conflicted | None:
-    """Find a leaf where rows that are to go are no more where the statement found them."""
-    for object_id in redo:
-        change = changes[object_id]
-        if not isinstance(change, ChangeRows):
-            continue
-        state, rows = states[object_id], change.deleted
-        root, options = base.location, base.storage_options
-        before = open_leaf(root, state.location, rows.version, options)
-        after = open_leaf(root, state.location, state.read_version, options)
-        if not has_same_fragments(before, after, rows):
-            return Conflicted(partition_text(state.values), ROWS_CHANGED)
-    return None
+    now: Mapping[str, LeafState],
+    read: ReadSet | None,
+) -> tuple[Mapping[str, Change], frozenset[str]] | Conflicted:
+    """Give the changes as they are to be made on a newer snapshot, and which have to be redone."""
+
+    @cache
+    def rewrites() -> Rewrites:
+        return rewritten_leaves(snapshot.location, snapshot.storage_options)
+
+    verdict = check_layouts(changes, snapshot.schema.arrow)
+    if verdict is None and read is not None:
+        verdict = read.changed_in(snapshot, rewrites)
+    judged = verdict or rebase(changes, states, now, rewrites)
+    if isinstance(judged, Conflicted):
+        return judged
+    found = relocate(snapshot, changes, now, judged.redo, rewrites)
+    return found if isinstance(found, Conflicted) else (found, judged.redo)
 
 
 def _rewrites(
@@ -209,7 +209,7 @@ def _rewrites(
     """Tell which leaves get other files for the same rows, from which version to which."""
     found = {}
     for object_id, change in changes.items():
-        if isinstance(change, Replace) and change.is_rewrite:
+        if isinstance(change, Rewrite):
             before = states[object_id].read_version if object_id in states else None
             after = prepared[object_id].read_version
             if before is not None and after is not None:
@@ -264,6 +264,8 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
                 committed = append_fragments(dataset, staged, schema)
         case Replace(staged=staged):
             committed = replace_fragments(dataset, staged, schema)
+        case Rewrite(staged=staged, fragments=fragments):
+            committed = replace_fragments(dataset, staged, schema, fragments)
         case ChangeRows(deleted=deleted, staged=staged):
             committed = change_rows(dataset, deleted, staged, schema)
         case Truncate():
@@ -273,7 +275,7 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
         case _:
             assert_never(change)
     is_own_size = committed.schema.equals(dataset.schema) and not has_initial_defaults(schema)
-    is_own_size = is_own_size and not isinstance(change, ChangeRows)
+    is_own_size = is_own_size and not isinstance(change, ChangeRows | Rewrite)
     counted = _counted(state, change, committed) if is_own_size else LeafCommit.of(committed)
     first = change.staged[0] if isinstance(change, Append | Replace) else None
     if state is not None:
@@ -298,10 +300,12 @@ def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) 
     """Give the write order in which all fragments are once the change is made, if it is known."""
     if isinstance(change, ChangeRows) and not change.staged:  # the rows that stay keep their order
         return None if state is None else order_at(state.write_order, before.version)
-    staged = change.staged if isinstance(change, Append | Replace | ChangeRows) else ()
+    staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
     orders = {part.order for part in staged}
     order = orders.pop() if len(orders) == 1 else None
     is_alone = state is None or isinstance(change, Replace) or not before.get_fragments()
+    if isinstance(change, Rewrite):
+        is_alone = len(change.fragments) == len(before.get_fragments())
     if order is None or is_alone:
         return order
     recorded = None if state is None else state.write_order

@@ -10,7 +10,7 @@ from pennon.transaction.abandonment import abandon
 from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
 from pennon.transaction.read_set import ReadSet
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Truncate, by_leaf
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate, by_leaf
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
@@ -89,14 +89,19 @@ class Transaction:
             before = known.staged if isinstance(known, Replace) else ()
             self._add(object_id, Replace((*before, *parts)))
 
-    def rewrite(self, staged: Iterable[StagedPartition]) -> None:
-        """Put the rows that partitions of the base snapshot have into other files.
+    def rewrite(
+        self, staged: Iterable[StagedPartition], fragments: Iterable[int], version: int
+    ) -> None:
+        """Put the rows of some fragments of a partition into other files.
 
         Args:
-            staged: Exactly those rows; a partition that another commit changes is a conflict.
+            staged: Exactly their rows, for one partition. Where another commit changes one of
+                these fragments it is a conflict.
+            fragments: The fragments' numbers.
+            version: The leaf's Lance version that they were read at.
         """
         for object_id, parts in by_leaf(staged).items():
-            self._add(object_id, Replace(parts, is_rewrite=True))
+            self._add(object_id, Rewrite(parts, tuple(fragments), version))
 
     def truncate(self, object_ids: Iterable[str]) -> None:
         """Empty partitions of the base snapshot; those that are replaced as well keep their rows.

@@ -149,7 +149,7 @@ def _change_rows(dataset: lance.LanceDataset, change: ChangeRows, schema: pa.Sch
     if change.staged and not _not_there(dataset, change.staged):
         return
     read = dataset.checkout_version(change.deleted.version)
-    if not has_same_fragments(read, dataset, change.deleted):
+    if not has_same_fragments(read, dataset, change.deleted.by_fragment()):
         raise _RowsMoved
     try:
         change_rows(dataset, change.deleted, change.staged, schema, detached=False)

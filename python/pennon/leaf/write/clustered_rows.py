@@ -17,7 +17,7 @@ from pennon.leaf.write.incoming_rows import conform
 from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionSpec
@@ -36,6 +36,7 @@ def clustered(
     order: WriteOrder | None,
     *,
     gathered_bytes: int = GATHERED_BYTES,
+    observe: Callable[[pa.Array], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Sort rows by partition, and within each by the write order.
 
@@ -45,6 +46,7 @@ def clustered(
         spec: The spec to partition by.
         order: The table's write order, if it has one.
         gathered_bytes: So much is held and sorted at a time.
+        observe: Is told of each row that is given which one of the rows that came it is.
 
     Yields:
         The rows in exactly the namespace's schema.
@@ -58,16 +60,24 @@ def clustered(
     Spec: "Partition Expression".
     """
     gathered: list[pa.RecordBatch] = []
-    num_bytes = 0
+    num_bytes = num_seen = 0
+
+    def ordered() -> Iterator[pa.RecordBatch]:
+        for rows, places in _sorted(gathered, snapshot, spec, order):
+            if observe is not None:
+                observe(pc.add(places, num_seen))
+            yield from _sliced(rows)
+
     for batch in _cut(batches, gathered_bytes):
         rows = conform(batch, snapshot.schema, snapshot.location)
         gathered.append(rows)
         num_bytes += rows.nbytes
         if num_bytes >= gathered_bytes:
-            yield from _sorted(gathered, snapshot, spec, order)
+            yield from ordered()
+            num_seen += sum(each.num_rows for each in gathered)
             gathered, num_bytes = [], 0
     if gathered:
-        yield from _sorted(gathered, snapshot, spec, order)
+        yield from ordered()
 
 
 def _cut(batches: Iterable[pa.RecordBatch], most_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -84,7 +94,8 @@ def _sorted(
     snapshot: Snapshot,
     spec: PartitionSpec,
     order: WriteOrder | None,
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """Sort rows; the other one tells where each of them was."""
     for rows in pa.Table.from_batches(gathered).combine_chunks().to_batches():
         keys: list[tuple[pa.Array, str]] = []
         if spec.fields:
@@ -95,9 +106,13 @@ def _sorted(
                 (key.values, "descending" if key.is_descending else "ascending")
                 for key in key_columns(columns, order.columns)
             ]
-        ordered = rows.take(_indices(keys)) if keys else rows
-        for start in range(0, ordered.num_rows, _BATCH_ROWS):
-            yield ordered.slice(start, _BATCH_ROWS)
+        places = _indices(keys) if keys else pa.array(range(rows.num_rows), pa.uint64())
+        yield (rows.take(places) if keys else rows), places
+
+
+def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows.num_rows, _BATCH_ROWS):
+        yield rows.slice(start, _BATCH_ROWS)
 
 
 def _indices(keys: list[tuple[pa.Array, str]]) -> pa.Array:

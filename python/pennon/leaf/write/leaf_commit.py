@@ -102,12 +102,22 @@ def replace_fragments(
     dataset: lance.LanceDataset,
     staged: Sequence[StagedPartition],
     schema: pa.Schema,
+    replaced: Iterable[int] | None = None,
     *,
     detached: bool = True,
 ) -> lance.LanceDataset:
-    """Make a leaf's content exactly the staged rows; arguments as ``append_fragments``."""
+    """Put the staged rows in the place of fragments.
+
+    Args:
+        dataset: The leaf at the version to build on.
+        staged: What tasks wrote for this leaf.
+        schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
+        replaced: The numbers of the fragments that go; None for all.
+        detached: Whether to commit beside the main branch.
+    """
     extended, fragments = prepared_fragments(dataset, staged, schema, detached=detached)
-    removed = [fragment.fragment_id for fragment in extended.get_fragments()]
+    present = [fragment.fragment_id for fragment in extended.get_fragments()]
+    removed = present if replaced is None else list(replaced)
     if not removed and not fragments:
         return extended
     if not removed:

@@ -171,7 +171,7 @@ class _Task:
         rows = _Rows(stream.take_while(key), destination, self._order)
         uri = leaf_uri(self._target.location, destination.location)
         try:
-            written = _write(uri, rows, destination, self._target.storage_options)
+            written = _write(uri, rows, destination, self._target)
         except (OSError, RuntimeError, ValueError):
             if rows.failure is not None:  # Lance made text of what the rows' own code raised
                 raise rows.failure from None
@@ -263,7 +263,7 @@ def _mismatch(destination: Destination, column: pa.Field, given: object) -> Leaf
 
 
 def _write(
-    uri: str, rows: _Rows, destination: Destination, storage_options: Mapping[str, str]
+    uri: str, rows: _Rows, destination: Destination, target: WriteTarget
 ) -> list[FragmentMetadata]:
     """Write one run; the files are numbered by ``destination.schema`` whether a leaf exists or not.
 
@@ -280,7 +280,8 @@ def _write(
                 schema=destination.schema,
                 mode=mode,
                 data_storage_version=destination.storage_version,
-                storage_options=dict(storage_options) or None,
+                storage_options=dict(target.storage_options) or None,
+                **({} if target.file_bytes is None else {"max_bytes_per_file": target.file_bytes}),
             )
         except OSError as error:
             if not rows.is_restartable or "already exists" not in str(error):

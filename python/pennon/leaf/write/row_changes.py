@@ -17,7 +17,7 @@ from pennon.leaf.read.metadata_columns import ROW_ADDRESS
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
     from lance.fragment import FragmentMetadata
@@ -124,12 +124,16 @@ def _condition(addresses: NDArray[np.int64]) -> str:
 
 
 def has_same_fragments(
-    before: lance.LanceDataset, after: lance.LanceDataset, deleted: DeletedRows | None
+    before: lance.LanceDataset, after: lance.LanceDataset, fragments: Iterable[int]
 ) -> bool:
-    """Whether rows that are to go are where they were, though another version is built on."""
-    if deleted is None:
-        return True
-    for number in deleted.by_fragment():
+    """Whether fragments are what they were, though another version is built on.
+
+    Args:
+        before: The version that they were read at.
+        after: The other one.
+        fragments: Their numbers.
+    """
+    for number in fragments:
         old, new = before.get_fragment(number), after.get_fragment(number)
         if old is None or new is None or old.metadata.to_json() != new.metadata.to_json():
             return False

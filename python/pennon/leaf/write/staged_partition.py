@@ -24,12 +24,14 @@ class WriteTarget:
         version: Version of its ``__manifest`` that the write is based on.
         spec_version: The partition spec that the rows are split by.
         storage_options: Passed to Lance, never printed.
+        file_bytes: About how large a file becomes; None for Lance's own bound.
     """
 
     location: str
     version: int
     spec_version: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    file_bytes: int | None = None
 
     def to_json(self) -> str:
         """Write the target as text; it holds the storage options, so it is not for a log."""
@@ -39,6 +41,7 @@ class WriteTarget:
                 "version": self.version,
                 "spec_version": self.spec_version,
                 "storage_options": dict(self.storage_options),
+                "file_bytes": self.file_bytes,
             }
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from sqlglot import exp
@@ -21,9 +22,12 @@ from pennon.manifest.format.rows import table_of_rows
 from pennon.manifest.select import select
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
-__all__ = ["find_commit", "give_up", "rewritten_leaves"]
+__all__ = ["Rewrites", "find_commit", "give_up", "is_rewritten", "rewritten_leaves"]
 
 _ATTEMPTS: Final = 20
+
+Rewrites = Mapping[tuple[str, int], int]
+"""A leaf's object id and version → the version whose rows it has, in other files."""
 
 
 def find_commit(
@@ -45,9 +49,7 @@ def find_commit(
     return next(iter(records_in(found)), None)
 
 
-def rewritten_leaves(
-    location: str, storage_options: StorageOptions | None = None
-) -> dict[tuple[str, int], int]:
+def rewritten_leaves(location: str, storage_options: StorageOptions | None = None) -> Rewrites:
     """Tell which leaf versions are rewrites of others: same rows, other files.
 
     Args:
@@ -58,12 +60,25 @@ def rewritten_leaves(
         Leaf and version → the version that it was made from.
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    rows = select(manifest, ["object_type", "metadata"], COMMIT).table
+    told = exp.func("contains", exp.column("metadata"), exp.Literal.string('"rewrites"'))
+    rows = select(manifest, ["object_type", "metadata"], COMMIT, told).table
     return {
         (leaf, after): before
         for record in records_in(rows)
         for leaf, (before, after) in record.rewrites.items()
     }
+
+
+def is_rewritten(object_id: str, old: int | None, new: int | None, rewrites: Rewrites) -> bool:
+    """Whether nothing but rewrites of files lie between two versions of a leaf.
+
+    Example:
+        >>> is_rewritten("v1$dataset", 3, 5, {("v1$dataset", 5): 4, ("v1$dataset", 4): 3})
+        True
+    """
+    while new is not None and new != old:
+        new = rewrites.get((object_id, new))
+    return new is not None
 
 
 def give_up(

@@ -1,0 +1,164 @@
+"""Putting rows of leaves into other files, so that no writer beside it notices.
+
+A rewrite names the fragments that it takes the rows of. It stands beside appends and changes of
+other fragments, and yields to a commit that changes one of its own. The record of its commit says
+that the new version of a leaf has the rows of the old one, and rows that another statement wants to
+delete are found in their new files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.errors import InternalError, PennonError
+from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri, scan_view
+from pennon.leaf.dataset import open_leaf
+from pennon.leaf.write.moved_rows import record_places
+from pennon.leaf.write.partition_writer import write_partitions
+from pennon.manifest import ObjectId, Snapshot
+from pennon.spec.write_order import WriteOrder
+from pennon.transaction import Committed, Outcome, Transaction
+
+if TYPE_CHECKING:
+    import lance
+
+__all__ = ["LeafRewrite", "rewrite_leaves"]
+
+_PIECE_BYTES: Final = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRewrite:
+    """Fragments of a leaf to put together.
+
+    Args:
+        object_id: The leaf's id in the manifest.
+        location: Its directory.
+        version: The Lance version that the fragments are of.
+        fragments: Their numbers, in the leaf's order.
+        num_rows: The rows that they have.
+    """
+
+    object_id: str
+    location: str
+    version: int
+    fragments: tuple[int, ...]
+    num_rows: int
+
+
+def rewrite_leaves(
+    snapshot: Snapshot,
+    rewrites: Sequence[LeafRewrite],
+    target_bytes: int,
+    operation: str = "compact",
+) -> tuple[Outcome, int]:
+    """Rewrite fragments of several leaves with one commit.
+
+    Rows are brought into the table's write order where it has one, a bounded piece at a time.
+
+    Args:
+        snapshot: The table that they were found in.
+        rewrites: At most one per leaf.
+        target_bytes: About how large a file becomes.
+        operation: What the history calls it.
+
+    Returns:
+        How the commit ended, and how many fragments it made; without a commit no file is left.
+
+    Raises:
+        InternalError: A leaf has rows of another partition.
+        StorageFailure: The storage refused.
+    """
+    transaction = Transaction(snapshot, operation=operation)
+    staged: list[StagedPartition] = []
+    try:
+        for each in rewrites:
+            parts = _staged(snapshot, each, target_bytes)
+            staged += parts
+            transaction.rewrite(parts, each.fragments, each.version)
+        outcome = transaction.commit()
+    except PennonError:
+        transaction.abort(staged)
+        raise
+    if not isinstance(outcome, Committed):
+        transaction.abort(staged)
+    return outcome, sum(len(each.fragments) for each in staged)
+
+
+def _staged(snapshot: Snapshot, leaf: LeafRewrite, target_bytes: int) -> list[StagedPartition]:
+    """Write the rows of some fragments of a leaf again."""
+    parsed = ObjectId.parse(leaf.object_id)
+    if parsed is None:
+        raise InternalError(what=f"{leaf.object_id} is no leaf")
+    spec = snapshot.specs[parsed.spec_version]
+    options = snapshot.storage_options
+    target = WriteTarget(
+        snapshot.location, snapshot.version, spec.spec_version, options, target_bytes
+    )
+    order = WriteOrder.of(snapshot.properties, snapshot.schema)
+    rows = _rows(snapshot, leaf)
+    if order is None:
+        staged = write_partitions(rows, target)
+        _check(snapshot, leaf, staged)
+        return staged
+    staged, places, num_seen = [], [], 0
+    for piece in _pieces(rows):
+        # Each piece has files of its own, so that the rows of every file are sorted.
+        told: list[pa.Array] = []
+        ordered = clustered(
+            piece, snapshot, spec, order, gathered_bytes=2 * _PIECE_BYTES, observe=told.append
+        )
+        staged += write_partitions(ordered, target)
+        places += [pa.array(each.to_numpy().astype("int64") + num_seen) for each in told]
+        num_seen += sum(each.num_rows for each in piece)
+    _check(snapshot, leaf, staged)
+    record_places(
+        leaf_uri(snapshot.location, leaf.location), staged, pa.chunked_array(places), options
+    )
+    return staged
+
+
+def _check(snapshot: Snapshot, leaf: LeafRewrite, staged: Sequence[StagedPartition]) -> None:
+    num_rows = sum(each.num_rows for each in staged)
+    if num_rows != leaf.num_rows or any(each.object_id != leaf.object_id for each in staged):
+        Transaction(snapshot).abort(staged)
+        what = f"leaf {leaf.location} has rows of other partitions or not {leaf.num_rows} rows"
+        raise InternalError(what=f"{what}: check the table")
+
+
+def _pieces(rows: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    piece: list[pa.RecordBatch] = []
+    num_bytes = 0
+    for batch in rows:
+        piece.append(batch)
+        num_bytes += batch.nbytes
+        if num_bytes >= _PIECE_BYTES:
+            yield piece
+            piece, num_bytes = [], 0
+    if piece:
+        yield piece
+
+
+def _rows(snapshot: Snapshot, leaf: LeafRewrite) -> Iterator[pa.RecordBatch]:
+    """Read the rows of the fragments in the leaf's order."""
+    options = snapshot.storage_options
+    dataset = open_leaf(snapshot.location, leaf.location, leaf.version, options)
+    views = LeafViews(snapshot.schema.arrow)
+    for run in _runs(dataset, set(leaf.fragments)):
+        yield from scan_view(dataset, views, fragments=run)
+
+
+def _runs(dataset: lance.LanceDataset, chosen: set[int]) -> Iterator[tuple[int, int]]:
+    """Give the positions of chosen fragments as ranges, each from its first to behind its last."""
+    is_chosen = [each.fragment_id in chosen for each in dataset.get_fragments()]
+    edges = [
+        at
+        for at, (before, after) in enumerate(pairwise([False, *is_chosen, False]))
+        if before != after
+    ]
+    yield from zip(edges[::2], edges[1::2], strict=True)
