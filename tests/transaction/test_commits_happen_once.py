@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from pennon.errors import CommitGivenUp
+from pennon.maintenance import rollback as rollback_module
+from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
+from pennon.maintenance.rollback import rollback
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import find_commit, give_up
 from pennon.manifest.format.commit_record import CommitIdentity
@@ -61,6 +64,48 @@ def test_a_commit_that_is_made_again_is_found(tmp_path: Path, kind: str, between
     expected = regions(latest(base))
     assert isinstance(transaction.commit(), Committed)
     assert regions(latest(base)) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_that_is_made_again_across_a_rollback_is_found(tmp_path: Path, kind: str) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    transaction = transaction_of(base, kind, CommitIdentity("the one"))
+    assert isinstance(transaction.commit(), Committed)
+    append(latest(base), {9: "eu"})
+    rollback(base.location, base.version)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1]}
+    append(latest(base), {2: "eu", 3: "new"})
+    assert regions(latest(base)) == {"eu": [1, 2], "new": [3]}
+    assert check(base.location).is_valid
+
+
+def test_what_was_given_up_stays_so_across_a_rollback(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    transaction = transaction_of(base, "append", CommitIdentity("the one"))
+    give_up(base.location, transaction.identity)
+    rollback(base.location, base.version)
+    with pytest.raises(CommitGivenUp):
+        transaction.commit()
+
+
+def test_a_commit_between_the_steps_of_a_rollback_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    append(base, {2: "eu"})
+    transaction = transaction_of(latest(base), "append", CommitIdentity("the one"))
+    with_records = rollback_module.with_records
+
+    def interrupted(*arguments: object) -> object:
+        made = with_records(*arguments)
+        assert isinstance(transaction.commit(), Committed)
+        return made
+
+    monkeypatch.setattr(rollback_module, "with_records", interrupted)
+    rollback(base.location, base.version)
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1]}
 
 
 def test_a_commit_whose_process_died_before_it_could_say_so_is_found(tmp_path: Path) -> None:

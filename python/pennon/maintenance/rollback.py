@@ -1,9 +1,15 @@
-"""Making an older version of a namespace the newest one again."""
+"""Making an older version of a namespace the newest one again.
+
+What is brought back is the version and the records of all commits since: a commit whose answer was
+lost stays one that was made, and is not made a second time by whoever asks for it again. They are
+added beside the main branch, so that one commit brings both back.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
+from pennon.manifest.commits.commit_lookup import add_records, with_records
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
@@ -48,7 +54,11 @@ def rollback(
     if wanted.version == newest.version:
         return int(newest.version)
     try:
-        wanted.restore()
+        restored = with_records(wanted, newest)
+        restored.restore()
+        made = int(restored.version)
+        if made > newest.version + 1:  # other commits came first, and their records went
+            add_records(location, made - 1, storage_options)
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("roll back", location, error) from error
     return int(open_manifest(location, storage_options=storage_options).version)

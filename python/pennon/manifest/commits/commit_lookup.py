@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import lance
 from sqlglot import exp
 
 from pennon.errors import StorageFailure
@@ -22,7 +23,15 @@ from pennon.manifest.format.rows import table_of_rows
 from pennon.manifest.select import select
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
-__all__ = ["Rewrites", "find_commit", "give_up", "is_rewritten", "rewritten_leaves"]
+__all__ = [
+    "Rewrites",
+    "add_records",
+    "find_commit",
+    "give_up",
+    "is_rewritten",
+    "rewritten_leaves",
+    "with_records",
+]
 
 _ATTEMPTS: Final = 20
 
@@ -102,11 +111,69 @@ def give_up(
         there = find_commit(location, identity.id, storage_options)
         if there is not None:
             return there
-        manifest = open_manifest(location, storage_options=storage_options)
-        merge = manifest.merge_insert("object_id").when_not_matched_insert_all()
-        try:
-            merge.conflict_retries(0).execute(table_of_rows([mine.row()], manifest.schema))
-        except (OSError, RuntimeError, ValueError) as error:
-            if not is_conflict(error):
-                raise storage_failure("commit to", location, error) from error
+        _insert_missing(location, [mine], storage_options)
     raise StorageFailure(verb="commit to", location=location, problem="other writers came first")
+
+
+def _insert_missing(
+    location: str, records: Sequence[CommitRecord], storage_options: StorageOptions | None
+) -> bool:
+    """Insert records that are not there; whether another writer did not come first."""
+    manifest = open_manifest(location, storage_options=storage_options)
+    merge = manifest.merge_insert("object_id").when_not_matched_insert_all()
+    rows = table_of_rows([each.row() for each in records], manifest.schema)
+    try:
+        merge.conflict_retries(0).execute(rows)
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("commit to", location, error) from error
+        return False
+    return True
+
+
+def with_records(older: lance.LanceDataset, newer: lance.LanceDataset) -> lance.LanceDataset:
+    """Add the records that a newer version has to an older one, beside the main branch.
+
+    Args:
+        older: A version of ``__manifest``.
+        newer: A later one.
+
+    Returns:
+        The older version with the records, which can be restored; itself where it lacks none.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    records = _records_of(newer, since=older)
+    if not records:
+        return older
+    rows = table_of_rows([each.row() for each in records], older.schema)
+    fragments = lance.fragment.write_fragments(rows, older)
+    added = lance.LanceOperation.Append(fragments)
+    return lance.LanceDataset.commit(older, added, read_version=older.version, detached=True)
+
+
+def add_records(location: str, version: int, storage_options: StorageOptions | None = None) -> None:
+    """Add the records that a version has to the newest one, which was made without them.
+
+    Args:
+        location: The namespace.
+        version: The version of ``__manifest``.
+        storage_options: Given to Lance.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    older = open_manifest(location, version, storage_options=storage_options)
+    for _ in range(_ATTEMPTS):
+        newest = open_manifest(location, storage_options=storage_options)
+        records = _records_of(older, since=newest)
+        if not records or _insert_missing(location, records, storage_options):
+            return
+
+
+def _records_of(manifest: lance.LanceDataset, *, since: lance.LanceDataset) -> list[CommitRecord]:
+    columns = ["object_type", "metadata"]
+    known = {each.object_id for each in records_in(select(since, columns, COMMIT).table)}
+    told = records_in(select(manifest, columns, COMMIT).table)
+    return [each for each in told if each.object_id not in known]
