@@ -20,7 +20,7 @@ from pennon.errors import (
     UnknownSetting,
 )
 from pennon.java_runtime import check_java
-from pennon.spark_versions import check_spark_version
+from pennon.spark_versions import BOUNDS, check_spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,7 +214,7 @@ def _check_spark() -> None:
     try:
         version = metadata.version("pyspark")
     except metadata.PackageNotFoundError as error:
-        raise SparkNotInstalled from error
+        raise SparkNotInstalled(**BOUNDS) from error
     check_spark_version(version)
     check_java()
 

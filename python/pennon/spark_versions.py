@@ -24,8 +24,15 @@ def check_spark_version(version: str) -> None:
     """
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if not OLDEST_SPARK <= numbers <= NEWEST_SPARK:
-        raise SparkVersionNotSupported(
-            found=version,
-            oldest=".".join(map(str, OLDEST_SPARK)),
-            newest=".".join(map(str, NEWEST_SPARK)),
-        )
+        raise SparkVersionNotSupported(found=version, newest=_dotted(NEWEST_SPARK), **BOUNDS)
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+BOUNDS: Final = {
+    "oldest": _dotted(OLDEST_SPARK),
+    "end": _dotted((NEWEST_SPARK[0], NEWEST_SPARK[1] + 1)),
+}
+"""The oldest version that works and the first that is not tested, as pip spells them."""

@@ -19,6 +19,7 @@ from pennon.catalog.loaded_table import load
 from pennon.errors import (
     InvalidColumnName,
     NamespaceAlreadyExists,
+    NamespaceChangeRefused,
     NamespaceNotEmpty,
     NamespaceNotFound,
     PathNotTable,
@@ -269,11 +270,12 @@ def test_alter_refuses_what_is_not_safe(catalog: Catalog, refused: dict, why: st
     assert load(catalog, ("shop", "orders")).snapshot.version == version
 
 
-def test_properties_of_a_namespace_change_while_it_is_empty(catalog: Catalog) -> None:
+def test_properties_of_a_namespace_change_whatever_is_in_it(catalog: Catalog) -> None:
     directory = Directory(catalog)
-    directory.alter_namespace(("shop",), {"a": "b"}, ["owner"])
-    assert directory.properties(("shop",)) == {"a": "b"}
+    directory.alter_namespace(("shop",), {"a": "b", "c": "it's"}, ["owner"])
     create(catalog, "shop", "orders")
-    with pytest.raises(UnsupportedTableChange):
-        directory.alter_namespace(("shop",), {"a": "c"}, [])
+    directory.alter_namespace(("shop",), {"a": "d"}, ["c"])
+    assert Directory(catalog).properties(("shop",)) == {"a": "d"}
     assert directory.tables(("shop",)) == ["orders"]
+    with pytest.raises(NamespaceChangeRefused, match="a catalog's root has none"):
+        directory.alter_namespace((), {"a": "d"}, [])

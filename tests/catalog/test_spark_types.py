@@ -10,7 +10,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
-from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
+from pennon.catalog.columns.spark_types import arrow_schema, arrow_type, spark_schema
 from pennon.errors import UnknownColumn, UnsupportedColumnType
 from pennon.spec.schema import NamespaceSchema
 
@@ -97,6 +97,15 @@ def test_types_of_other_writers_have_a_spark_type_or_name_their_column() -> None
     ]
     with pytest.raises(UnsupportedColumnType, match="column w"):
         spark_schema(pa.schema({"w": pa.duration("us")}))
+
+
+@pytest.mark.parametrize("kind", [t.StringType("UTF8_LCASE"), t.ArrayType(t.StringType("UNICODE"))])
+def test_collations_are_refused_and_that_of_bytes_is_text(kind: t.DataType) -> None:
+    with pytest.raises(UnsupportedColumnType, match="COLLATE (UTF8_LCASE|UNICODE) has no"):
+        arrow_schema(t.StructType([t.StructField("s", kind)]).json())
+    with pytest.raises(UnsupportedColumnType, match="collate UTF8_LCASE"):
+        arrow_type('"string collate UTF8_LCASE"', "s")
+    assert arrow_type('"string collate UTF8_BINARY"', "s") == pa.utf8()
 
 
 def test_a_pruned_schema_gets_the_ids_of_the_full_one() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, SparkRuntimeException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -195,18 +197,78 @@ def test_other_statements_go_to_sparks_parser(spark: SparkSession):
         spark.sql("ALTER TABLE t ADD PARTITION FIELDS id")
 
 
-@pytest.mark.parametrize(
-    ("statement", "advice"),
-    [
-        ("VACUUM {} RETAIN 168 HOURS", "system.vacuum("),
-        ("RESTORE TABLE {} TO VERSION AS OF 3", "system.rollback("),
-        ("OPTIMIZE {} ZORDER BY (id)", "INSERT OVERWRITE"),
-    ],
-)
-def test_statements_of_other_formats_tell_what_to_type(
-    spark: SparkSession, table: str, statement: str, advice: str
-):
-    message = failure_of(spark, statement.format(table))
-    assert message.startswith("[STATEMENT_NOT_SUPPORTED] Cannot ")
-    assert advice in message
-    assert "PARSE_SYNTAX_ERROR" in failure_of(spark, statement.format("spark_catalog.default.x"))
+STATEMENTS_ELSEWHERE = {
+    "VACUUM {} RETAIN 168 HOURS": "CALL lance.system.vacuum(table => '",
+    "RESTORE TABLE {} TO VERSION AS OF 3": "CALL lance.system.rollback(table => '",
+    "OPTIMIZE {} ZORDER BY (id)": "CALL lance.system.compact(table => '",
+    "ALTER TABLE {} ADD IF NOT EXISTS PARTITION (id = 1)": "INSERT INTO lance.",
+    "ALTER TABLE {} DROP PARTITION (id = 1)": "DELETE FROM lance.",
+    "ALTER TABLE {} PARTITION (id = 1) RENAME TO PARTITION (id = 2)": "UPDATE lance.",
+    "TRUNCATE TABLE {} PARTITION (id = 1)": "DELETE FROM lance.",
+    "ALTER TABLE {} RECOVER PARTITIONS": "CALL lance.system.adopt(",
+    "MSCK REPAIR TABLE {}": "CALL lance.system.check(",
+    "ALTER TABLE {} CLUSTER BY (id)": "bucket(16, …)",
+    "CREATE TABLE {}_1 (id INT) CLUSTER BY (id)": "bucket(16, …)",
+    "CREATE VIEW IF NOT EXISTS {}_1 AS SELECT 1": "CREATE TEMPORARY VIEW",
+    "EXECUTE IMMEDIATE 'OPTIMIZE {}'": "CALL lance.system.compact(table => '",
+}
+
+
+def test_statements_of_other_tables_tell_what_to_type(spark: SparkSession, table: str):
+    for statement, advice in STATEMENTS_ELSEWHERE.items():
+        message = failure_of(spark, statement.format(table))
+        assert message.startswith("[STATEMENT_NOT_SUPPORTED] Cannot "), message
+        assert advice in message
+        assert "\n" not in message
+        if not statement.startswith("CREATE"):
+            other = failure_of(spark, statement.format("spark_catalog.default.absent"))
+            assert "STATEMENT_NOT_SUPPORTED" not in other, statement
+    spark.sql(f"INSERT INTO {table} (id) VALUES (1)")
+    spark.sql(f"TRUNCATE TABLE {table}")
+    assert spark.table(table).isEmpty()
+
+
+def test_lengths_are_kept_as_spark_keeps_them(spark: SparkSession, namespace: str):
+    """The same statements give the same rows and errors as with a table of Parquet."""
+    pennon, parquet = f"{namespace}.t", "spark_catalog.default.lengths"
+    rows = []
+    try:
+        for name, form in ((pennon, ""), (parquet, "USING parquet")):
+            spark.sql(f"CREATE TABLE {name} (id INT, v VARCHAR(3), c CHAR(3)) {form}")
+            spark.sql(f"INSERT INTO {name} VALUES (1, 'abc', 'a'), (2, 'ab   ', 'bcd')")
+            for values in ("3, 'abcd', 'a'", "3, 'a', 'abcd'"):
+                with pytest.raises(SparkRuntimeException, match="EXCEED_LIMIT_LENGTH"):
+                    spark.sql(f"INSERT INTO {name} VALUES ({values})")
+            query = f"SELECT *, length(v), length(c), c = 'a' FROM {name}"
+            rows.append(sorted(spark.sql(query).collect()))
+            rows.append(spark.sql(f"SELECT c, count(*) FROM {name} WHERE c = 'a' GROUP BY c"))
+    finally:
+        spark.sql(f"DROP TABLE IF EXISTS {parquet}")
+    assert rows[0] == rows[2]
+    assert rows[1].collect() == [("a  ", 1)]
+    created = spark.sql(f"SHOW CREATE TABLE {pennon}").head()[0]
+    spark.sql(created.replace(pennon, f"{pennon}_again"))
+    with pytest.raises(SparkRuntimeException, match="EXCEED_LIMIT_LENGTH"):
+        spark.sql(f"INSERT INTO {pennon}_again VALUES (1, 'abcd', 'a')")
+
+
+def test_a_damaged_table_can_be_dropped_and_made_again(spark: SparkSession, namespace: str):
+    root = Path(spark.conf.get("spark.sql.catalog.lance.root"))
+    for _ in range(2):
+        spark.sql(f"CREATE TABLE {namespace}.t (id INT)")
+        (folder,) = root.glob(f"*_{namespace.removeprefix('lance.')}$t")
+        for version in folder.glob("__manifest/_versions/*"):
+            version.write_bytes(b"xx")
+        message = failure_of(spark, f"SELECT * FROM {namespace}.t")
+        assert "damaged: restore it from a copy, or drop the table" in message
+        spark.sql(f"DROP TABLE {namespace}.t")
+        shutil.rmtree(folder)
+
+
+def test_names_are_case_sensitive_and_say_so(spark: SparkSession, table: str):
+    assert "did you mean t." in failure_of(spark, f"SELECT * FROM {table[:-1]}T")
+
+
+def test_procedures_tell_what_they_do(spark: SparkSession):
+    described = spark.sql("DESCRIBE PROCEDURE lance.system.compact").collect()
+    assert "Rewrite leaves of many small files" in described[1][0]

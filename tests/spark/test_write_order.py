@@ -241,13 +241,12 @@ def test_the_order_is_a_property_that_follows_its_columns(
         ("SIDEWAYS", "WRITE_ORDER_SYNTAX"),
         ("ORDERED BY nope", "WRITE_ORDER_COLUMN_NOT_FOUND"),
         ("ORDERED BY l", "WRITE_ORDER_TYPE_NOT_SUPPORTED"),
-        ("ORDERED BY c", "WRITE_ORDER_TYPE_NOT_SUPPORTED"),
     ],
 )
 def test_an_order_that_cannot_be_is_refused(
     spark: SparkSession, namespace: str, order: str, condition: str
 ) -> None:
-    columns = "id BIGINT, l ARRAY<INT>, c STRING COLLATE UNICODE_CI"
+    columns = "id BIGINT, l ARRAY<INT>"
     spark.sql(f"CREATE TABLE {namespace}.t ({columns})")
     assert f"[{condition}] Cannot" in failure(spark, f"ALTER TABLE {namespace}.t WRITE {order}")
     as_property = order.removeprefix("ORDERED BY").strip()

@@ -28,14 +28,16 @@ from pennon.catalog.table_registration import (
 from pennon.errors import (
     CatalogRefused,
     NamespaceAlreadyExists,
+    NamespaceChangeRefused,
     NamespaceNotEmpty,
     NamespaceNotFound,
     RootNotUsable,
     TableAlreadyExists,
     TableNotFound,
     UnknownImplementation,
-    UnsupportedTableChange,
+    WriteConflict,
 )
+from pennon.manifest.registered_location import change_properties
 
 __all__ = ["Directory", "Registration"]
 
@@ -132,23 +134,29 @@ class Directory:
     def alter_namespace(
         self, namespace: Name, changed: Mapping[str, str], removed: Sequence[str]
     ) -> None:
-        """Change the properties of an empty namespace.
+        """Change the properties of a namespace.
 
-        The interface has no change of properties, so the namespace is made again.
+        The interface has no change of properties. A directory namespace keeps them in a row of its
+        manifest; with another implementation the namespace is made again, while it is empty.
 
         Raises:
-            UnsupportedTableChange: It is not empty.
+            NamespaceChangeRefused: It is the root, or not empty.
+            WriteConflict: Another writer changed or dropped it meanwhile.
         """
         before = self.properties(namespace)
         after = {name: value for name, value in before.items() if name not in removed}
         after.update(changed)
+        shown = self.catalog.full_name(namespace)
+        if not namespace:
+            raise NamespaceChangeRefused(namespace=shown, why="a catalog's root has none")
+        if self.catalog.implementation == "dir":
+            root, storage = plain_path(self.catalog.root), self.catalog.storage
+            if not change_properties(root, namespace, before, after, storage):
+                raise WriteConflict(table=shown, why="another writer changed or dropped it")
+            return
         if self.tables(namespace) or self._children(namespace):
-            raise UnsupportedTableChange(
-                change="change the properties of namespace",
-                table=self.catalog.full_name(namespace),
-                why="the namespace interface can set properties only when a namespace is made",
-                advice="Set them in CREATE NAMESPACE … WITH PROPERTIES",
-            )
+            why = "its implementation can set properties only when a namespace is made"
+            raise NamespaceChangeRefused(namespace=shown, why=why)
         self._deregister(namespace)
         self.create_namespace(namespace, after, if_not_exists=False)
 
@@ -297,7 +305,8 @@ class Directory:
     def _near_tables(self, identifier: Name) -> str:
         parent = identifier[:-1]
         if parent and self._describe(parent) is None:
-            return f"there is no namespace {self.catalog.full_name(parent)}"
+            near = self._near_namespaces(parent)
+            return f"there is no namespace {self.catalog.full_name(parent)}, {near}"
         return near_names(identifier[-1], self.tables(parent), "tables")
 
     def _check_root(self) -> None:

@@ -14,9 +14,14 @@ def near_names(name: str, there: Sequence[str], kind: str) -> str:
     Example:
         >>> near_names("order", ["orders", "planes"], "tables")
         'did you mean orders'
+        >>> near_names("Orders", ["orders", "planes"], "tables")
+        'names are case-sensitive, did you mean orders'
     """
     if not there:
         return f"there are no {kind}"
+    same = [each for each in there if each.casefold() == name.casefold()]
+    if same:
+        return f"names are case-sensitive, did you mean {' or '.join(same)}"
     close = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
     if close:
         return f"did you mean {' or '.join(close)}"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pennon import session
 from pennon.errors import ServerDidNotStart, SparkNotInstalled
+from pennon.spark_versions import BOUNDS
 
 START_TIMEOUT_SECONDS = 180
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -165,7 +166,7 @@ def _server_conf(serving: Serving, scratch: Path) -> dict[str, str]:
 def _spark_submit() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkNotInstalled
+        raise SparkNotInstalled(**BOUNDS)
     return Path(spec.origin).parent / "bin" / "spark-submit"
 
 

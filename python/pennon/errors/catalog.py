@@ -35,6 +35,25 @@ class NamespaceNotEmpty(PennonError):
     sql_state = "2BP01"
 
 
+class NamespaceChangeRefused(PennonError):
+    """The properties of a namespace cannot be changed."""
+
+    condition = "NAMESPACE_CHANGE_REFUSED"
+    template = (
+        "Cannot change the properties of namespace {namespace}: {why}."
+        " Set them in CREATE NAMESPACE … WITH DBPROPERTIES."
+    )
+    sql_state = "0A000"
+
+
+class StatementNotSupported(PennonError):
+    """A statement of Spark or of another table format that means nothing here."""
+
+    condition = "STATEMENT_NOT_SUPPORTED"
+    template = "Cannot {statement} of {table}: {why}. Type instead: {advice}."
+    sql_state = "0A000"
+
+
 class TableNotFound(PennonError):
     """A table of the catalog does not exist."""
 

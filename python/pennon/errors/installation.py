@@ -33,7 +33,7 @@ class SparkNotInstalled(PennonError):
     condition = "SPARK_NOT_INSTALLED"
     template = (
         "Cannot start Spark: this Python has no package pyspark. "
-        "Install it with: pip install 'pennon[spark]'."
+        "Install it with: pip install 'pyspark>={oldest},<{end}'."
     )
     sql_state = "58000"
 
@@ -44,7 +44,7 @@ class SparkVersionNotSupported(PennonError):
     condition = "SPARK_VERSION_NOT_SUPPORTED"
     template = (
         "Cannot use Spark {found}: Pennon works with "
-        "{oldest} to {newest}. Install it with: pip install 'pennon[spark]'."
+        "{oldest} to {newest}. Install it with: pip install 'pyspark>={oldest},<{end}'."
     )
     sql_state = "58000"
 

@@ -120,8 +120,5 @@ class StorageFailure(PennonError):
     """The storage below the manifest refused an operation."""
 
     condition = "STORAGE_FAILURE"
-    template = (
-        "Cannot {verb} {location}: {problem}. Check the path, the permissions and the storage"
-        " options."
-    )
+    template = "Cannot {verb} {location}: {problem}. {advice}."
     sql_state = "58030"

@@ -106,7 +106,10 @@ def expire(
     stayed = sorted(set(done.versions).intersection(versions))
     if stayed:  # Lance's clean-up is silent of files that it may not remove
         problem = f"the files of version {stayed[0]} cannot be removed"
-        raise StorageFailure(verb="expire versions of", location=location, problem=problem)
+        advice = "Check the permissions"
+        raise StorageFailure(
+            verb="expire versions of", location=location, problem=problem, advice=advice
+        )
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()

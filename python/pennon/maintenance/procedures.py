@@ -54,12 +54,14 @@ class Procedure:
 
     Args:
         name: Its name.
+        description: What it does, for DESCRIBE PROCEDURE.
         parameters: In the order of positional arguments.
         columns: Result columns, name → Spark's type.
         run: Takes the catalog and the arguments by name, gives the rows.
     """
 
     name: str
+    description: str
     parameters: Sequence[Parameter]
     columns: Mapping[str, str]
     run: Callable[[Catalog, Arguments], Rows]
@@ -235,12 +237,14 @@ PROCEDURES: Mapping[str, Procedure] = {
     for each in (
         Procedure(
             "check",
+            "Check every rule of the format; a row for each violation.",
             (_TABLE,),
             dict.fromkeys(("severity", "section", "object", "problem"), "string"),
             _check,
         ),
         Procedure(
             "repair",
+            "Restore manifest columns and keys that a foreign client dropped.",
             (_TABLE,),
             {
                 "version": "long",
@@ -254,6 +258,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "adopt",
+            "Take an existing Lance dataset, or a folder of them, into a table.",
             (
                 _TABLE,
                 Parameter("path", is_required=True),
@@ -272,12 +277,14 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "migrate",
+            "Copy a table of the older draft into the format of today.",
             (Parameter("path", is_required=True), Parameter("remove_old", "boolean")),
             {"version": "long", "leaves": "long", "rows": "long", "notes": "string"},
             _migrate,
         ),
         Procedure(
             "expire_snapshots",
+            "Forget old versions of a table, and delete the files that only they need.",
             (_TABLE, Parameter("older_than", "timestamp"), Parameter("retain_last", "long")),
             {
                 **dict.fromkeys(
@@ -290,6 +297,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "vacuum",
+            "Delete files below a table that no version names.",
             (_TABLE, Parameter("older_than", "timestamp"), Parameter("dry_run", "boolean")),
             {
                 **dict.fromkeys(("deleted_files", "freed_bytes", "removed_leaves"), "long"),
@@ -301,6 +309,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "compact",
+            "Rewrite leaves of many small files into few large ones.",
             (
                 _TABLE,
                 Parameter("where"),
@@ -320,12 +329,14 @@ PROCEDURES: Mapping[str, Procedure] = {
         ),
         Procedure(
             "rollback",
+            "Make a table as it was at a version, as a new version.",
             (_TABLE, Parameter("version", "long", is_required=True)),
             {"version": "long"},
             _rollback,
         ),
         Procedure(
             "rollback_to_timestamp",
+            "Make a table as it was at a time, as a new version.",
             (_TABLE, Parameter("timestamp", "timestamp", is_required=True)),
             {"version": "long"},
             _rollback,

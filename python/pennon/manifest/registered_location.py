@@ -23,7 +23,7 @@ from pennon.predicate.dialect import DataFusion
 if TYPE_CHECKING:
     import lance
 
-__all__ = ["move_registration", "rename_registration", "take_plain_name"]
+__all__ = ["change_properties", "move_registration", "rename_registration", "take_plain_name"]
 
 
 def move_registration(
@@ -41,18 +41,53 @@ def move_registration(
     Returns:
         False where the name has another location by now; nothing is changed then.
     """
+    return _replaced(root, name, {"location": old}, {"location": new}, storage_options)
+
+
+def change_properties(
+    root: str,
+    name: Sequence[str],
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    storage_options: StorageOptions,
+) -> bool:
+    """Give a namespace other properties; readers see the ones or the others.
+
+    Args:
+        root: Path or URL of the directory namespace.
+        name: The parts of the name below it.
+        old: The properties as they are.
+        new: The properties as they shall be.
+        storage_options: Given to Lance.
+
+    Returns:
+        False where it has other properties by now, or is gone; nothing is changed then.
+    """
+    return _replaced(root, name, old, new, storage_options)
+
+
+def _replaced(
+    root: str,
+    name: Sequence[str],
+    old: Mapping[str, str],
+    new: Mapping[str, str],
+    storage_options: StorageOptions,
+) -> bool:
+    """Change entries of the row of a name, where all of ``old`` are as they were."""
     manifest = open_manifest(root, storage_options=storage_options)
     is_named = _is_named(SEPARATOR.join(name))
     rows = manifest.to_table(columns=["metadata"], filter=is_named.sql(dialect=DataFusion))
     for text in rows["metadata"].to_pylist():
         properties = json.loads(text or "{}")
-        if properties.get("location") != old:
+        if any(properties.get(key) != value for key, value in old.items()):
             return False
-        moved = json.dumps({**properties, "location": new})
-        is_unchanged = exp.and_(is_named, exp.column("metadata").eq(exp.Literal.string(text)))
+        kept = {key: value for key, value in properties.items() if key not in old}
+        changed = json.dumps({**kept, **new})
+        stored = exp.column("metadata")
+        is_unchanged = stored.is_(exp.null()) if text is None else stored.eq(_text(text))
         updated = manifest.update(
-            {"metadata": exp.Literal.string(moved).sql(dialect=DataFusion)},
-            where=is_unchanged.sql(dialect=DataFusion),
+            {"metadata": _text(changed).sql(dialect=DataFusion)},
+            where=exp.and_(is_named, is_unchanged).sql(dialect=DataFusion),
         )
         return bool(updated["num_rows_updated"])
     return False

@@ -19,6 +19,20 @@ StorageOptions = Mapping[str, str]
 
 _POSITION: Final = re.compile(r"(, (location: )?\S*/\S+\.rs:\d+:\d+)+")
 
+# What an object store's client prints of itself behind what happened.
+_DETAILS: Final = re.compile(r"(, after \d+ retries|,? source:|, \w+ \{| - HTTP error: ).*")
+_LONGEST_PROBLEM: Final = 300
+_ADVICE: Final = (
+    (
+        ("sufficient data", "corrupt", "invalid", "magic", "decode", "checksum", "protobuf"),
+        "A file there is damaged: restore it from a copy, or drop the table",
+    ),
+    (
+        ("dns", "connect", "timed out", "timeout", "error sending request", "unreachable"),
+        "Check the address, the network and the storage options",
+    ),
+)
+
 
 def manifest_uri(location: str) -> str:
     """Give the address of a namespace's ``__manifest``.
@@ -91,5 +105,11 @@ def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: dateti
 
 def storage_failure(verb: str, location: str, error: Exception) -> StorageFailure:
     """Make the error of a storage that refused: Lance's message without its source positions."""
-    problem = _POSITION.sub("", str(error).partition("\n")[0]).rstrip(". ")
-    return StorageFailure(verb=verb, location=location, problem=problem)
+    problem = _POSITION.sub("", str(error).partition("\n")[0])
+    problem = _DETAILS.sub("", problem)[:_LONGEST_PROBLEM].rstrip(". ")
+    lowered = problem.lower()
+    advice = next(
+        (text for words, text in _ADVICE if any(word in lowered for word in words)),
+        "Check the path, the permissions and the storage options",
+    )
+    return StorageFailure(verb=verb, location=location, problem=problem, advice=advice)

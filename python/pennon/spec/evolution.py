@@ -23,6 +23,7 @@ from pennon.errors import (
     PartitionFieldExists,
     PartitionFieldNotFound,
     PartitionSourceNotFound,
+    TransformOnWrongType,
 )
 from pennon.spec.field_names import LEVELS, checked_name, default_name, level_name, unique_name
 from pennon.spec.partition_spec import PartitionField, PartitionSpec
@@ -223,7 +224,13 @@ def _added(
     for transform in call.transforms:
         if isinstance(transform, Expression):
             check_expression(transform, [each.field.type for each in sources])
-        wanted = _field(transform, sources)
+        try:
+            wanted = _field(transform, sources)
+        except TransformOnWrongType as error:
+            # months(i) is made of years first, and nobody typed year.
+            raise TransformOnWrongType(
+                **{**error.parameters, "transform": _spelled(call)}
+            ) from error
         there = next((each for each in fields if each.derives_as(wanted)), None)
         if there is not None:
             place = fields.index(there) + 1 if call.composed else place

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["WRITE_ORDER", "OrderColumn", "WriteOrder", "is_orderable"]
 
 WRITE_ORDER: Final = "write.order"
-_COLLATIONS: Final = b"__COLLATIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +124,6 @@ class WriteOrder:
                 )
             if not is_orderable(field.field.type):
                 raise WriteOrderTypeNotSupported(column=name, order=text, found=field.field.type)
-            if _is_collated(field.field):
-                raise WriteOrderTypeNotSupported(column=name, order=text, found="a collated text")
             if field in fields:
                 raise WriteOrderSyntax(order=text, reason=f"column {name} is in it twice")
             fields.append(field)
@@ -193,14 +190,6 @@ def is_orderable(data_type: pa.DataType) -> bool:
         pa.types.is_large_binary,
     )
     return any(test(data_type) for test in is_plain)
-
-
-def _is_collated(field: pa.Field) -> bool:
-    """Whether Spark compares a column's texts otherwise than by their bytes.
-
-    Spark keeps the collation in its own metadata of the column, which is kept as it came.
-    """
-    return any(_COLLATIONS in part for pair in (field.metadata or {}).items() for part in pair)
 
 
 def _ordered(text: str) -> list[exp.Expr]:

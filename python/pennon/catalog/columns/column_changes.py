@@ -21,7 +21,12 @@ from pennon.catalog.columns.column_paths import (
     is_container_part,
     shown_path,
 )
-from pennon.catalog.columns.spark_types import arrow_type, check_column_name, length_limit
+from pennon.catalog.columns.spark_types import (
+    LENGTH_LIMIT,
+    arrow_type,
+    check_column_name,
+    length_limit,
+)
 from pennon.errors import MalformedMessage, UnknownColumn, UnsupportedTableChange
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.schema.carried_default import carried_default
@@ -40,7 +45,6 @@ __all__ = ["changed_columns"]
 
 _PROMOTED = (Identity, Truncate, Bucket, MultiBucket)
 _CURRENT_DEFAULT = "CURRENT_DEFAULT"
-_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 _RESHAPING = frozenset({"rename_column", "update_type", "delete_column"})
 _Change = Mapping[str, object]
 
@@ -130,7 +134,7 @@ class _Columns:
         added = pa.field(path[-1], arrow_type(change["type"], ".".join(path)))
         for key, value in (
             ("comment", change.get("comment")),
-            (_LENGTH, self._limit(path, change)),
+            (LENGTH_LIMIT, self._limit(path, change)),
         ):
             added = _with(added, key, value)
         if change.get("default") is not None:
@@ -168,7 +172,7 @@ class _Columns:
             raise self._refused(path, "change the type of", why, "Add a new column")
         limit = length_limit(kind) if len(there.path) == 1 else None
         if found.equals(wanted):
-            return self._noted(there, _LENGTH, limit)
+            return self._noted(there, LENGTH_LIMIT, limit)
         self._check_partitioned(there, wanted)
         known = (there.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
         earlier = ";".join([*filter(None, known.split(";")), str(found)])
@@ -232,7 +236,11 @@ class _Columns:
         return True
 
     def _limit(self, path: Sequence[str], change: _Change) -> str | None:
-        return length_limit(change["type"]) if len(path) == 1 else None
+        limit = length_limit(change["type"])
+        if limit is not None and len(path) > 1:
+            why = f"{limit} is no type for a field of a struct"
+            raise self._refused(path, "add", why, "Write STRING")
+        return limit
 
     def _shown(self, there: SchemaField) -> tuple[str, ...]:
         return shown_path(self._arrow, there.path)

@@ -2,7 +2,8 @@
 
 Text metadata of a Spark field (``comment``, ``CURRENT_DEFAULT``, …) stands in the Arrow field's
 metadata under its own key, everything else as JSON under ``spark:metadata``; Lance's and Pennon's
-own keys never reach Spark. CHAR and VARCHAR arrive as STRING with such metadata.
+own keys never reach Spark. A column of CHAR or VARCHAR is STRING with the type that was typed in
+such metadata, where Spark looks for it; inside of another type there is no place for it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ import pyarrow as pa
 
 from pennon.errors import InvalidColumnName, MalformedMessage, UnsupportedColumnType
 
-__all__ = ["arrow_schema", "arrow_type", "check_column_name", "length_limit", "spark_schema"]
+__all__ = [
+    "LENGTH_LIMIT",
+    "arrow_schema",
+    "arrow_type",
+    "check_column_name",
+    "length_limit",
+    "spark_schema",
+]
 
 _TO_ARROW: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -47,8 +55,15 @@ _TO_SPARK: Final[Mapping[pa.DataType, str]] = {
     pa.null(): "void",
 }
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
-_TEXT: Final = re.compile(r"(?:char|varchar)\(\d+\)|string collate \w+", re.IGNORECASE)
-_LIMITED: Final = re.compile(r"(?:char|varchar)\(\d+\)", re.IGNORECASE)
+# The collation of plain bytes; under another one equal values would have other bytes, which
+# partition values, filters and joins in the workers compare.
+_TEXT: Final = re.compile(
+    r"(?:string|(?:char|varchar)\(\d+\))(?: collate utf8_binary)?", re.IGNORECASE
+)
+_COLLATIONS: Final = "__COLLATIONS"
+LENGTH_LIMIT: Final = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key under which Spark keeps that a column is CHAR or VARCHAR."""
+_LIMITED: Final = re.compile(r"((?:char|varchar)\(\d+\))(?: collate utf8_binary)?", re.IGNORECASE)
 # For rows without the column, which a new table has not; ALTER TABLE hands its value over.
 _EXISTENCE_DEFAULT: Final = "EXISTS_DEFAULT"
 _NOT_IN_COLUMNS: Final = {
@@ -105,7 +120,8 @@ def length_limit(spark: object) -> str | None:
         'varchar(5)'
     """
     name = json.loads(spark) if isinstance(spark, str) and spark.startswith('"') else spark
-    return name if isinstance(name, str) and _LIMITED.fullmatch(name) is not None else None
+    limited = _LIMITED.fullmatch(name) if isinstance(name, str) else None
+    return None if limited is None else limited[1]
 
 
 def spark_schema(schema: pa.Schema) -> dict[str, object]:
@@ -134,9 +150,22 @@ def _arrow_field(field: Mapping[str, object], above: tuple[str, ...]) -> pa.Fiel
     name = str(field["name"])
     data_type = _arrow_type(field["type"], (*above, name))
     stated = field.get("metadata") or {}
+    _check_collations(stated, (*above, name))
     metadata = field_metadata(stated) if isinstance(stated, dict) else {}
+    limit = None if above else length_limit(field["type"])
+    if limit is not None:
+        metadata[LENGTH_LIMIT] = limit
     nullable = bool(field.get("nullable", True))
     return pa.field(name, data_type, nullable=nullable, metadata=metadata or None)
+
+
+def _check_collations(metadata: object, path: tuple[str, ...]) -> None:
+    """Refuse a collation, which Spark keeps in the metadata of a field of plain STRING."""
+    collations = metadata.get(_COLLATIONS) if isinstance(metadata, dict) else None
+    for collation in (collations or {}).values():
+        if collation.rpartition(".")[2].upper() != "UTF8_BINARY":
+            kind = f"STRING COLLATE {collation.rpartition('.')[2]}"
+            raise UnsupportedColumnType(column=".".join(path), type=kind, target="Lance")
 
 
 def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
@@ -147,7 +176,7 @@ def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
         decimal = _DECIMAL.fullmatch(spark)
         if decimal is not None:
             return pa.decimal128(int(decimal[1]), int(decimal[2]))
-        if _TEXT.fullmatch(spark):
+        if _TEXT.fullmatch(spark) and (len(path) == 1 or length_limit(spark) is None):
             return pa.utf8()
         raise UnsupportedColumnType(column=".".join(path), type=spark, target="Lance")
     if isinstance(spark, dict):

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from pennon.catalog.columns.column_changes import changed_columns
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT, FieldChange, OrderChange, statement_of
 from pennon.catalog.ddl.write_order_change import checked_order, followed_order
 from pennon.catalog.loaded_table import Table, load
@@ -57,6 +59,7 @@ def alter_table(
 
     Raises:
         UnsupportedTableChange: A change that is not safe.
+        StatementNotSupported: A statement that means nothing here; it says what to type instead.
         PartitionFieldSyntax: What follows PARTITION FIELD is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: The property ``write.isolation`` has another value than it can have.
@@ -64,6 +67,7 @@ def alter_table(
     """
     statement = _statement(changes)
     if statement is not None:
+        _check_meaning(catalog, identifier, statement)
         match statement_of(statement):
             case FieldChange() as asked:
                 return alter_partitioning(catalog, identifier, asked)
@@ -117,6 +121,14 @@ def _statement(changes: Sequence[Mapping[str, object]]) -> str | None:
     return next(
         (str(each.get("value")) for each in changes if each.get("property") == STATEMENT), None
     )
+
+
+def _check_meaning(catalog: Catalog, identifier: Name, statement: str) -> None:
+    """Refuse a statement that means nothing for a table, and tell what to type instead."""
+    words = unquote(statement).split("(", 1)[0].split()
+    error = not_supported(words, catalog.name, catalog.full_name(identifier))
+    if error is not None:
+        raise error
 
 
 def _until_committed(

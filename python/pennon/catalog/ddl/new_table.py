@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pennon.catalog.ddl.statement_advice import not_supported
+from pennon.catalog.ddl.table_statement import STATEMENT
 from pennon.errors import InvalidTableName, NewTableRefused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["check_table_name", "check_wanted"]
+__all__ = ["check_meaning", "check_table_name", "check_wanted"]
 
 # Spark names its own default, parquet, where saveAsTable is given no format.
 _FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
@@ -38,6 +40,25 @@ def check_table_name(identifier: Sequence[str]) -> None:
             raise InvalidTableName(name=".".join(identifier), why=f"{refused[0]!r} is in it")
         if not part.strip(". "):
             raise InvalidTableName(name=".".join(identifier), why="a part of it is empty")
+
+
+def check_meaning(
+    catalog: str,
+    table: str,
+    properties: Mapping[str, str],
+    transforms: Sequence[Mapping[str, object]],
+) -> None:
+    """Refuse CREATE VIEW, which arrives as a property, and CLUSTER BY, a transform.
+
+    Raises:
+        StatementNotSupported: It says what to type instead.
+    """
+    words = properties.get(STATEMENT, "").split()
+    if any(each.get("function") == "cluster_by" for each in transforms):
+        words = ["CLUSTER", "BY"]
+    error = not_supported(words, catalog, table)
+    if error is not None:
+        raise error
 
 
 def check_wanted(table: str, properties: Mapping[str, str]) -> None:

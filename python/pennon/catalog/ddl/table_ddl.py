@@ -20,7 +20,7 @@ import pyarrow as pa
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.ddl.name_changes import replace_partitioned, replace_plain, take_name
-from pennon.catalog.ddl.new_table import check_table_name, check_wanted
+from pennon.catalog.ddl.new_table import check_meaning, check_table_name, check_wanted
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, drop_dataset, load
@@ -107,6 +107,7 @@ def stage(
         UnsupportedColumnType: Lance does not store a column's type.
         InvalidColumnName: Lance does not take a column's name.
         InvalidTableName: The name cannot be typed or stored.
+        StatementNotSupported: CREATE VIEW or CLUSTER BY.
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: The property ``write.isolation`` has another value than it can have.
@@ -115,6 +116,7 @@ def stage(
     """
     if not _is_path(identifier):
         check_table_name(identifier)
+    check_meaning(catalog.name, catalog.full_name(identifier), properties, transforms)
     check_wanted(catalog.full_name(identifier), properties)
     arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
     columns = NamespaceSchema.with_fresh_ids(arrow)

@@ -112,7 +112,12 @@ def give_up(
         if there is not None:
             return there
         _insert_missing(location, [mine], storage_options)
-    raise StorageFailure(verb="commit to", location=location, problem="other writers came first")
+    raise StorageFailure(
+        verb="commit to",
+        location=location,
+        problem="other writers came first",
+        advice="Run the statement again",
+    )
 
 
 def _insert_missing(

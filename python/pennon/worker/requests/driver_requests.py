@@ -214,6 +214,7 @@ def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
         tuple(
             m.ProcedureSignature(
                 each.name,
+                each.description,
                 tuple(
                     m.ProcedureParameter(one.name, one.type, one.is_required)
                     for one in each.parameters

@@ -371,6 +371,7 @@ class ProcedureSignature:
     """A procedure, its parameters in the order of positional arguments."""
 
     name: str
+    description: str
     parameters: tuple[ProcedureParameter, ...]
 
 

@@ -53,10 +53,26 @@ public final class CatalogOperations {
         : PennonTable.of(worker.toJson(), description);
   }
 
-  /** Whether there is such a table; not there is the exception that Spark declares for it. */
+  /**
+   * Whether there is such a table; not there is the exception that Spark declares for it.
+   *
+   * <p>A table whose files are damaged is there too: else DROP TABLE could not remove it.
+   */
   public boolean tableExists(Identifier identifier)
       throws NoSuchTableException, NoSuchNamespaceException {
-    return loadTable(identifier, null, null) != null;
+    try {
+      return loadTable(identifier, null, null) != null;
+    } catch (Exception e) {
+      boolean isMissing = e instanceof NoSuchTableException || e instanceof NoSuchNamespaceException;
+      boolean isListed =
+          !isMissing && List.of(listTables(identifier.namespace())).contains(identifier);
+      return isListed || sneak(e);
+    }
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <T extends Throwable> boolean sneak(Throwable failure) throws T {
+    throw (T) failure;
   }
 
   public PennonTable createTable(

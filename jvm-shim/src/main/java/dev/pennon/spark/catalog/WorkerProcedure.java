@@ -18,19 +18,28 @@ import org.apache.spark.sql.types.StructType;
 public final class WorkerProcedure implements UnboundProcedure, BoundProcedure {
   private final CatalogConnection worker;
   private final String name;
+  private final String description;
   private final List<ProcedureParameter> parameters;
 
   private WorkerProcedure(
-      CatalogConnection worker, String name, List<ProcedureParameter> parameters) {
+      CatalogConnection worker,
+      String name,
+      String description,
+      List<ProcedureParameter> parameters) {
     this.worker = worker;
     this.name = name;
+    this.description = description;
     this.parameters = parameters;
   }
 
   static WorkerProcedure of(CatalogConnection worker, JsonNode signature) {
     List<ProcedureParameter> parameters = new ArrayList<>();
     Messages.field(signature, "ProcedureSignature", "parameters").forEach(each -> parameters.add(parameter(each)));
-    return new WorkerProcedure(worker, Messages.field(signature, "ProcedureSignature", "name").asText(), parameters);
+    return new WorkerProcedure(
+        worker,
+        Messages.field(signature, "ProcedureSignature", "name").asText(),
+        Messages.field(signature, "ProcedureSignature", "description").asText(),
+        parameters);
   }
 
   private static ProcedureParameter parameter(JsonNode json) {
@@ -46,6 +55,12 @@ public final class WorkerProcedure implements UnboundProcedure, BoundProcedure {
   @Override
   public String name() {
     return name;
+  }
+
+  /** The worker's sentence, for DESCRIBE PROCEDURE. */
+  @Override
+  public String description() {
+    return description;
   }
 
   @Override

@@ -40,31 +40,13 @@ public final class PennonParser implements ParserInterface {
 
   @Override
   public LogicalPlan parsePlan(String sql) throws ParseException {
-    try {
-      return delegate.parsePlan(inWordsOfSpark(sql));
-    } catch (ParseException notRead) {
-      throw advised(sql, notRead);
-    }
+    return delegate.parsePlan(inWordsOfSpark(sql));
   }
 
   @Override
   public LogicalPlan parsePlanWithParameters(String sql, ParameterContext parameters)
       throws ParseException {
-    try {
-      return delegate.parsePlanWithParameters(inWordsOfSpark(sql), parameters);
-    } catch (ParseException notRead) {
-      throw advised(sql, notRead);
-    }
-  }
-
-  /** A syntax error, or what to type instead; raised where there is something. */
-  private ParseException advised(String sql, ParseException notRead) {
-    StatementAdvice.of(sql, table -> fullName(session, table))
-        .ifPresent(
-            advice -> {
-              throw advice.raise();
-            });
-    return notRead;
+    return delegate.parsePlanWithParameters(inWordsOfSpark(sql), parameters);
   }
 
   private String inWordsOfSpark(String sql) {

@@ -3,14 +3,17 @@ package dev.pennon.spark.sql;
 import dev.pennon.spark.sql.SqlTokens.Kind;
 import dev.pennon.spark.sql.SqlTokens.Token;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Function;
 
 /**
  * Statements that Spark's grammar lacks, put into its words: {@code ALTER TABLE … ADD | DROP |
  * REPLACE PARTITION FIELD …} and {@code … WRITE …} become {@code ALTER TABLE … SET TBLPROPERTIES}
  * of one property, whose value is the text after the table's name; {@code SHOW PARTITIONS} becomes
- * a query of the metadata table.
+ * a query of the metadata table. So do statements of Spark and of other table formats that mean
+ * nothing for a table of Pennon: the worker tells what to type instead.
  *
  * <p>So Spark resolves the table, refreshes what it has cached of it, and takes the statement in
  * scripts and in EXECUTE IMMEDIATE. What the text means is the worker's to say.
@@ -18,6 +21,24 @@ import java.util.function.Function;
 final class TableStatements {
   /** The property whose value is a statement; its Python twin is catalog/ddl/table_statement.py. */
   static final String PROPERTY = "pennon.statement";
+
+  /** What may stand behind it, besides ADD, DROP and REPLACE of partitions and their fields. */
+  private static final Set<String> ACTIONS = Set.of("WRITE", "RECOVER", "CLUSTER", "PARTITION");
+
+  private static final Set<String> CONDITIONS = Set.of("IF", "NOT", "EXISTS");
+
+  /** What stands before the table's name in a statement that only the worker answers. */
+  private static final List<List<String>> ANSWERED =
+      List.of(
+          List.of("VACUUM"),
+          List.of("OPTIMIZE"),
+          List.of("RESTORE", "TABLE"),
+          List.of("RESTORE"),
+          List.of("MSCK", "REPAIR", "TABLE"),
+          List.of("TRUNCATE", "TABLE"),
+          List.of("CREATE", "VIEW", "IF", "NOT", "EXISTS"),
+          List.of("CREATE", "VIEW"),
+          List.of("CREATE", "OR", "REPLACE", "VIEW"));
 
   private TableStatements() {}
 
@@ -28,6 +49,10 @@ final class TableStatements {
    */
   static String inWordsOfSpark(String sql, Function<String, Optional<String>> ours) {
     List<Token> tokens = SqlTokens.of(sql);
+    Optional<String> answered = answered(tokens, ours);
+    if (answered.isPresent()) {
+      return answered.get();
+    }
     StringBuilder rewritten = new StringBuilder();
     int copied = 0;
     for (int start = 0; start + 2 < tokens.size(); start++) {
@@ -50,6 +75,30 @@ final class TableStatements {
       start = last - 1;
     }
     return copied == 0 ? sql : rewritten.append(sql.substring(copied)).toString();
+  }
+
+  /** A whole statement as a clause of one that Spark reads; empty where it has to be another. */
+  private static Optional<String> answered(
+      List<Token> tokens, Function<String, Optional<String>> ours) {
+    for (List<String> words : ANSWERED) {
+      int start = words.size();
+      int end =
+          start < tokens.size() && areWords(tokens, 0, words.toArray(String[]::new))
+              ? SqlTokens.endOfName(tokens, start)
+              : -1;
+      boolean isPlain = end == tokens.size() || (end > 0 && tokens.get(end).isSymbol(';'));
+      if (end < 0 || (words.get(0).equals("TRUNCATE") && isPlain)) {
+        continue;
+      }
+      String name = SqlTokens.text(tokens.subList(start, end));
+      String text = asProperty(SqlTokens.text(tokens.subList(0, start)));
+      boolean isView = words.get(0).equals("CREATE");
+      return ours.apply(name)
+          .map(table -> isView
+              ? "CREATE TABLE " + name + " (view INT) " + text.substring("SET ".length())
+              : "ALTER TABLE " + name + " " + text);
+    }
+    return Optional.empty();
   }
 
   /** The clause that stands for a statement's text. */
@@ -100,13 +149,14 @@ final class TableStatements {
       return false;
     }
     Token action = tokens.get(at);
-    boolean ofFields =
-        action.isWord("ADD") || action.isWord("DROP") || action.isWord("REPLACE");
-    return action.isWord("WRITE")
-        || (ofFields
-            && at + 2 < tokens.size()
-            && tokens.get(at + 1).isWord("PARTITION")
-            && tokens.get(at + 2).isWord("FIELD"));
+    if (action.isWord("ADD") || action.isWord("DROP") || action.isWord("REPLACE")) {
+      int next = at + 1;
+      while (next < tokens.size() && CONDITIONS.contains(tokens.get(next).text().toUpperCase(Locale.ROOT))) {
+        next++;
+      }
+      return next < tokens.size() && tokens.get(next).isWord("PARTITION");
+    }
+    return ACTIONS.contains(action.text().toUpperCase(Locale.ROOT));
   }
 
   private static int endOfStatement(List<Token> tokens, int start) {

@@ -271,7 +271,7 @@ public final class WorkerProcess {
       return WorkerFailure.notStarted(
           python,
           "the package pennon is not installed for it",
-          "Install it there (pip install pennon), on every machine that runs Spark executors, or"
+          "Install the wheel of this jar's version there (make dist builds it), on every machine that runs Spark executors, or"
               + " choose another interpreter with spark.pyspark.python.",
           null);
     }

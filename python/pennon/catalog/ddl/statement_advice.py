@@ -1,0 +1,101 @@
+"""What to type instead of a statement that means nothing for a table of Pennon.
+
+Such statements are Spark's for tables with directories as partitions, or another table format's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pennon.errors import StatementNotSupported
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["not_supported"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """Why a statement means nothing, and what to type; both may name the table and its catalog."""
+
+    words: tuple[str, ...]
+    why: str
+    advice: str
+
+
+_VALUES: Final = "a partition is made of its rows' values"
+_NO_STATEMENT: Final = "it is no statement for tables of Pennon"
+_DELETE: Final = (
+    "DELETE FROM {table} WHERE …, which reads no row where the condition decides whole partitions"
+)
+_ADVICE: Final = (
+    _Advice(("ADD", "PARTITION"), _VALUES, "INSERT INTO {table} …, which makes it with its rows"),
+    _Advice(("DROP", "PARTITION"), _VALUES, _DELETE),
+    _Advice(("TRUNCATE", "TABLE"), _VALUES, _DELETE),
+    _Advice(("PARTITION",), _VALUES, "UPDATE {table} SET …, which moves rows where they belong"),
+    _Advice(
+        ("RECOVER", "PARTITIONS"),
+        "its manifest names every partition",
+        "CALL {catalog}.system.adopt(table => '{name}', path => '…'), which takes datasets into it",
+    ),
+    _Advice(
+        ("MSCK",),
+        "its manifest names every partition",
+        "CALL {catalog}.system.check(table => '{name}'), which looks for what is missing",
+    ),
+    _Advice(
+        ("CLUSTER", "BY"),
+        "rows are clustered by the partition fields and the write order",
+        "PARTITIONED BY (bucket(16, …)) for a new table, ALTER TABLE {table} ADD PARTITION FIELD"
+        " bucket(16, …) or ALTER TABLE {table} WRITE ORDERED BY … for one that is there",
+    ),
+    _Advice(
+        ("VACUUM",),
+        _NO_STATEMENT,
+        "CALL {catalog}.system.vacuum(table => '{name}'), which deletes files that no version"
+        " names, or expire_snapshots, which deletes old versions",
+    ),
+    _Advice(("OPTIMIZE",), _NO_STATEMENT, "CALL {catalog}.system.compact(table => '{name}')"),
+    _Advice(
+        ("RESTORE",),
+        _NO_STATEMENT,
+        "CALL {catalog}.system.rollback(table => '{name}', version => 3)",
+    ),
+    _Advice(
+        ("CREATE", "VIEW"),
+        "the catalog {catalog} keeps tables alone",
+        "CREATE TEMPORARY VIEW …, or CREATE VIEW spark_catalog.default.… for one that stays",
+    ),
+)
+_FILLERS: Final = frozenset({"IF", "NOT", "EXISTS", "OR", "REPLACE"})
+
+
+def not_supported(words: Sequence[str], catalog: str, table: str) -> StatementNotSupported | None:
+    """Find what to say of a statement.
+
+    Args:
+        words: The first words of the statement besides the table's name.
+        catalog: The catalog's name.
+        table: The table's full name.
+
+    Returns:
+        The error, or None for a statement that has a meaning.
+
+    Example:
+        >>> not_supported(["OPTIMIZE"], "lance", "lance.shop.orders").parameters["advice"]
+        "CALL lance.system.compact(table => 'shop.orders')"
+    """
+    stated = [word.upper() for word in words if word.upper() not in _FILLERS]
+    for each in _ADVICE:
+        if tuple(stated[: len(each.words)]) == each.words and "FIELD" not in stated:
+            name = table.removeprefix(f"{catalog}.")
+            parts = {"catalog": catalog, "table": table, "name": name}
+            return StatementNotSupported(
+                statement=" ".join(each.words),
+                table=table,
+                why=each.why.format(**parts),
+                advice=each.advice.format(**parts),
+            )
+    return None
