@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from pennon import errors
+from pennon.catalog.layouts import STORED_TABLES, StoredTable
+from pennon.manifest.table_layout import TableLayout
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "pennon"
@@ -122,6 +124,36 @@ def test_folders_hold_about_a_dozen_modules() -> None:
     """``transforms`` is the largest on purpose: one file per transform, and what they share."""
     sizes = Counter(path.parent for path in PYTHON if path.name != "__init__.py")
     assert {named(folder): size for folder, size in sizes.items() if size > 16} == {}
+
+
+def test_tables_are_told_apart_in_one_place() -> None:
+    """How a table is stored is asked by nobody but those who open it: see ``StoredTable``."""
+    may_ask = PACKAGE / "catalog" / "layouts"
+    classes = {"PlainSnapshot", "DraftSnapshot", *(cls.__name__ for cls in all_stored_tables())}
+    offences = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or ast.unparse(node.func) not in (
+                "isinstance",
+                "type",
+            ):
+                continue
+            asked = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} & classes
+            if asked and may_ask not in path.parents:
+                offences.append(f"{named(path)}:{node.lineno}: {asked}")
+    assert offences == []
+
+
+def all_stored_tables(root: type[StoredTable] = StoredTable) -> Iterator[type[StoredTable]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from all_stored_tables(child)
+
+
+def test_every_layout_is_a_whole_table() -> None:
+    assert set(STORED_TABLES) == set(TableLayout)
+    unfinished = {cls.__name__: cls.__abstractmethods__ for cls in STORED_TABLES.values()}
+    assert {name: methods for name, methods in unfinished.items() if methods} == {}
 
 
 def test_functions_have_at_most_60_lines() -> None:

@@ -112,7 +112,7 @@ def test_a_session_opens_leaves_with_its_own_credentials(tmp_path: Path) -> None
 def test_a_session_plans_with_its_own_credentials(tmp_path: Path) -> None:
     location = appendix_c(tmp_path).location
     snapshot = Snapshot.open(location)
-    table = TableToken("t", location, snapshot.version, is_plain=False, identity=snapshot.identity)
+    table = TableToken("t", location, snapshot.version, snapshot.layout, snapshot.identity)
     for credentials in ("first", "second", "rotated"):
         options = {"aws_secret_access_key": credentials}
         catalog = Catalog("lance", str(tmp_path), storage=options)

@@ -13,9 +13,9 @@ import pytest
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
-from pennon.catalog.ddl.name_changes import replace_partitioned
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
+from pennon.catalog.name_changes import replace_partitioned
 from pennon.errors import (
     InvalidColumnName,
     NamespaceAlreadyExists,
@@ -101,7 +101,7 @@ def test_upstream_tables_are_plain_tables(catalog: Catalog) -> None:
     lance.write_dataset(pa.table({"a": [1]}), place)
     assert Directory(catalog).tables(("shop",)) == ["plain"]
     table = load(catalog, ("shop", "plain"))
-    assert (table.is_plain, table.partitioning) == (True, ())
+    assert (table.snapshot.layout, table.partitioning) == ("plain", ())
     with pytest.raises(UnsupportedTableChange, match="plain Lance dataset"):
         tables.rename(catalog, ("shop", "plain"), ("shop", "other"))
     assert tables.drop(catalog, ("shop", "plain"))

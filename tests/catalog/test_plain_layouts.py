@@ -12,8 +12,8 @@ from lance_namespace import DescribeTableRequest, ListTablesRequest
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
+from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
 from pennon.catalog.loaded_table import load
-from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.namespace import Scan
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

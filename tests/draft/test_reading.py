@@ -251,7 +251,7 @@ def test_the_catalog_lists_a_namespace_of_the_draft_as_a_table_that_is_only_read
         lambda: tables.drop(catalog, ("orders",)),
         lambda: tables.rename(catalog, ("orders",), ("new",)),
         lambda: alter.alter_table(catalog, ("orders",), change),
-        lambda: table.snapshot.check_writable("write to"),
+        lambda: table.stored.check_writable("write to"),
     ):
         with pytest.raises(DraftLayout, match="pennon migrate"):
             refused()

@@ -13,8 +13,9 @@ from lance_namespace import errors as upstream_errors
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.catalog.directory import Directory
+from pennon.catalog.layouts.plain_commits import append_plain, stage_plain
+from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.partitioning import evolved_spec
-from pennon.catalog.plain_dataset import append_plain, open_plain, stage_plain
 from pennon.errors import CatalogRefused, UnsupportedTransform, WriteConflict
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
@@ -79,8 +80,8 @@ def test_an_append_to_a_dataset_that_was_replaced_is_a_conflict(tmp_path: Path) 
     lance.write_dataset(pa.table({"a": [1]}), path)
     snapshot = open_plain(path, None, None, {})
     rows = pa.table({"a": [2]})
-    staged, count, _ = stage_plain(path, rows.to_batches(), rows.schema, {})
+    staged = stage_plain(path, rows.to_batches(), rows.schema, {})
     lance.write_dataset(pa.table({"b": ["x"]}), path, mode="overwrite")
-    assert count == 1
+    assert staged.num_rows == 1
     with pytest.raises(WriteConflict):
-        append_plain(snapshot, staged)
+        append_plain(snapshot, staged.texts)

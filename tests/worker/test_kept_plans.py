@@ -36,7 +36,7 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
     add_partitions(Path(location), 1_000)
     snapshot = Snapshot.open(location)
     newest = TableToken(
-        "orders", location, snapshot.version, is_plain=False, identity=snapshot.identity
+        "orders", location, snapshot.version, snapshot.layout, identity=snapshot.identity
     ).to_json()
     cache: Cache[plans._Kept] = Cache("plans", max_bytes=1 << 20, weigh=lambda kept: kept.nbytes)
     monkeypatch.setattr(plans, "_plans", cache)

@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import lance
 import pyarrow as pa
 
 from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
+from pennon.catalog.layouts import StoredTable, stored_table
+from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.partitioning import partitioning
-from pennon.catalog.plain_dataset import PlainSnapshot, open_plain
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
@@ -29,6 +29,7 @@ from pennon.errors import (
 )
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS, ROW_ID_COLUMNS
 from pennon.manifest import Snapshot
+from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -58,9 +59,9 @@ class Table:
     look: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is a plain Lance dataset."""
-        return isinstance(self.snapshot, PlainSnapshot)
+    def stored(self) -> StoredTable:
+        """What can be done to it, however it is stored."""
+        return stored_table(self.name, self.snapshot)
 
     @property
     def identity(self) -> str:
@@ -78,7 +79,7 @@ class Table:
 
         Spark asks by it whether a table that a query was made for has been made anew.
         """
-        if self.is_plain:
+        if not self.stored.has_manifest:
             return None
         # The salt is a secret, and drawn anew for every namespace.
         return hashlib.blake2b(self.snapshot.salt, digest_size=8).hexdigest()
@@ -118,7 +119,7 @@ class Table:
         }
         if self.is_managed:
             shown["is_managed_location"] = "true"
-        comment = None if self.is_plain else self.snapshot.comment
+        comment = self.snapshot.comment
         return shown if comment is None else {**shown, "comment": comment}
 
 
@@ -171,7 +172,7 @@ def reopen(
     identity: str,
     storage: Mapping[str, str],
     *,
-    is_plain: bool,
+    layout: TableLayout,
 ) -> Snapshot:
     """Open the snapshot that an earlier load pinned.
 
@@ -181,14 +182,14 @@ def reopen(
         version: The version that was loaded.
         identity: The ``Table.identity`` that was loaded.
         storage: Given to Lance.
-        is_plain: Whether it is a plain dataset.
+        layout: How it was stored.
 
     Raises:
         TableMadeAnew: Another table stands there by now.
         TableNotFound: Nothing is there any more.
     """
     snapshot: Snapshot | None
-    if is_plain:
+    if layout is TableLayout.PLAIN:
         snapshot = open_plain(location, version, None, storage)
     else:
         snapshot = open_snapshot(location, version, None, storage)
@@ -235,8 +236,3 @@ def _number(catalog: Catalog, identifier: Name, version: str | None) -> int | No
             why="versions are numbers of 64 bits",
         )
     return number
-
-
-def drop_dataset(location: str, storage: Mapping[str, str]) -> None:
-    """Delete a dataset's folder."""
-    lance.LanceDataset.drop(location, storage_options=dict(storage) or None)

@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 import lance
 import pyarrow as pa
@@ -48,6 +48,7 @@ from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import TABLE, ManifestRow
 from pennon.manifest.format.statistics import with_statistics
 from pennon.manifest.storage import open_manifest
+from pennon.manifest.table_layout import TableLayout
 from pennon.spec import NamespaceSchema
 from pennon.spec.schema import BY_NAME
 
@@ -63,18 +64,12 @@ _MOST_LEVELS: Final = 4
 class DraftSnapshot(Snapshot):
     """A namespace of the draft at one version of its manifest."""
 
+    layout: ClassVar[TableLayout] = TableLayout.DRAFT
+
     @property
     def names_leaf_versions(self) -> bool:
         """Each leaf is pinned where it was looked at."""
         return True
-
-    def check_writable(self, verb: str) -> None:
-        """Refuse every change.
-
-        Raises:
-            DraftLayout: Always; it names the command that makes it writable.
-        """
-        raise DraftLayout(verb=verb, location=self.location)
 
     @property
     def _index(self) -> None:

@@ -1,6 +1,6 @@
 """One Lance dataset of a partitioned namespace: open at a version, scan, write fragments."""
 
-from pennon.leaf.dataset import forget_leaves, leaf_uri, open_leaf
+from pennon.leaf.dataset import drop_dataset, forget_leaves, leaf_uri, open_leaf
 from pennon.leaf.read.leaf_view import LeafViews
 from pennon.leaf.read.scan import DEFAULT_BATCH_SIZE, scan_leaf, scan_view
 from pennon.leaf.write.clustered_rows import clustered
@@ -13,6 +13,7 @@ __all__ = [
     "StagedPartition",
     "WriteTarget",
     "clustered",
+    "drop_dataset",
     "forget_leaves",
     "leaf_uri",
     "open_leaf",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ResolvedLeaf",
     "check_is_main",
+    "drop_dataset",
     "forget_leaves",
     "leaf_uri",
     "open_leaf",
@@ -193,6 +194,19 @@ def forget_leaves() -> None:
     """Drop the opened datasets, for example of a dropped table: they only hold memory."""
     _opened.forget(lambda _: True)
     _sessions.forget(lambda _: True)
+
+
+def drop_dataset(uri: str, storage_options: Mapping[str, str]) -> None:
+    """Delete a dataset with all its versions.
+
+    Args:
+        uri: Its address.
+        storage_options: Passed to Lance.
+
+    Raises:
+        OSError: The storage refused, or nothing is there.
+    """
+    lance.LanceDataset.drop(uri, storage_options=dict(storage_options) or None)
 
 
 def _says_missing(error: Exception) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from types import MappingProxyType
+from typing import ClassVar
 
 import lance
 import pyarrow as pa
@@ -48,6 +49,7 @@ from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
 from pennon.manifest.select import LeafQuery
 from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.first_version import when_made
 from pennon.spec.partition_spec import PartitionSpec, spec_key
 from pennon.spec.schema import NamespaceSchema
@@ -88,6 +90,8 @@ class Snapshot:
     storage_options: StorageOptions = field(repr=False, compare=False)
     identity: str = field(repr=False, compare=False)
     manifest: lance.LanceDataset = field(repr=False, compare=False)
+
+    layout: ClassVar[TableLayout] = TableLayout.PARTITIONED
 
     @staticmethod
     def open(
@@ -176,13 +180,6 @@ class Snapshot:
         It is as wide as the widest ``result_type`` that a spec declares for the field.
         """
         return self.manifest.schema.field("partition_field_" + field_id).type
-
-    def check_writable(self, verb: str) -> None:
-        """Check that the namespace takes changes; a layout that is only read refuses.
-
-        Args:
-            verb: What is about to happen, for the error: ``write to``.
-        """
 
     def leaves(
         self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()

@@ -30,4 +30,4 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
 
 
-MANIFEST_ROWS = MetadataTable("manifest", _schema, _rows, of_plain=False)
+MANIFEST_ROWS = MetadataTable("manifest", _schema, _rows, needs_manifest=True)

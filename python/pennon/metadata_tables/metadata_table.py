@@ -35,10 +35,10 @@ class MetadataTable:
         name: The last part of its name in SQL.
         schema: Gives the columns for a snapshot.
         rows: Streams tables that have the wanted columns at least.
-        of_plain: Whether a plain Lance dataset has it as well.
+        needs_manifest: Whether a table without a manifest has none.
     """
 
     name: str
     schema: Callable[[Snapshot], pa.Schema]
     rows: Callable[[Snapshot, Selection], Iterator[pa.Table]]
-    of_plain: bool = True
+    needs_manifest: bool = False

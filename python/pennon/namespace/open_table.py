@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from pennon.catalog.loaded_table import Table, load
-from pennon.draft import DraftSnapshot
 from pennon.errors import NamespacePinned
+from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.history import HistoryEntry, history
 from pennon.namespace.description import described, described_html
 from pennon.namespace.upkeep import Maintenance
@@ -60,7 +60,7 @@ class OpenTable:
     @property
     def is_draft(self) -> bool:
         """Whether it has the layout of the older draft, which is only read."""
-        return isinstance(self.snapshot, DraftSnapshot)
+        return self.snapshot.layout is TableLayout.DRAFT
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.catalog.loaded_table import Table, load
-from pennon.catalog.table_write import WriteMode
+from pennon.catalog.write_mode import WriteMode
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.open_table import OpenTable
 from pennon.namespace.row_delete import delete_where

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.table_write import WriteMode, commit_row_changes, delete_rows
+from pennon.catalog.write_mode import WriteMode
 from pennon.errors import NotWholePartitions
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
 from pennon.leaf.write.deleted_rows import collect_deleted
@@ -38,20 +38,13 @@ def delete_where(table: Table, where: str) -> int:
             exactly as Spark does by Spark alone.
         WriteConflict: Another commit changed rows that the condition is about.
     """
-    snapshot = table.snapshot
+    stored = table.stored
     try:
-        return delete_rows(snapshot, table.name, [where])
+        return stored.delete_rows([where])
     except NotWholePartitions:
-        plan = plan_scan(snapshot, where)
+        plan = plan_scan(stored.snapshot, where)
         if plan.pushed != plan.predicate:
             raise
     rows = read_plan(replace(plan, schema=_ROW_NAMES))
     deleted = [each.to_json() for each in collect_deleted(rows.batches)]
-    return commit_row_changes(
-        snapshot,
-        table.name,
-        WriteMode.DELETE,
-        (deleted, ()),
-        [[where]],
-        identity=CommitIdentity.fresh(),
-    )
+    return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())

@@ -136,14 +136,7 @@ def _until_committed(
 ) -> Table:
     for _ in range(_ATTEMPTS):
         table = load(catalog, identifier)
-        if table.is_plain:
-            raise UnsupportedTableChange(
-                change="change the definition",
-                table=table.name,
-                why="it is a plain Lance dataset",
-                advice="Create a table from it with CREATE TABLE … AS SELECT",
-            )
-        table.snapshot.check_writable("change the definition of")
+        table.stored.check_alterable()
         match change(table):
             case ManifestCommitted():
                 return load(catalog, identifier)

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
-from pennon.catalog.ddl.name_changes import replace_partitioned, replace_plain, take_name
 from pennon.catalog.ddl.new_table import check_meaning, check_table_name, check_wanted
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import Table, drop_dataset, load
+from pennon.catalog.layouts import StoredTable, stored_table
+from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.name_changes import take_name
 from pennon.catalog.partitioning import calls_of
-from pennon.catalog.plain_dataset import PlainSnapshot
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceNotFound,
@@ -34,12 +34,8 @@ from pennon.errors import (
     TableNotFound,
     UnsupportedTableChange,
 )
-from pennon.leaf import forget_leaves, leaf_uri
-from pennon.manifest import Snapshot
+from pennon.leaf import drop_dataset, forget_leaves
 from pennon.manifest import create as create_manifest
-from pennon.manifest.format.names import is_leaf_directory
-from pennon.manifest.storage import manifest_uri
-from pennon.manifest.versions.shared_fragments import leaf_locations
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
 from pennon.transaction.isolation import isolation
@@ -77,7 +73,7 @@ def create(
     try:
         publish(catalog, identifier, table.snapshot.location, mode)
     except PennonError:
-        discard(catalog, table.snapshot)
+        discard(catalog, table.stored)
         raise
     return table
 
@@ -166,16 +162,13 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
     if existing is None:
         directory.register(identifier, location)
         return
-    if existing.is_plain:
-        replace_plain(directory, identifier, existing.snapshot.location, location)
-    else:
-        replace_partitioned(directory, identifier, existing.snapshot.location, location)
-    _delete_files(catalog, existing.snapshot)
+    existing.stored.pass_name_on(directory, identifier, location)
+    _delete_files(catalog, existing.stored)
 
 
-def discard(catalog: Catalog, snapshot: Snapshot) -> None:
+def discard(catalog: Catalog, table: StoredTable) -> None:
     """Delete the files of a staged table that is not published."""
-    _delete_files(catalog, snapshot)
+    _delete_files(catalog, table)
 
 
 def _check_name(catalog: Catalog, identifier: Name, mode: str) -> None:
@@ -202,7 +195,7 @@ def _checked_name(catalog: Catalog, identifier: Name, mode: str) -> Table | None
     if existing is None:
         directory.check_absent(identifier)
     else:
-        existing.snapshot.check_writable("replace")
+        existing.stored.check_writable("replace")
     return existing
 
 
@@ -213,8 +206,8 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
         table = _loaded(catalog, identifier)
         if table is None:
             return False
-        table.snapshot.check_writable("drop")
-        _delete_files(catalog, table.snapshot)
+        table.stored.check_writable("drop")
+        _delete_files(catalog, table.stored)
         return True
     registration = directory.find(identifier)
     if registration is None:
@@ -222,12 +215,12 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
     if not registration.is_partitioned:
         _drop_plain(catalog, identifier, registration.location)
         return True
-    snapshot = _readable(catalog, registration.location)
-    if snapshot is not None:
-        snapshot.check_writable("drop")
+    stored = _readable(catalog, identifier, registration.location)
+    if stored is not None:
+        stored.check_writable("drop")
     directory.deregister(identifier)
-    if snapshot is not None:
-        _delete_files(catalog, snapshot)
+    if stored is not None:
+        _delete_files(catalog, stored)
     return True
 
 
@@ -259,9 +252,9 @@ def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
     to = _below(directory, to)
     check_table_name(to)
     directory.check_absent(to)
-    snapshot = _readable(catalog, registration.location)
-    if snapshot is not None:
-        snapshot.check_writable("rename")
+    stored = _readable(catalog, identifier, registration.location)
+    if stored is not None:
+        stored.check_writable("rename")
     take_name(directory, identifier, to, registration.location)
 
 
@@ -283,10 +276,11 @@ def _drop_plain(catalog: Catalog, identifier: Name, location: str) -> None:
         drop_dataset(location, catalog.storage)
 
 
-def _readable(catalog: Catalog, location: str) -> Snapshot | None:
+def _readable(catalog: Catalog, identifier: Name, location: str) -> StoredTable | None:
     """Open a table; one whose files are damaged or gone can be dropped and renamed all the same."""
     with contextlib.suppress(PennonError):
-        return open_snapshot(location, None, None, catalog.storage)
+        snapshot = open_snapshot(location, None, None, catalog.storage)
+        return stored_table(catalog.full_name(identifier), snapshot)
     return None
 
 
@@ -322,32 +316,17 @@ def _loaded(catalog: Catalog, identifier: Name) -> Table | None:
         return None
 
 
-def _delete_files(catalog: Catalog, snapshot: Snapshot) -> None:
+def _delete_files(catalog: Catalog, table: StoredTable) -> None:
     """Delete the table's datasets, and its whole folder where Pennon made that."""
-    location = snapshot.location
+    location = table.snapshot.location
     forget_leaves()
     try:
         if is_local(location) and catalog.is_below_root(location):
             shutil.rmtree(location)
             return
-        if not isinstance(snapshot, PlainSnapshot):
-            # older versions know partitions that were deleted since
-            for leaf in sorted(leaf_locations(location, catalog.storage)):
-                with contextlib.suppress(OSError, ValueError):  # gone already, as vacuum does it
-                    drop_dataset(leaf_uri(location, leaf), catalog.storage)
-            _delete_strays(location)
-            location = manifest_uri(location)
-        drop_dataset(location, catalog.storage)
-        if is_local(snapshot.location):
+        table.delete_datasets()
+        if is_local(location):
             with contextlib.suppress(OSError):
-                Path(snapshot.location).rmdir()
+                Path(location).rmdir()
     except (OSError, ValueError, PennonError) as error:
         _LOG.warning("files of %s could not be deleted: %s", location, error)
-
-
-def _delete_strays(location: str) -> None:
-    """Delete the folders of leaves that a killed writer made and no version ever knew."""
-    if is_local(location):
-        for each in Path(location).iterdir():
-            if each.is_dir() and is_leaf_directory(each.name):
-                shutil.rmtree(each)

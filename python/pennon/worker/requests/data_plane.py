@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.plain_dataset import stage_plain
+from pennon.catalog.layouts import STORED_TABLES
 from pennon.execution import Fragment, run
-from pennon.leaf import WriteTarget, write_partitions
 from pennon.leaf.write.deleted_rows import collect_deleted
 from pennon.worker.absent_offsets import with_offsets
 from pennon.worker.failures import STORAGE_OPTION_VALUES
@@ -92,7 +91,7 @@ def write(request: Mapping[str, object], frames: FrameSocket) -> None:
     upward = ArrowStreamReader(frames)
     message = decode(Write, request)
     token = WriteToken.from_json(message.write)
-    STORAGE_OPTION_VALUES.remember(token.storage_options)
+    STORAGE_OPTION_VALUES.remember(token.target.storage_options)
     reply = _staged(token, upward)
     upward.drain()
     frames.send_json(encode(reply))
@@ -114,17 +113,8 @@ def write_deletes(request: Mapping[str, object], frames: FrameSocket) -> None:
 
 def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
     batches = _cast(upward.open(), token.schema)
-    if token.table.is_plain:
-        texts, rows, size = stage_plain(
-            token.table.location, batches, token.schema, token.storage_options
-        )
-        return WriteReply(tuple(texts), rows, size)
-    staged = write_partitions(batches, WriteTarget.from_json(token.target))
-    return WriteReply(
-        tuple(each.to_json() for each in staged),
-        sum(each.num_rows for each in staged),
-        sum(each.num_bytes for each in staged),
-    )
+    staged = STORED_TABLES[token.table.layout].stage(batches, token.schema, token.target)
+    return WriteReply(staged.texts, staged.num_rows, staged.num_bytes)
 
 
 def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
+from pennon.catalog.layouts import stored_table
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import sort_key
 from pennon.catalog.upstream.partition_namespaces import described_properties
@@ -116,7 +117,9 @@ def publish_table(request: m.PublishTable) -> m.EmptyReply:
 
 def discard_table(request: m.DiscardTable) -> m.EmptyReply:
     """Answer ``discard_table``."""
-    tables.discard(request.catalog, snapshot_of(request.catalog, request.table))
+    name = TableToken.from_json(request.table).name
+    table = stored_table(name, snapshot_of(request.catalog, request.table))
+    tables.discard(request.catalog, table)
     return m.EmptyReply()
 
 
@@ -234,7 +237,7 @@ def call(request: m.Call) -> m.CallReply:
 def _described(table: Table) -> m.TableReply:
     snapshot = table.snapshot
     token = TableToken(
-        table.name, snapshot.location, snapshot.version, table.is_plain, table.identity
+        table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
         token.to_json(),

@@ -145,5 +145,5 @@ def _reopened(catalog: Catalog, table: TableToken) -> Snapshot:
         table.version,
         table.identity,
         catalog.storage,
-        is_plain=table.is_plain,
+        layout=table.layout,
     )

@@ -51,9 +51,12 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
     except (TableNotFound, NamespaceNotFound):
         return None
     known = METADATA_TABLES.get(name.lower())
-    if known is None or (table.is_plain and not known.of_plain):
+    has_manifest = table.stored.has_manifest
+    if known is None or (known.needs_manifest and not has_manifest):
         names = [
-            each.name for each in METADATA_TABLES.values() if each.of_plain or not table.is_plain
+            each.name
+            for each in METADATA_TABLES.values()
+            if has_manifest or not each.needs_manifest
         ]
         raise TableNotFound(
             table=request.catalog.full_name(request.identifier),
@@ -84,7 +87,7 @@ def refuse_to_drop(request: m.DropTable) -> None:
 def _described(table: Table, known: MetadataTable) -> m.TableReply:
     snapshot = table.snapshot
     of_table = TableToken(
-        table.name, snapshot.location, snapshot.version, table.is_plain, table.identity
+        table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
         json.dumps({"metadata": known.name, "of": of_table.to_json()}),

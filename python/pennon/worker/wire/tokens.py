@@ -16,7 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage
+from pennon.leaf import WriteTarget
+from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ class TableToken:
         name: For errors.
         location: Path or URL.
         version: Version of ``__manifest``, or of the plain dataset.
-        is_plain: Whether it is a plain dataset.
+        layout: How it is stored.
         identity: What tells it from another table that was, or will be, at the location; and, where
             the manifest leaves the versions of leaves open, one query's look from the next one's.
     """
@@ -39,7 +42,7 @@ class TableToken:
     name: str
     location: str
     version: int
-    is_plain: bool
+    layout: TableLayout
     identity: str = ""
 
     def to_json(self) -> str:
@@ -49,7 +52,7 @@ class TableToken:
                 "name": self.name,
                 "location": self.location,
                 "version": str(self.version),
-                "plain": self.is_plain,
+                "layout": self.layout,
                 "identity": self.identity,
             }
         )
@@ -62,7 +65,7 @@ class TableToken:
             str(stored["name"]),
             str(stored["location"]),
             int(stored["version"]),
-            stored["plain"],
+            TableLayout(stored["layout"]),
             str(stored["identity"]),
         )
 
@@ -264,18 +267,16 @@ class WriteToken:
 
     Args:
         table: The table at the version that the write is based on.
-        target: The partitioned namespace's ``WriteTarget`` as text; empty for a plain dataset.
+        target: What its tasks write to.
         schema: The columns of the rows.
-        mode: ``append``, ``overwrite`` (where the predicates hold) or ``overwrite_partitions``.
-        storage_options: Given to Lance.
+        mode: As the table's check returned it.
         predicates: What rows are overwritten, Spark SQL texts; none means all.
     """
 
     table: TableToken
-    target: str
+    target: WriteTarget
     schema: pa.Schema
-    mode: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    mode: WriteMode
     predicates: tuple[str, ...] = ()
 
     def to_json(self) -> str:
@@ -283,10 +284,9 @@ class WriteToken:
         return json.dumps(
             {
                 "table": self.table.to_json(),
-                "target": self.target,
+                "target": self.target.to_json(),
                 "schema": schema_text(self.schema),
                 "mode": self.mode,
-                "storage": dict(self.storage_options),
                 "predicates": list(self.predicates),
             }
         )
@@ -297,10 +297,9 @@ class WriteToken:
         stored = _object(text, "write")
         return cls(
             TableToken.from_json(stored["table"]),
-            str(stored["target"]),
+            WriteTarget.from_json(stored["target"]),
             schema_of(stored["schema"]),
-            str(stored["mode"]),
-            stored["storage"],
+            WriteMode(stored["mode"]),
             tuple(stored["predicates"]),
         )
 

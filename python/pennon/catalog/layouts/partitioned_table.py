@@ -1,0 +1,197 @@
+"""A partitioned namespace as a table: leaves by partition, and one commit over all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+
+from pennon.catalog.configured_catalog import is_local
+from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
+from pennon.catalog.name_changes import replace_partitioned
+from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
+from pennon.catalog.write_mode import WriteMode
+from pennon.errors import SnapshotNotFound, WriteConflict
+from pennon.leaf import StagedPartition, clustered, drop_dataset, leaf_uri, write_partitions
+from pennon.leaf.write.deleted_rows import DeletedRows
+from pennon.leaf.write.partition_tuples import check_sources
+from pennon.manifest import Snapshot
+from pennon.manifest.commits.commit_lookup import find_commit
+from pennon.manifest.format.names import is_leaf_directory
+from pennon.manifest.storage import manifest_uri
+from pennon.manifest.versions.shared_fragments import leaf_locations
+from pennon.transaction import Committed, Conflicted, Retryable, Transaction
+from pennon.transaction.abandonment import abandon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pennon.catalog.directory import Directory, Name
+    from pennon.leaf import WriteTarget
+    from pennon.manifest.format.commit_record import CommitIdentity
+
+__all__ = ["PartitionedTable"]
+
+_COMMIT_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedTable(StoredTable):
+    """A partitioned namespace at one version of its manifest."""
+
+    @classmethod
+    def open_base(
+        cls,
+        name: str,
+        target: WriteTarget,
+        identity: str,
+        mode: WriteMode,
+        commit: CommitIdentity,
+    ) -> PartitionedTable:
+        """Open the version; the newest where it has expired and the rows are only added.
+
+        The newest one serves as well where the commit was made already: it is found there.
+        """
+        del identity  # leaves and commits are named after the namespace's own secret
+        location, version, storage = target.location, target.version, target.storage_options
+        try:
+            return cls(name, Snapshot.open(location, version, None, storage))
+        except SnapshotNotFound:
+            if mode is WriteMode.APPEND or find_commit(location, commit.id, storage) is not None:
+                return cls(name, Snapshot.open(location, None, None, storage))
+            why = f"version {version}, which the statement read, has expired meanwhile"
+            raise WriteConflict(table=name, why=why) from None
+
+    def check_writable(self, verb: str) -> None:
+        """Allow it."""
+
+    def check_alterable(self) -> None:
+        """Allow it: the manifest holds the definition."""
+        self.check_writable("change the definition of")
+
+    def check_sources(self) -> None:
+        """Check that each column is there that the current spec's transforms need."""
+        check_sources(self.snapshot.current_spec, self.snapshot)
+
+    def staged_schema(self, columns: pa.Schema) -> pa.Schema:
+        """Give the query's columns as they are: each leaf stores them its own way."""
+        return columns
+
+    @staticmethod
+    def stage(
+        batches: Iterable[pa.RecordBatch], schema: pa.Schema, target: WriteTarget
+    ) -> StagedRows:
+        """Write rows as uncommitted fragments of the partitions that they belong to."""
+        del schema
+        staged = write_partitions(batches, target)
+        return StagedRows(
+            tuple(part.to_json() for part in staged),
+            sum(part.num_rows for part in staged),
+            sum(part.num_bytes for part in staged),
+        )
+
+    def stage_unordered(self, batches: Iterable[pa.RecordBatch]) -> StagedRows:
+        """Sort rows by their partitions, and write them."""
+        snapshot = self.snapshot
+        rows = clustered(batches, snapshot, snapshot.current_spec, self.write_order)
+        return self.stage(rows, snapshot.schema.arrow, self.target)
+
+    def commit(
+        self,
+        mode: WriteMode,
+        predicates: Sequence[str],
+        staged: Sequence[str],
+        identity: CommitIdentity | None = None,
+    ) -> int:
+        """Make one commit of the manifest; a weak namespace commits leaf by leaf."""
+        self.check_writable("write to")
+        parts = [StagedPartition.from_json(text) for text in staged]
+        transaction = Transaction(self.snapshot, identity)
+        if mode is WriteMode.APPEND:
+            transaction.append(parts)
+        else:
+            replace_rows(transaction, parts, self._replaced(mode, predicates, parts))
+        return self._committed(transaction)
+
+    def change_rows(
+        self,
+        mode: WriteMode,
+        deleted: Sequence[str],
+        staged: Sequence[str],
+        reads: Sequence[Sequence[str]],
+        identity: CommitIdentity | None = None,
+    ) -> int:
+        """Mark rows as deleted in their leaves and add others, with one commit of the manifest."""
+        self.check_writable("write to")
+        rows = [DeletedRows.from_json(text) for text in deleted]
+        transaction = Transaction(self.snapshot, identity, str(mode))
+        transaction.change_rows(rows, map(StagedPartition.from_json, staged), reads)
+        return self._committed(transaction)
+
+    def drop_partitions(
+        self, object_ids: Sequence[str], identity: CommitIdentity | None = None
+    ) -> int:
+        """Take leaves out of the manifest; older versions keep them."""
+        self.check_writable("delete from")
+        transaction = Transaction(self.snapshot, identity)
+        transaction.drop(object_ids)
+        return self._committed(transaction)
+
+    @staticmethod
+    def abort(
+        location: str,
+        storage: Mapping[str, str],
+        staged: Sequence[str],
+        identity: CommitIdentity | None = None,
+    ) -> None:
+        """Remove the files, but those that a commit made visible after all."""
+        parts = [StagedPartition.from_json(text) for text in staged]
+        abandon(location, parts, storage, identity)
+
+    def pass_name_on(self, directory: Directory, identifier: Name, location: str) -> None:
+        """Move the name's registration."""
+        replace_partitioned(directory, identifier, self.snapshot.location, location)
+
+    def delete_datasets(self) -> None:
+        """Delete all leaves that any version knows, and the manifest at last."""
+        location, storage = self.snapshot.location, self.snapshot.storage_options
+        # older versions know partitions that were deleted since
+        for leaf in sorted(leaf_locations(location, storage)):
+            with contextlib.suppress(OSError, ValueError):  # gone already, as vacuum does it
+                drop_dataset(leaf_uri(location, leaf), storage)
+        if is_local(location):
+            _delete_strays(location)
+        drop_dataset(manifest_uri(location), storage)
+
+    def _replaced(
+        self, mode: WriteMode, predicates: Sequence[str], staged: Sequence[StagedPartition]
+    ) -> Sequence[str]:
+        """Give the partitions whose rows go."""
+        if mode is WriteMode.OVERWRITE_PARTITIONS:
+            older = overlapped_partitions(self.snapshot, self.name, staged)
+            return [*(part.object_id for part in staged), *older]
+        return whole_partitions(self.snapshot, self.name, predicates, action="overwrite")
+
+    def _committed(self, transaction: Transaction) -> int:
+        for _ in range(_COMMIT_ATTEMPTS):
+            match transaction.commit():
+                case Committed(version):
+                    return version
+                case Conflicted(partition, reason):
+                    raise WriteConflict(table=self.name, why=f"partition {partition}: {reason}")
+                case Retryable():
+                    continue
+                case unexpected:
+                    assert_never(unexpected)
+        raise WriteConflict(table=self.name, why="other commits came first each time")
+
+
+def _delete_strays(location: str) -> None:
+    """Delete the folders of leaves that a killed writer made and no version ever knew."""
+    for folder in Path(location).iterdir():
+        if folder.is_dir() and is_leaf_directory(folder.name):
+            shutil.rmtree(folder)

@@ -1,0 +1,187 @@
+"""Commits to a plain Lance dataset: each one operation on its main branch, made once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+
+from pennon.catalog.layouts.stored_table import StagedRows
+from pennon.errors import WriteConflict
+from pennon.leaf.write.row_changes import deletions
+from pennon.manifest.commits.exclusive_commit import exclusive
+
+if TYPE_CHECKING:
+    from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
+    from pennon.leaf.write.deleted_rows import DeletedRows
+
+__all__ = ["append_plain", "change_plain_rows", "replace_plain", "stage_plain"]
+
+_COMMIT: Final = "pennon.commit"
+_COMMITTING: Final = threading.Lock()
+
+
+def stage_plain(
+    location: str,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    storage_options: Mapping[str, str],
+) -> StagedRows:
+    """Write rows as uncommitted fragments of a plain dataset.
+
+    Returns:
+        The fragments as Lance's JSON.
+    """
+    rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    fragments = write_fragments(
+        pa.RecordBatchReader.from_batches(schema, counted()),
+        location,
+        schema=schema,
+        mode="append",
+        storage_options=dict(storage_options) or None,
+    )
+    texts = (json.dumps(fragment.to_json()) for fragment in fragments if fragment.physical_rows)
+    size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+    return StagedRows(tuple(texts), rows, size)
+
+
+def append_plain(
+    snapshot: PlainSnapshot, fragments: Sequence[str], commit_id: str | None = None
+) -> int:
+    """Commit staged fragments to the main branch; gives the new version.
+
+    Args:
+        snapshot: The version that the write is based on.
+        fragments: What was staged.
+        commit_id: The commit's id; one that was made already is not made again.
+
+    Raises:
+        WriteConflict: Another commit changed the schema or replaced the rows.
+    """
+    if not fragments:
+        return snapshot.version
+    parsed = [lance.FragmentMetadata.from_json(text) for text in fragments]
+    return _committed(snapshot, lance.LanceOperation.Append(parsed), commit_id)
+
+
+def replace_plain(
+    snapshot: PlainSnapshot, fragments: Sequence[str], commit_id: str | None = None
+) -> int:
+    """Make the content of the main branch exactly the staged fragments; gives the new version.
+
+    Args:
+        snapshot: The version whose rows go.
+        fragments: What was staged; none empties the dataset.
+        commit_id: As for ``append_plain``.
+
+    Raises:
+        WriteConflict: Another commit changed rows that go.
+    """
+    removed = [fragment.fragment_id for fragment in snapshot.manifest.get_fragments()]
+    if not removed:
+        return append_plain(snapshot, fragments, commit_id)
+    if not fragments:
+        operation = lance.LanceOperation.Delete(
+            updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
+        )
+        return _committed(snapshot, operation, commit_id)
+    new = [lance.FragmentMetadata.from_json(text) for text in fragments]
+    update = lance.LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=[], new_fragments=new
+    )
+    return _committed(snapshot, update, commit_id)
+
+
+def change_plain_rows(
+    snapshot: PlainSnapshot,
+    fragments: Sequence[str],
+    deleted: Sequence[DeletedRows],
+    commit_id: str | None = None,
+) -> int:
+    """Take single rows out of the main branch and add staged ones; gives the new version.
+
+    The change is made of all rows of the version, so it stands only on that version.
+
+    Args:
+        snapshot: The version that the statement read.
+        fragments: What was staged.
+        deleted: What tasks report of the rows that go.
+        commit_id: As for ``append_plain``.
+
+    Raises:
+        WriteConflict: Another commit came first.
+    """
+    dataset, options = snapshot.manifest, snapshot.storage_options
+    rows = deleted[0].merged(deleted[1:]) if deleted else None
+    updated, removed = deletions(dataset, rows)
+    new = [lance.FragmentMetadata.from_json(text) for text in fragments]
+    if not updated and not removed and not new:
+        return snapshot.version
+    update = lance.LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=updated, new_fragments=new
+    )
+    if not dataset.has_stable_row_ids:
+        return _committed(snapshot, exclusive(dataset, update, options), commit_id)
+    # New rows get their stable ids from Lance, which gives them to this kind of operation alone.
+    made = None if commit_id is None else _made_before(snapshot, commit_id)
+    latest = lance.dataset(snapshot.location, storage_options=dict(options) or None)
+    if made is None and latest.version != snapshot.version:
+        why = f"it is at version {latest.version}, and the statement read {snapshot.version}"
+        raise WriteConflict(table=snapshot.location, why=why)
+    return _committed(snapshot, update, commit_id)
+
+
+def _committed(
+    snapshot: PlainSnapshot,
+    operation: lance.LanceOperation.BaseOperation,
+    commit_id: str | None,
+) -> int:
+    with _COMMITTING:
+        made = None if commit_id is None else _made_before(snapshot, commit_id)
+        return _commit(snapshot, operation, commit_id) if made is None else made
+
+
+def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
+    """Find the version that an earlier try of the commit has made."""
+    options = dict(snapshot.storage_options) or None
+    newest = lance.dataset(snapshot.location, storage_options=options)
+    for version in range(newest.version, snapshot.version, -1):
+        try:
+            transaction = newest.read_transaction(version)
+        except (OSError, ValueError):  # that version was cleaned up
+            continue
+        if transaction and (transaction.transaction_properties or {}).get(_COMMIT) == commit_id:
+            return version
+    return None
+
+
+def _commit(
+    snapshot: PlainSnapshot,
+    operation: lance.LanceOperation.BaseOperation,
+    commit_id: str | None,
+) -> int:
+    named = {} if commit_id is None else {_COMMIT: commit_id}
+    try:
+        committed = lance.LanceDataset.commit(
+            snapshot.location,
+            lance.Transaction(snapshot.version, operation, transaction_properties=named),
+            storage_options=dict(snapshot.storage_options) or None,
+        )
+    except OSError as error:
+        if "conflict" not in str(error).lower():
+            raise
+        why = "another commit changed the dataset in a way that does not commute"
+        raise WriteConflict(table=snapshot.location, why=why) from error
+    return int(committed.version)
