@@ -60,18 +60,19 @@ def filter_columns(
     return tuple(name for name in dict.fromkeys(sources) if name in given)
 
 
-def filtered(plan: ScanPlan, predicates: Sequence[str]) -> ScanPlan:
+def filtered(plan: ScanPlan, predicates: Sequence[str], time_zone: str) -> ScanPlan:
     """Keep the partitions of a plan that can have a row under more predicates.
 
     Args:
         plan: The plan.
         predicates: Spark SQL texts, those that the plan was made with among them.
+        time_zone: That of the session.
 
     Returns:
         The plan with fewer partitions, in their order and with their residual filters.
     """
     possible = (
-        plan_scan(plan.snapshot, readable_predicates(predicates))
+        plan_scan(plan.snapshot, readable_predicates(predicates), time_zone=time_zone)
         .table["object_id"]
         .combine_chunks()
     )

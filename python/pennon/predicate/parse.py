@@ -70,10 +70,10 @@ def parse_expression(sql: str) -> exp.Expression:
 
 
 def readable_predicates(texts: Iterable[str]) -> list[exp.Expression]:
-    """Read predicates that Spark evaluates again; those that nest too deep are left to it."""
+    """Read predicates that Spark evaluates again; what cannot be read is left to it."""
     trees = []
     for text in texts:
-        with suppress(PredicateTooDeep):
+        with suppress(PredicateTooDeep, PredicateSyntaxError):
             trees.append(parse_predicate(text))
     return trees
 

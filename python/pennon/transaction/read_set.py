@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pennon.errors import PennonError
 from pennon.manifest.commits.commit_lookup import is_rewritten
 from pennon.planning import plan_scan
+from pennon.predicate.parse import readable_predicates
 from pennon.transaction.leaf_state import leaf_states, partition_text
 from pennon.transaction.outcome import Conflicted
 
@@ -86,6 +87,7 @@ def _has_same_rows(
 
 
 def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-    table = plan_scan(snapshot, predicates).table
+    # In no known time zone: what depends on it rules no partition out.
+    table = plan_scan(snapshot, readable_predicates(predicates), time_zone="").table
     columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
     return {object_id: (where, version) for object_id, where, version in zip(*columns, strict=True)}

@@ -31,7 +31,7 @@ from pennon.planning.projection.contradictions import without_contradiction
 from pennon.planning.projection.source_columns import column_path, resolve_column
 from pennon.planning.projection.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
-from pennon.predicate.expressions.semantics import is_utc_zone
+from pennon.predicate.expressions.semantics import Semantics, is_utc_zone
 from pennon.predicate.literals import literal_value
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ def bind(predicate: exp.Expression, schema: pa.Schema, time_zone: str = "UTC") -
 
     Spec: "Partition Pruning".
     """
-    terms = ColumnTerms(schema, is_utc_zone(time_zone))
-    return _Binder(schema, terms).bound(predicate, negated=False)
+    # What cannot be an error under ANSI means the same without it.
+    semantics = Semantics(ansi=True, is_utc=is_utc_zone(time_zone))
+    terms = ColumnTerms(schema, semantics.is_utc)
+    return _Binder(schema, terms, semantics).bound(predicate, negated=False)
 
 
 def bind_all(
@@ -84,6 +86,7 @@ def bind_all(
 class _Binder:
     schema: pa.Schema
     terms: ColumnTerms
+    semantics: Semantics
 
     def bound(self, node: exp.Expression, *, negated: bool) -> BoundPredicate:
         """Bind a node, or its NOT."""
@@ -196,7 +199,7 @@ class _Binder:
 
     def _opaque(self, node: exp.Expression, *, negated: bool) -> Opaque:
         whole = exp.Not(this=exp.Paren(this=node.copy())) if negated else node
-        return computed_condition(whole, self.schema, is_utc=self.terms.is_utc)
+        return computed_condition(whole, self.schema, self.semantics)
 
 
 def _operands(node: exp.And | exp.Or) -> list[exp.Expression]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pennon.transforms.transform import Transform
+
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
@@ -49,6 +51,30 @@ class SourceColumn:
         for name in names[2:]:
             node = exp.Dot(this=node, expression=name)
         return node
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedColumn:
+    """A partition transform of a column, called as a function: ``bucket(8, id)``.
+
+    Args:
+        transform: What is computed.
+        source: Of which column.
+        type: Of the result.
+    """
+
+    transform: Transform
+    source: SourceColumn
+    type: pa.DataType
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The call as a user types it, in the place of a column's name."""
+        return (self.transform.sql([".".join(self.source.path)]),)
+
+    def expression(self) -> exp.Expression:
+        """Give the call as if it was a column."""
+        return exp.column(self.path[0], quoted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +110,7 @@ class Opaque:
 
     expression: exp.Expression
     is_exact: bool = False
-    sources: tuple[SourceColumn, ...] = ()
+    sources: tuple[SourceColumn | TransformedColumn, ...] = ()
     can_fail: bool = False
     why: str = ""
 

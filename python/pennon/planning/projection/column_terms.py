@@ -32,6 +32,7 @@ from pennon.planning.projection.literal_fit import (
 )
 from pennon.planning.projection.source_columns import column_path, resolve_column
 from pennon.planning.projection.time_ranges import TimeTerm, time_term
+from pennon.planning.projection.transform_calls import transform_call
 from pennon.predicate.comparison import Operator
 from pennon.predicate.literals import arrow_type
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 _CALENDAR = {"MONTH": "month", "DAY": "day", "DAYOFMONTH": "day", "HOUR": "hour"}
 _DATE_UNITS = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK")
+_EPOCH_UNITS = ("years", "months", "days", "hours")
+# What these count is no day and no point in time.
+_NUMBERS = ("years", "units")
 _DAY_MICROS = 86_400_000_000
 _PER_MICRO = {
     "s": Fraction(1_000_000),
@@ -137,7 +141,7 @@ class ColumnTerms:
         self, operator: Operator, term: TimeTerm, literal: pa.Scalar
     ) -> BoundPredicate | None:
         kind = literal.type
-        if term.counts == "years":
+        if term.counts in _NUMBERS:
             value = _number(literal)
             return None if value is None else term.ranges(operator, value)
         if pa.types.is_date(kind):
@@ -161,6 +165,8 @@ class ColumnTerms:
                 return self._term(node.this)
             case exp.Cast():
                 return self._cast(node)
+            case exp.Anonymous():
+                return self._transformed(node)
             case exp.TsOrDsToDate() | exp.Date():
                 time = self._time(node.this)
                 return None if time is None else time.to_days()
@@ -182,6 +188,23 @@ class ColumnTerms:
                 return None if time is None else time.to_days().truncated(unit)
             case _:
                 return None
+
+    def _transformed(self, node: exp.Anonymous) -> _Term | None:
+        """A transform of time that is called as a function: it is in UTC in every session."""
+        call = transform_call(node)
+        path = None if call is None else column_path(call.argument)
+        if call is None or path is None:
+            return None
+        column = resolve_column(path, self.schema)
+        time = time_term(column)
+        if time is None:
+            return None
+        if call.name in _EPOCH_UNITS:
+            return time.since_epoch(call.name)
+        if call.name == "year":
+            return time.to_years()
+        part = _CALENDAR.get(call.name.upper())
+        return None if part is None else _CalendarTerm(part, column)
 
     def _cast(self, node: exp.Cast) -> _Term | None:
         inner, target = self._term(node.this), arrow_type(node.to)
@@ -210,7 +233,7 @@ class ColumnTerms:
         term = self._term(node)
         if isinstance(term, SourceColumn):
             term = time_term(term)
-        if not isinstance(term, TimeTerm) or term.counts == "years":
+        if not isinstance(term, TimeTerm) or term.counts in _NUMBERS:
             return None
         return term if self._may_convert(term.column.type) else None
 

@@ -20,21 +20,22 @@ from pennon.planning.projection.source_columns import (
     resolve_column,
     with_own_spelling,
 )
+from pennon.planning.projection.transform_calls import transformed_column
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pennon.planning.projection.bound_predicate import SourceColumn
+    from pennon.planning.projection.bound_predicate import SourceColumn, TransformedColumn
 
 
-def computed_condition(node: exp.Expression, schema: pa.Schema, *, is_utc: bool) -> Opaque:
+def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Semantics) -> Opaque:
     """Bind a condition that only a computation decides.
 
     Args:
         node: The condition.
         schema: The full schema of the table.
-        is_utc: Whether timestamps with a zone turn into dates in UTC.
+        semantics: The session's.
 
     Raises:
         UnknownColumn: The table has no column of that name.
@@ -43,26 +44,37 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, *, is_utc: bool)
         >>> import pyarrow as pa
         >>> from sqlglot import parse_one
         >>> schema = pa.schema([("a", pa.int32())])
-        >>> bound = computed_condition(parse_one("a % 3 = 1"), schema, is_utc=True)
+        >>> bound = computed_condition(parse_one("a % 3 = 1"), schema, Semantics())
         >>> [str(column.path[0]) for column in bound.sources]
         ['a']
     """
-    sources: dict[SourceColumn, str] = {}
+    sources: dict[SourceColumn | TransformedColumn, str] = {}
+    calls: dict[tuple[str, ...], TransformedColumn] = {}
 
     def numbered(path: tuple[str, ...]) -> exp.Expression:
-        column = resolve_column(path, schema)
+        column = calls.get(path) or resolve_column(path, schema)
         return exp.column(sources.setdefault(column, f"c{len(sources)}"), quoted=True)
 
-    tree = replaced_columns(node.copy(), numbered)
-    types = {name: column.type for column, name in sources.items()}
+    def called(inner: exp.Expr) -> exp.Expr:
+        found = transformed_column(inner, schema)
+        if found is None:
+            return inner
+        calls[found.path] = found
+        return found.expression()
+
+    whole = node.copy().transform(called)
     try:
-        value = typed_expression(tree, types, Semantics(ansi=True, is_utc=is_utc), pa.bool_())
+        tree = replaced_columns(whole.copy(), numbered)
+        types = {name: column.type for column, name in sources.items()}
+        value = typed_expression(tree, types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
         return Opaque(own, why=str(reason))
     named = {name: column for column, name in sources.items()}
     own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
-    return Opaque(own, sources=tuple(sources), can_fail=value.can_fail)
+    # Rows have no such column, and DataFusion no such function.
+    why = f"the transform {min(calls)[0]}" if calls else ""
+    return Opaque(own, sources=tuple(sources), can_fail=value.can_fail, why=why)
 
 
 def replaced_columns(

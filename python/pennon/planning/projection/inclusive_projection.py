@@ -24,6 +24,7 @@ from pennon.planning.projection.bound_predicate import (
     Constant,
     Opaque,
     SourceColumn,
+    TransformedColumn,
 )
 from pennon.planning.projection.computed_condition import replaced_columns
 from pennon.planning.projection.conditions import and_all, or_all
@@ -183,12 +184,29 @@ class SpecProjection:
             return None
         columns: dict[tuple[str, ...], exp.Expression] = {}
         for source in predicate.sources:
+            if isinstance(source, TransformedColumn):
+                columns.update(self._transformed(source))
+                continue
             for field in self._of_column(source):
                 if isinstance(field.transform, Identity):
                     columns[source.path] = field.read(field.column) or field.column
         if len(columns) < len(predicate.sources):
             return None
         return replaced_columns(predicate.expression.copy(), lambda path: columns[path].copy())
+
+    def _transformed(
+        self, called: TransformedColumn
+    ) -> Iterator[tuple[tuple[str, ...], exp.Expression]]:
+        """Give what a call of a transform has for all rows of a partition, where fields tell."""
+        for field in self._of_column(called.source):
+            if field.transform == called.transform and field.is_single:
+                yield called.path, field.read(field.column) or field.column
+            elif isinstance(field.transform, Bucket) and isinstance(called.transform, Bucket):
+                buckets = called.transform.num_buckets
+                if field.transform.num_buckets % buckets == 0:
+                    divisor = exp.Literal.number(buckets)
+                    rest = exp.Mod(this=field.column.copy(), expression=divisor)
+                    yield called.path, exp.Paren(this=rest)
 
     def _calendar(self, predicate: CalendarField) -> Iterator[exp.Expression]:
         for field in self._of_column(predicate.column):

@@ -53,7 +53,8 @@ class TimeTerm:
 
     Args:
         column: The time column.
-        counts: ``days``, ``micros`` or ``years``: what the term's integer value counts.
+        counts: ``days``, ``micros``, ``years`` or ``units`` (since 1970): what the term's integer
+            value counts.
         steps: For each function, outermost last: threshold on its value to threshold on its input.
     """
 
@@ -77,6 +78,11 @@ class TimeTerm:
         """year(…)."""
         days = self.to_days()
         return TimeTerm(self.column, "years", (*days.steps, _first_day_of_year))
+
+    def since_epoch(self, unit: str) -> TimeTerm:
+        """``years(…)``, ``months(…)``, ``days(…)``, ``hours(…)``: whole units since 1970."""
+        of_days = self.to_micros() if unit == "hours" else self.to_days()
+        return TimeTerm(self.column, "units", (*of_days.steps, _FIRST_OF_UNIT[unit]))
 
     def truncated(self, unit: str) -> TimeTerm | None:
         """date_trunc(unit, …); None for an unknown unit."""
@@ -218,6 +224,18 @@ def _first_day_from(micros: int) -> int:
 
 def _first_day_of_year(year: int) -> int:
     return days_from_civil(year, 1)
+
+
+def _first_day_of_month(months: int) -> int:
+    return days_from_civil(1970 + months // 12, months % 12 + 1)
+
+
+_FIRST_OF_UNIT: dict[str, Callable[[int], int]] = {
+    "years": lambda years: _first_day_of_year(1970 + years),
+    "months": _first_day_of_month,
+    "days": lambda days: days,
+    "hours": lambda hours: hours * _MICROS["HOUR"],
+}
 
 
 def _ceiling(unit: str, *, is_days: bool) -> Callable[[int], int] | None:

@@ -152,7 +152,7 @@ def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
 
 def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
-    token, plan = plan_of(request.catalog, request.table, request.predicates)
+    token, plan = plan_of(request.catalog, request.table, request.predicates, request.time_zone)
     snapshot = plan.snapshot
     full = snapshot.schema.arrow
     wanted = with_field_ids(arrow_schema(request.schema), full)

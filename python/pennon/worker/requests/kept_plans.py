@@ -52,18 +52,21 @@ class _Kept:
 _plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes)
 
 
-def plan_of(catalog: Catalog, table: str, predicates: Sequence[str]) -> tuple[str, ScanPlan]:
+def plan_of(
+    catalog: Catalog, table: str, predicates: Sequence[str], time_zone: str = "UTC"
+) -> tuple[str, ScanPlan]:
     """Plan a scan.
 
     Args:
         catalog: Brings the storage options.
         table: The token of ``load_table``.
-        predicates: Spark SQL texts.
+        predicates: Spark SQL texts; those that cannot be read are left to Spark.
+        time_zone: That of the session.
 
     Returns:
         The token of the plan, and the plan.
     """
-    asked = _asked(table, predicates)
+    asked = json.dumps({"table": table, "predicates": list(predicates), "time_zone": time_zone})
     kept = _kept(catalog, asked)
     return json.dumps({"asked": asked, "leaves": kept.fingerprint}), kept.plan
 
@@ -101,26 +104,23 @@ def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> Sc
     if not predicates:
         return plan
     asked = json.loads(json.loads(token)["asked"])
-    return filtered(plan, [*asked["predicates"], *predicates])
-
-
-def _asked(table: str, predicates: Sequence[str]) -> str:
-    return json.dumps({"table": table, "predicates": list(predicates)})
+    return filtered(plan, [*asked["predicates"], *predicates], asked["time_zone"])
 
 
 def _kept(catalog: Catalog, asked: str) -> _Kept:
     try:
         stored = json.loads(asked)
         table, predicates = TableToken.from_json(stored["table"]), tuple(stored["predicates"])
+        time_zone = str(stored["time_zone"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedMessage(why="the text plan is not one of the worker's") from error
     storage = storage_identity(catalog.storage)
-    key = TableKey(table.location, table.version, table.identity, storage, predicates)
+    key = TableKey(table.location, table.version, table.identity, storage, (*predicates, time_zone))
 
     def made() -> _Kept:
-        return _Kept(
-            plan_scan(_reopened(catalog, table), readable_predicates(predicates)), len(asked)
-        )
+        readable = readable_predicates(predicates)
+        plan = plan_scan(_reopened(catalog, table), readable, time_zone=time_zone)
+        return _Kept(plan, len(asked))
 
     return _plans.find(key, made)
 

@@ -241,6 +241,7 @@ class PlanScan:
     schema: object
     predicates: tuple[str, ...] = ()
     row_change: bool = False
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

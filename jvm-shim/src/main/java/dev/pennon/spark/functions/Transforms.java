@@ -69,6 +69,11 @@ public final class Transforms {
     return Stream.concat(Stream.of("bucket", "truncate"), times).sorted().toList();
   }
 
+  /** Whether a function is one of these, whose canonical name says all of it but its arguments. */
+  public static boolean isTransform(BoundFunction function) {
+    return function instanceof PennonFunction;
+  }
+
   private static List<TimePart> timeParts() {
     List<TimePart> parts = new ArrayList<>(List.of(EpochUnit.values()));
     parts.addAll(List.of(CalendarField.values()));

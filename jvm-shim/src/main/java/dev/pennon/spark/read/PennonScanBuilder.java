@@ -1,30 +1,37 @@
 package dev.pennon.spark.read;
 
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.sql.FragmentText;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
 
 /** Collects what Spark pushes down and has the worker plan the scan, once. */
 public final class PennonScanBuilder
-    implements SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
-  private static final Set<String> NULL_TESTS = Set.of("IS_NULL", "IS_NOT_NULL");
-
+    implements SupportsPushDownCatalystFilters, SupportsPushDownRequiredColumns {
   private final TableHandle table;
   private final boolean isOfRowChange;
   private final List<String> sent = new ArrayList<>();
-  private final List<Predicate> pushed = new ArrayList<>();
   private StructType schema;
   private PennonScan scan;
 
@@ -44,34 +51,36 @@ public final class PennonScanBuilder
   }
 
   /**
-   * Sends every predicate that can be written. Spark is spared only the tests for NULL that the
-   * worker makes exactly as Spark does: a filter that is left in the plan is how Spark knows that
-   * this side of a join is selective, and prunes the other side's partitions by it while running.
+   * Sends every condition that has a text. Spark is spared only the tests for NULL that the worker
+   * makes exactly as Spark does: a filter that is left in the plan is how Spark knows that this side
+   * of a join is selective, and prunes the other side's partitions by it while running.
    */
   @Override
-  public Predicate[] pushPredicates(Predicate[] predicates) {
-    PredicateText text = PredicateText.ofSession(table.schema());
-    List<Predicate> written = new ArrayList<>();
-    List<String> texts = new ArrayList<>();
-    List<Predicate> residual = new ArrayList<>();
-    for (Predicate predicate : predicates) {
-      Optional<String> sql = text.write(predicate);
-      if (sql.isPresent()) {
-        written.add(predicate);
-        texts.add(sql.get());
+  public Seq<Expression> pushFilters(Seq<Expression> filters) {
+    Set<String> names = Set.of(table.schema().fieldNames());
+    Map<String, Expression> nullTests = new LinkedHashMap<>();
+    List<Expression> residual = new ArrayList<>();
+    for (Expression filter : items(filters)) {
+      String text = FragmentText.ofTable(filter, names);
+      if (text != null) {
+        sent.add(text);
+      }
+      if (text != null && (filter instanceof IsNull || filter instanceof IsNotNull)) {
+        nullTests.put(text, filter);
       } else {
-        residual.add(predicate);
+        residual.add(filter);
       }
     }
-    JsonNode accepted = texts.isEmpty() ? Messages.array() : accepted(texts);
-    for (int i = 0; i < written.size(); i++) {
-      if (!accepted.path(i).asBoolean() || !NULL_TESTS.contains(written.get(i).name())) {
-        residual.add(written.get(i));
+    if (!nullTests.isEmpty()) {
+      JsonNode accepted = accepted(List.copyOf(nullTests.keySet()));
+      int position = 0;
+      for (Expression nullTest : nullTests.values()) {
+        if (!accepted.path(position++).asBoolean()) {
+          residual.add(nullTest);
+        }
       }
     }
-    sent.addAll(texts);
-    pushed.addAll(written);
-    return residual.toArray(Predicate[]::new);
+    return sequence(residual);
   }
 
   private JsonNode accepted(List<String> texts) {
@@ -85,9 +94,10 @@ public final class PennonScanBuilder
     }
   }
 
+  /** None in Spark's own form: the scan's description has what was sent. */
   @Override
-  public Predicate[] pushedPredicates() {
-    return pushed.toArray(Predicate[]::new);
+  public Predicate[] pushedFilters() {
+    return new Predicate[0];
   }
 
   @Override

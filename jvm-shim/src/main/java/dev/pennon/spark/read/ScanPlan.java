@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -64,6 +65,7 @@ record ScanPlan(
   static ScanPlan request(
       TableHandle table, List<String> predicates, StructType schema, boolean isOfRowChange) {
     ObjectNode request = table.request("plan_scan").put("row_change", isOfRowChange);
+    request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
     try {

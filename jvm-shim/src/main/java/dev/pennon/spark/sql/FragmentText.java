@@ -5,20 +5,24 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.read.TypedLiteral;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.In;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
@@ -30,7 +34,10 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.TaggingExpression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
@@ -38,6 +45,7 @@ import org.apache.spark.sql.types.StringType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Enumeration;
+import scala.Some;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -55,10 +63,17 @@ public final class FragmentText {
 
   private final boolean isAnsi;
   private final Enumeration.Value evalMode;
+  private final ColumnNames columns;
 
-  private FragmentText(SQLConf conf) {
+  /** How the worker calls the columns of a text. */
+  private interface ColumnNames {
+    String of(Attribute attribute) throws TypedLiteral.NotWritable;
+  }
+
+  private FragmentText(SQLConf conf, ColumnNames columns) {
     this.isAnsi = conf.ansiEnabled();
     this.evalMode = EvalMode$.MODULE$.fromSQLConf(conf);
+    this.columns = columns;
   }
 
   /** Name of an attribute's column in the texts. */
@@ -73,8 +88,28 @@ public final class FragmentText {
 
   /** The text of a value; null when there is none. */
   static String ofValue(Expression value) {
+    return text(value, attribute -> columnName(attribute.exprId().id()));
+  }
+
+  /**
+   * The text of a condition on the columns of a table, by their names; null when there is none.
+   *
+   * @param names the columns that a text may have; metadata columns are not among them
+   */
+  public static String ofTable(Expression condition, Set<String> names) {
+    return text(
+        condition,
+        attribute -> {
+          if (!names.contains(attribute.name())) {
+            throw new TypedLiteral.NotWritable();
+          }
+          return attribute.name();
+        });
+  }
+
+  private static String text(Expression value, ColumnNames columns) {
     try {
-      return value.deterministic() ? new FragmentText(SQLConf.get()).text(value) : null;
+      return value.deterministic() ? new FragmentText(SQLConf.get(), columns).text(value) : null;
     } catch (TypedLiteral.NotWritable reason) {
       return null;
     } catch (RuntimeException | AssertionError | StackOverflowError e) {
@@ -104,7 +139,23 @@ public final class FragmentText {
       return TypedLiteral.write(literal.value(), literal.dataType());
     }
     if (expression instanceof Attribute attribute) {
-      return "`" + columnName(attribute.exprId().id()) + "`";
+      return quoted(columns.of(attribute));
+    }
+    if (expression instanceof GetStructField nested) {
+      return text(nested.child()) + "." + quoted(nested.extractFieldName());
+    }
+    if (expression instanceof Invoke invoke
+        && invoke.targetObject() instanceof Literal target
+        && target.value() instanceof ScalarFunction<?> function) {
+      return transform(function, items(invoke.arguments()));
+    }
+    if (expression instanceof StaticInvoke invoke
+        && property(invoke, "scalarFunction") instanceof Some<?> known
+        && known.value() instanceof ScalarFunction<?> function) {
+      return transform(function, items(invoke.arguments()));
+    }
+    if (expression instanceof ApplyFunctionExpression call) {
+      return transform(call.function(), items(call.children()));
     }
     if (expression instanceof KnownFloatingPointNormalized known
         && known.child() instanceof NormalizeNaNAndZero normalized) {
@@ -130,6 +181,23 @@ public final class FragmentText {
       return membership(in.child(), members);
     }
     return operation(expression);
+  }
+
+  /** A partition transform that is called as a function, by its whole name. */
+  private String transform(ScalarFunction<?> function, List<Expression> arguments)
+      throws TypedLiteral.NotWritable {
+    if (!Transforms.isTransform(function)) {
+      throw new TypedLiteral.NotWritable();
+    }
+    List<String> texts = new ArrayList<>(List.of("'" + function.canonicalName() + "'"));
+    for (Expression argument : arguments) {
+      texts.add(text(argument));
+    }
+    return "PARTITION_TRANSFORM(" + String.join(", ", texts) + ")";
+  }
+
+  private static String quoted(String name) {
+    return "`" + name.replace("`", "``") + "`";
   }
 
   /** Operands of one connector beside each other, however deep Spark's tree of them is. */

@@ -1,0 +1,98 @@
+"""Conditions that are no comparisons of columns, through Spark: which partitions they leave.
+
+Each is compared with the rows of a table without partitions that Spark filters, and with the number
+of partitions in the executed plan.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.assert_join import conf
+from tests.spark.test_queries import partitions_read, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ROWS = """
+SELECT id, ELT(id % 4 + 1, 'US', 'de', 'EU', 'eu') AS region, IF(id % 4 = 0, NULL, id % 4) AS k,
+  TIMESTAMP '2024-11-30 20:00:00' + MAKE_INTERVAL(0, 0, 0, id, 3) AS ts,
+  DATE '2024-11-30' + CAST(id AS INT) AS day
+FROM RANGE(64)
+"""
+BY_VALUE, BY_TIME, BY_BUCKET, BY_DAY = "region, k", "months(ts)", "bucket(8, id)", "day"
+# 4 partitions by value, 4 months of ts (of day: 4, too), 8 buckets, 64 days.
+CASES = [
+    (BY_VALUE, "coalesce(k, 7L) = 7", 1),
+    (BY_VALUE, "lower(region) = 'eu'", 2),
+    (BY_VALUE, "k % 3 = 1", 1),
+    (BY_VALUE, "NOT (k % 3 = 1)", 2),
+    (BY_VALUE, "lower(region) = 'eu' AND id % 5 = 1", 2),
+    (BY_VALUE, "CASE WHEN region = 'US' THEN id > 3 ELSE k = 2 END", 4),
+    (BY_VALUE, "if(k IS NULL, 'x', upper(region)) IN ('x', 'DE')", 2),
+    (BY_VALUE, "soundex(region) = 'U200'", 4),
+    (BY_TIME, "year(ts) = 2025", 2),
+    (BY_TIME, "date_trunc('MONTH', ts) = TIMESTAMP '2024-12-01 00:00:00'", 1),
+    (BY_TIME, "trunc(ts, 'MM') > DATE '2024-12-01'", 2),
+    (BY_TIME, "CAST(ts AS DATE) = DATE '2025-01-05'", 1),
+    (BY_TIME, "lance.system.months(ts) = 660", 1),
+    (BY_TIME, "lance.system.year(ts) > 2024", 2),
+    (BY_TIME, "lance.system.days(ts) BETWEEN 20089 AND 20095", 1),
+    (BY_DAY, "CAST(day AS TIMESTAMP) < TIMESTAMP '2024-12-03 12:00:00'", 4),
+    (BY_DAY, "dayofweek(day) = 1", 9),
+    (BY_DAY, "date_add(day, 30) = DATE '2025-01-09'", 1),
+    (BY_BUCKET, "lance.system.bucket(8, id) = 3", 1),
+    (BY_BUCKET, "lance.system.bucket(4, id) IN (1, 2)", 4),
+    (BY_BUCKET, "lance.system.bucket(8, id) % 2 = 0 AND region = 'US'", 4),
+    (BY_BUCKET, "lance.system.bucket(16, id) = 3", 8),
+]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[dict[str, str]]:
+    """Every layout's table with the same rows, and the rows as view ``computed_rows``."""
+    spark.sql("CREATE NAMESPACE lance.computed")
+    spark.sql(ROWS).createOrReplaceTempView("computed_rows")
+    names = {}
+    for number, layout in enumerate((BY_VALUE, BY_TIME, BY_BUCKET, BY_DAY)):
+        names[layout] = f"lance.computed.t{number}"
+        spark.sql(f"CREATE TABLE {names[layout]} PARTITIONED BY ({layout}) AS {ROWS}")
+    yield names
+    spark.catalog.dropTempView("computed_rows")
+    spark.sql("DROP NAMESPACE lance.computed CASCADE")
+
+
+@pytest.mark.spec("Partition Pruning 2")
+def test_each_condition_reads_the_partitions_that_it_needs(
+    spark: SparkSession, tables: dict[str, str]
+) -> None:
+    read = {
+        condition: partitions_read(spark.sql(f"SELECT * FROM {tables[layout]} WHERE {condition}"))
+        for layout, condition, _ in CASES
+    }
+    assert {condition: kept for condition, (kept, _) in read.items()} == {
+        condition: expected for _, condition, expected in CASES
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"spark.sql.session.timeZone": "Asia/Tokyo"}, {"spark.sql.ansi.enabled": "false"}],
+    ids=["default", "Tokyo", "not ANSI"],
+)
+def test_the_rows_are_those_of_a_full_scan(
+    spark: SparkSession, tables: dict[str, str], settings: dict[str, str]
+) -> None:
+    def query(names: dict[str, str]) -> str:
+        return " UNION ALL ".join(
+            f"SELECT {number} AS condition, * FROM {names[layout]} WHERE {condition}"
+            for number, (layout, condition, _) in enumerate(CASES)
+        )
+
+    with conf(spark, settings):
+        found = rows_of(spark.sql(query(tables)))
+        full = rows_of(spark.sql(query(dict.fromkeys(tables, "computed_rows"))))
+    assert found == full
