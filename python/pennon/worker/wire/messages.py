@@ -256,10 +256,7 @@ class ListSplits:
 
 @dataclass(frozen=True, slots=True)
 class PackSplits:
-    """Other splits of a planned scan, for a query that groups nothing by partitions.
-
-    ``predicates`` are those that the query found while it ran.
-    """
+    """Other splits of a planned scan; ``predicates`` are those that the query found running."""
 
     op: ClassVar[str] = "pack_splits"
     catalog: Catalog
