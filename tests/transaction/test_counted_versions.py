@@ -9,6 +9,8 @@ import pytest
 
 import pennon
 from pennon.manifest import Snapshot
+from pennon.planning import plan_scan
+from pennon.planning.splits import pack
 from transaction.lake import append, make, read
 
 
@@ -53,3 +55,25 @@ def test_a_leaf_with_more_rows_than_its_statistics_say_is_overwritten_whole(
     table = pennon.open(snapshot.location)
     table.delete("region = 'eu'")
     assert pennon.open(snapshot.location).scan().to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("keeps_version", [True, False])
+def test_rows_are_counted_though_the_statistics_name_no_version(
+    tmp_path: Path, *, keeps_version: bool
+) -> None:
+    """A leaf that is read at its newest version, or at one that nobody counted."""
+    snapshot = append(make(tmp_path), {1: "eu"})
+    leaf = snapshot.leaves().table.to_pylist()[0]
+    uri = f"{snapshot.location}/{leaf['location']}"
+    written = lance.dataset(uri, version=leaf["read_version"])
+    newest = lance.write_dataset(written.to_table(), uri, mode="append")
+    newest = lance.write_dataset(written.to_table(), uri, mode="append")
+    manifest = lance.dataset(f"{snapshot.location}/__manifest")
+    version = str(newest.version) if keeps_version else "NULL"
+    stale = """{"num_rows":"1","num_bytes":"99999999","num_fragments":"1"}"""
+    where = f"object_id LIKE '{leaf['object_id']}%'"
+    manifest.update({"read_version": version, "metadata": f"'{stale}'"}, where=where)
+    snapshot = Snapshot.open(snapshot.location)
+    assert pennon.open(snapshot.location).scan().count_rows() == 2
+    pieces = [piece for task in pack(plan_scan(snapshot), 8, 1 << 20) for piece in task]
+    assert [piece.fragments for piece in pieces] == [None]

@@ -192,8 +192,9 @@ class Snapshot:
 
         Returns:
             The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
-            main), ``num_rows``, ``num_bytes``, ``num_fragments`` (NULL: unknown), the partition
-            columns and the flags; where a leaf is read at a branch or a tag ``read_branch`` and
+            main), ``num_rows``, ``num_bytes``, ``num_fragments`` (NULL: unknown), ``is_counted``
+            (whether these are known to be those of the version), the partition columns and the
+            flags; where a leaf is read at a branch or a tag ``read_branch`` and
             ``read_tag`` as well; where the table has a write order ``write_order``, what was
             recorded of it. Objects that are no leaves of a spec are left out.
 

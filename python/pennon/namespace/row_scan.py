@@ -147,8 +147,8 @@ class Scan:
         """
         plan = replace(self, columns=()).plan()
         is_whole = not any(index >= 0 for index in plan.table["row_filter"].to_pylist())
-        if is_whole and plan.num_rows is not None:
-            return plan.num_rows
+        if is_whole and plan.counted_rows is not None:
+            return plan.counted_rows
         return sum(batch.num_rows for batch in read_plan(plan).batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

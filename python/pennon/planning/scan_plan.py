@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
 from pennon.planning.projection.bind import bind_all
@@ -73,8 +74,9 @@ class ScanPlan:
         bound: The predicate in the types of its columns.
         manifest_sql: The one query over ``__manifest`` that chose the partitions.
         table: One row per partition: object_id, location, read_version (uint64, resolved and
-            pinned), num_rows, num_bytes, num_fragments, partition_field_*, residual (int32 index
-            into ``residuals``, -1 for none) and row_filter (the same into ``row_filters``).
+            pinned), num_rows, num_bytes, num_fragments, is_counted, partition_field_*, residual
+            (int32 index into ``residuals``, -1 for none) and row_filter (the same into
+            ``row_filters``).
         residuals: The distinct residual filters of exact conjuncts, in the DataFusion dialect.
         row_filters: The distinct complete residual filters, for readers without Spark behind them.
         identity: Tells the leaves at these versions from others that were at their places before.
@@ -128,6 +130,15 @@ class ScanPlan:
     def num_rows(self) -> int | None:
         """Rows of the chosen partitions before any filter; None when one does not say."""
         return _total(self.table, "num_rows")
+
+    @property
+    def counted_rows(self) -> int | None:
+        """Rows of the chosen partitions, where the manifest has counted them at their versions."""
+        table = self.table
+        if IS_COUNTED in table.column_names:
+            is_counted = pc.all(table[IS_COUNTED], min_count=0).as_py()
+            return _total(table, "num_rows") if is_counted else None
+        return None
 
     @property
     def num_bytes(self) -> int | None:

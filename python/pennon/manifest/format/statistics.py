@@ -5,8 +5,9 @@ A table row's metadata is a JSON object; Pennon writes ``num_rows``, ``num_bytes
 JSON strings: upstream's directory namespace takes the object for a map of strings and cannot
 describe a table otherwise. Both forms are read. A row without them has NULL statistics.
 
-The numbers are those of one version, ``counted_version``. Another writer may move a row on and keep
-what it does not know: then they say nothing of the version that is read.
+The numbers are those of one version, ``counted_version``. Another writer may move a row on and
+keep what it does not know: then they say nothing of the version that is read. Of a row without it,
+and of a leaf that is read at its newest version, they may be another version's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pennon.spec.json_text import text_of
 
 __all__ = [
     "COUNTED_VERSION",
+    "IS_COUNTED",
     "RECORDED_ORDER",
     "STATISTICS",
     "order_at",
@@ -33,6 +35,8 @@ __all__ = [
 ]
 
 STATISTICS: Final = ("num_rows", "num_bytes", "num_fragments")
+NUM_FRAGMENTS: Final = "num_fragments"
+IS_COUNTED: Final = "is_counted"
 RECORDED_ORDER: Final = "write_order"
 COUNTED_VERSION: Final = "counted_version"
 _WRITTEN: Final = pa.schema(dict.fromkeys((*STATISTICS, COUNTED_VERSION), pa.utf8()))
@@ -47,8 +51,14 @@ def statistics_columns(
 
     Args:
         metadata: The texts.
-        versions: The versions that are read (uint64; NULL for the newest); statistics that were
-            counted of another one are NULL. None to take them as they stand.
+        versions: The versions that are read (uint64; NULL for the newest). None to take the
+            numbers as they stand.
+
+    Returns:
+        The statistics, NULL where they are known to be another version's or that of a leaf that is
+        read at its newest. With ``versions`` also ``is_counted``, whether they are known to be
+        those of the version that is read; ``num_fragments``, of which parts of leaves are made, is
+        NULL where they are not.
 
     Example:
         >>> texts = pa.chunked_array([['{"num_rows":"3","num_bytes":"120"}', "{}", None]])
@@ -59,13 +69,20 @@ def statistics_columns(
     """
     columns = _columns(metadata)
     counted = columns.pop(COUNTED_VERSION)
-    if versions is None or counted.null_count == len(counted):
+    if versions is None:
         return columns
-    is_other = pc.fill_null(pc.not_equal(counted, versions), pc.is_valid(counted))
-    return {
-        name: pc.if_else(is_other, pa.scalar(None, column.type), column)
+    is_counted = pc.fill_null(pc.equal(counted, versions), fill_value=False)
+    is_possible = pc.or_(is_counted, pc.and_(pc.is_null(counted), pc.is_valid(versions)))
+    known = {
+        name: pc.if_else(
+            is_counted if name == NUM_FRAGMENTS else is_possible,
+            column,
+            pa.scalar(None, column.type),
+        )
         for name, column in columns.items()
     }
+    is_known = pc.and_(is_counted, pc.is_valid(known["num_rows"]))
+    return {**known, IS_COUNTED: is_known}
 
 
 def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
