@@ -30,6 +30,7 @@ from pennon.errors import (
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS, ROW_ID_COLUMNS
 from pennon.manifest import Snapshot
 from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.tags import listed_names, tags_of
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -134,26 +135,28 @@ def load(
     Args:
         catalog: The catalog.
         identifier: Namespaces and name, or one path or URL.
-        version: VERSION AS OF, a version of ``__manifest`` (of the dataset for a plain one).
+        version: VERSION AS OF, a version of ``__manifest`` (of the dataset for a plain one), or the
+            name of a tag.
         timestamp_micros: TIMESTAMP AS OF, in microseconds since the epoch.
 
     Raises:
         TableNotFound: There is none.
         PathNotTable: The path holds something else.
-        TableVersionNotFound: The version is no number, or a plain dataset lacks it.
+        TableVersionNotFound: There is no such tag, or a plain dataset lacks the version.
     """
-    number = _number(catalog, identifier, version)
     timestamp = None
     if timestamp_micros is not None:
         timestamp = _EPOCH + timedelta(microseconds=timestamp_micros)
     if len(identifier) == 1 and is_path(identifier[0]):
         location = plain_path(identifier[0]).rstrip("/")
+        number = _number(location, location, version, catalog.storage)
         snapshot = _open(location, number, timestamp, catalog.storage)
         if snapshot is None:
             raise TableNotFound(table=location, near="nothing readable is there")
         return Table(location, identifier, snapshot)
     registration = Directory(catalog).found(identifier)
     name = catalog.full_name(identifier)
+    number = _number(name, registration.location, version, catalog.storage)
     found: Snapshot | None
     if registration.is_partitioned:
         found = open_snapshot(registration.location, number, timestamp, catalog.storage)
@@ -219,20 +222,29 @@ def _open(
             raise PathNotTable(path=location, why="it has no __manifest") from error
 
 
-def _number(catalog: Catalog, identifier: Name, version: str | None) -> int | None:
+def _number(
+    table: str, location: str, version: str | None, storage: Mapping[str, str]
+) -> int | None:
+    """Give the number of a version, which may be named by a tag."""
     if version is None:
         return None
     if not version.strip().isdecimal():
-        raise TableVersionNotFound(
-            table=catalog.full_name(identifier),
-            wanted=f"at version {version!r}",
-            why="versions are whole numbers",
-        )
+        return _tagged(table, location, version, storage)
     number = int(version)
     if number > _LAST_VERSION:
         raise TableVersionNotFound(
-            table=catalog.full_name(identifier),
-            wanted=f"at version {version}",
-            why="versions are numbers of 64 bits",
+            table=table, wanted=f"at version {version}", why="versions are numbers of 64 bits"
         )
     return number
+
+
+def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) -> int:
+    newest = _open(location, None, None, storage)
+    tags = {} if newest is None else tags_of(newest.manifest)
+    if name not in tags:
+        raise TableVersionNotFound(
+            table=table,
+            wanted=f"at version {name!r}",
+            why=f"versions are whole numbers or tags, and its tags are {listed_names(tags)}",
+        )
+    return tags[name].version

@@ -89,14 +89,14 @@ def pairs(given: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def opened(
-    options: argparse.Namespace, table: str | None = None, version: int | None = None
+    options: argparse.Namespace, table: str | None = None, version: str | None = None
 ) -> PartitionedNamespace:
     """Open the table that a command is about.
 
     Args:
         options: With ``table``, ``root`` and ``storage``.
         table: Another one than ``options.table``.
-        version: A version of it; None for the newest.
+        version: A version of it or a tag; None for the newest.
 
     Raises:
         TableNotFound: There is none of that name.

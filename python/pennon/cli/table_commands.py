@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pennon.cli.row_format import print_table
@@ -26,6 +27,7 @@ def add_table_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_describe(commands)
     _add_plan(commands)
     _add_history(commands)
+    _add_tag(commands)
 
 
 def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -40,7 +42,7 @@ def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
 def _add_describe(commands: _Commands[argparse.ArgumentParser]) -> None:
     describe = commands.add_parser("describe", help="show columns, partition specs and size")
     add_table(describe)
-    describe.add_argument("--version", dest="at", type=int, help="a version of it")
+    describe.add_argument("--version", dest="at", help="a version of it, or a tag")
     describe.add_argument("--json", action="store_true", help="print JSON")
     describe.set_defaults(run=_describe)
 
@@ -49,7 +51,7 @@ def _add_plan(commands: _Commands[argparse.ArgumentParser]) -> None:
     plan = commands.add_parser("plan", help="show which partitions a predicate needs")
     add_table(plan)
     plan.add_argument("predicate", help="a condition in Spark SQL")
-    plan.add_argument("--version", dest="at", type=int, help="a version of it")
+    plan.add_argument("--version", dest="at", help="a version of it, or a tag")
     plan.add_argument("--json", action="store_true", help="print JSON")
     plan.set_defaults(run=_plan)
 
@@ -59,6 +61,17 @@ def _add_history(commands: _Commands[argparse.ArgumentParser]) -> None:
     add_table(history)
     history.add_argument("--limit", type=positive, metavar="N", help="only the newest ones")
     history.set_defaults(run=_history)
+
+
+def _add_tag(commands: _Commands[argparse.ArgumentParser]) -> None:
+    tag = commands.add_parser("tag", help="name a version of a table; without a name, list tags")
+    add_table(tag)
+    tag.add_argument("name", nargs="?", help="the tag")
+    tag.add_argument("--version", dest="at", type=int, help="the version (default: the newest)")
+    tag.add_argument("--retain-days", type=positive, metavar="N", help="expires after so long")
+    tag.add_argument("--replace", action="store_true", help="move a tag that is there")
+    tag.add_argument("--drop", action="store_true", help="remove the tag")
+    tag.set_defaults(run=_tag)
 
 
 def _tables(options: argparse.Namespace) -> int:
@@ -109,6 +122,32 @@ def _history(options: argparse.Namespace) -> int:
         rows.append([str(entry.version), moment, entry.operation, added, removed, user])
     names = ["version", "committed at (UTC)", "operation", "added", "removed", "user"]
     print_table(names, [True, False, False, True, True, False], rows, print)
+    return 0
+
+
+def _tag(options: argparse.Namespace) -> int:
+    namespace = opened(options)
+    if options.name is None:
+        rows = [
+            [
+                tag.name,
+                str(tag.version),
+                f"{tag.set_at:%Y-%m-%d %H:%M:%S}",
+                None if tag.retain is None else str(tag.retain),
+            ]
+            for tag in namespace.tags().values()
+        ]
+        names = ["tag", "version", "set at (UTC)", "retained for"]
+        print_table(names, [False, True, False, False], rows, print)
+    elif options.drop:
+        namespace.drop_tag(options.name)
+        print(f"tag {options.name} is removed")
+    else:
+        retain = None if options.retain_days is None else timedelta(days=options.retain_days)
+        version = namespace.create_tag(
+            options.name, options.at, retain=retain, replace=options.replace
+        )
+        print(f"tag {options.name} names version {version}")
     return 0
 
 

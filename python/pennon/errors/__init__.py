@@ -112,6 +112,13 @@ from pennon.errors.transforms import (
     TransformSyntax,
     UnknownTransform,
 )
+from pennon.errors.version_names import (
+    BranchesNotSupported,
+    TagAlreadyExists,
+    TagNotFound,
+    TagRefused,
+    TagSyntax,
+)
 from pennon.errors.worker import (
     ArrowFailure,
     FileGone,
@@ -128,6 +135,7 @@ from pennon.errors.worker import (
 __all__ = [
     "AdoptionRefused",
     "ArrowFailure",
+    "BranchesNotSupported",
     "CatalogRefused",
     "CommitGivenUp",
     "CorruptJson",
@@ -212,6 +220,10 @@ __all__ = [
     "TableMadeAnew",
     "TableNotFound",
     "TableVersionNotFound",
+    "TagAlreadyExists",
+    "TagNotFound",
+    "TagRefused",
+    "TagSyntax",
     "TransformOnWrongType",
     "TransformSyntax",
     "UnknownColumn",

@@ -2,7 +2,8 @@
 
 The order makes it safe to stop anywhere, and beside writers and readers:
 
-1. old versions of ``__manifest`` are removed, as Lance does it;
+1. old versions of ``__manifest`` are removed, as Lance does it; those that a tag names stay, and
+   tags whose time is over go before;
 2. those that are left are read: what any of them names is kept;
 3. of a leaf's detached versions only those are deleted that the manifest had recorded once and that
    nothing names any more. What a running write has made is recorded nowhere yet, so it stays;
@@ -34,6 +35,7 @@ from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.versions.tags import drop_tag, tags_of
 
 __all__ = ["Expired", "expire"]
 
@@ -51,6 +53,7 @@ class Expired:
 
     Args:
         versions: Versions of ``__manifest``.
+        tags: Tags that were to hold until a time that is over.
         leaf_versions: Versions of leaves.
         num_files: Files of leaves, those of the versions themselves included.
         num_bytes: Bytes of their data files.
@@ -58,6 +61,7 @@ class Expired:
     """
 
     versions: list[int] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
     leaf_versions: int = 0
     num_files: int = 0
     num_bytes: int = 0
@@ -93,7 +97,9 @@ def expire(
     manifest = open_manifest(location, storage_options=options)
     read_specs(manifest.metadata, location)
     limit = older_than or datetime.now(UTC) - DEFAULT_AGE
-    done = Expired(_expirable(manifest, limit, retain_last))
+    over = _drop_tags_that_are_over(manifest, location)
+    done = Expired(tags=over)
+    done.versions.extend(_expirable(manifest, limit, retain_last))
     kept = {int(each["version"]) for each in manifest.versions()} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     if done.versions:
@@ -119,6 +125,14 @@ def expire(
         deleted |= {(place, version) for version in gone}
     _forget_records(location, options, deleted, versions[0], done)
     return done
+
+
+def _drop_tags_that_are_over(manifest: lance.LanceDataset, location: str) -> list[str]:
+    now = datetime.now(UTC)
+    over = [tag.name for tag in tags_of(manifest).values() if tag.is_over(now)]
+    for name in over:
+        drop_tag(manifest, name, table=location)
+    return over
 
 
 def _expirable(manifest: lance.LanceDataset, limit: datetime, retain_last: int) -> list[int]:

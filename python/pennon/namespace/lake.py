@@ -67,12 +67,12 @@ class Lake:
         """The folder or URL."""
         return self._catalog.root
 
-    def load_table(self, name: str, version: int | None = None) -> PartitionedNamespace:
+    def load_table(self, name: str, version: int | str | None = None) -> PartitionedNamespace:
         """Load a table.
 
         Args:
             name: Its name, or a path or URL.
-            version: A version of it, which is then only read; None for the newest.
+            version: A version of it or a tag, which is then only read; None for the newest.
 
         Raises:
             TableNotFound: There is none; the error lists near names.

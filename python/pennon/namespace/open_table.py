@@ -8,7 +8,9 @@ from pennon.catalog.loaded_table import Table, load
 from pennon.errors import NamespacePinned
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.history import HistoryEntry, history
+from pennon.manifest.versions.tags import Tag, tags_of
 from pennon.namespace.description import described, described_html
+from pennon.namespace.metadata_read import read_metadata_table
 from pennon.namespace.upkeep import Maintenance
 
 if TYPE_CHECKING:
@@ -107,6 +109,55 @@ class OpenTable:
             (True, 'append', 1)
         """
         return history(self.location, self._catalog.storage, limit=limit)
+
+    def tags(self) -> dict[str, Tag]:
+        """Give the tags of the table: ``version``, ``set_at`` and ``retain`` of each, by name.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.create_tag("empty") == letters.tags()["empty"].version
+            True
+        """
+        return tags_of(self.snapshot.manifest)
+
+    def snapshots(self) -> pa.Table:
+        """Give the versions that can be read, as SQL's metadata table ``snapshots``.
+
+        Returns:
+            ``committed_at``, ``snapshot_id``, ``parent_id``, ``operation`` and ``summary`` of each.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}])
+            >>> letters.snapshots()["operation"].to_pylist()[-1]
+            'append'
+        """
+        return self.metadata("snapshots")
+
+    def metadata(self, name: str) -> pa.Table:
+        """Read a metadata table of the version that the object is at.
+
+        Args:
+            name: ``partitions``, ``files``, ``specs``, ``snapshots``, ``history``, ``refs``, ….
+
+        Raises:
+            TableNotFound: There is none of that name; lists those there are.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.metadata("partitions").num_rows
+            0
+        """
+        return read_metadata_table(self._table, name)
 
     def refresh(self) -> Self:
         """Go to the newest version.

@@ -26,20 +26,21 @@ _NAME = "pennon"
 
 def open_namespace(
     path: str | os.PathLike[str],
-    version: int | None = None,
+    version: int | str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedNamespace:
     """Open a table by its path; ``pennon.open`` is this function.
 
     Args:
         path: Path or URL of a partitioned namespace, or of a plain Lance dataset.
-        version: A version of it, which is then only read; None for the newest.
+        version: A version of it or a tag, which is then only read; None for the newest.
         storage_options: Given to Lance; never printed.
 
     Raises:
         NamespaceHasNoManifest: There is nothing.
         PathNotTable: There is something else.
         SnapshotNotFound: There is no such version.
+        TableVersionNotFound: There is no such tag.
 
     Example:
         >>> import pennon
@@ -53,7 +54,7 @@ def open_namespace(
     try:
         table = load(catalog, (location,), None if version is None else str(version))
     except TableNotFound:
-        open_snapshot(location, version, None, catalog.storage)  # tells what is missing there
+        open_snapshot(location, None, None, catalog.storage)  # tells what is missing there
         raise
     return PartitionedNamespace(catalog, table, is_pinned=version is not None)
 

@@ -6,34 +6,27 @@ object at the version that it made.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl.table_statement import FieldChange
-from pennon.catalog.loaded_table import Table, load
-from pennon.catalog.write_mode import WriteMode
+from pennon.catalog.ddl.tag_change import change_tag
+from pennon.catalog.ddl.tag_statement import TagChange
 from pennon.namespace.column_change import added, altered, property_changes, renamed
-from pennon.namespace.open_table import OpenTable
-from pennon.namespace.row_delete import delete_where
-from pennon.namespace.row_scan import Scan
-from pennon.namespace.row_source import batches_of
-from pennon.namespace.row_write import write_rows
+from pennon.namespace.table_rows import TableRows
 from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from datetime import timedelta
 
     import pyarrow as pa
 
 
 __all__ = ["PartitionedNamespace"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
-
-class PartitionedNamespace(OpenTable):
+class PartitionedNamespace(TableRows):
     """A table: many Lance datasets under one manifest, or one plain dataset.
 
     ``pennon.open``, ``pennon.create`` and ``pennon.connect`` make it.
@@ -43,137 +36,6 @@ class PartitionedNamespace(OpenTable):
         table: The table at the version to begin with.
         is_pinned: Whether it stays at that version, and so is only read.
     """
-
-    def scan(
-        self,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-        version: int | datetime | None = None,
-    ) -> Scan:
-        """Describe rows to read; nothing is read yet.
-
-        Args:
-            where: A condition in Spark SQL; None for all rows.
-            columns: The columns, in this order; None for all.
-            version: A version of the table, or a time; None for the version of this object.
-
-        Raises:
-            SnapshotNotFound: There is no such version.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> import pyarrow as pa
-            >>> schema = pa.schema({"region": pa.string(), "amount": pa.int64()})
-            >>> path = tempfile.mkdtemp() + "/sales"
-            >>> sales = pennon.create(path, schema, partition_by=["region"])
-            >>> version = sales.append([{"region": "eu", "amount": 7}])
-            >>> sales.scan("region = 'eu'", columns=["amount"]).to_arrow().to_pylist()
-            [{'amount': 7}]
-
-        Spec: "Partition Pruning", "Read Behavior".
-        """
-        snapshot = self.snapshot
-        if version is not None:
-            snapshot = self._at(version).snapshot
-        return Scan(snapshot, where, None if columns is None else tuple(columns))
-
-    def append(self, rows: object) -> int:
-        """Add rows, in one commit.
-
-        Args:
-            rows: A table, record batches or a reader of ``pyarrow``, a data frame of pandas or
-                Polars, or a list of dicts. Columns match by name; a missing one is NULL.
-
-        Returns:
-            The version that has the rows.
-
-        Raises:
-            PennonError: The rows do not fit the columns.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> import pyarrow as pa
-            >>> path = tempfile.mkdtemp() + "/letters"
-            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
-            >>> version = letters.append(pa.table({"letter": ["a", "b"]}))
-            >>> letters.scan().count_rows()
-            2
-
-        Spec: "Transaction".
-        """
-        return self._write("append to", WriteMode.APPEND, rows)
-
-    def overwrite(self, rows: object, where: str | None = None) -> int:
-        """Put rows in the place of those that satisfy a condition, in one commit.
-
-        Args:
-            rows: As in ``append``.
-            where: A condition in Spark SQL that decides whole partitions; None for every row.
-
-        Returns:
-            The version that has the rows.
-
-        Raises:
-            NotWholePartitions: A partition has rows that stay beside rows that go.
-            WriteConflict: Another commit changed what goes.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> import pyarrow as pa
-            >>> path = tempfile.mkdtemp() + "/letters"
-            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
-            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
-            >>> version = letters.overwrite([{"letter": "c"}], where="letter = 'a'")
-            >>> sorted(letters.scan().to_arrow()["letter"].to_pylist())
-            ['b', 'c']
-        """
-        return self._write("overwrite", WriteMode.OVERWRITE, rows, where)
-
-    def overwrite_partitions(self, rows: object) -> int:
-        """Put rows in the place of all rows of the partitions that they belong to; as ``append``.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> import pyarrow as pa
-            >>> schema = pa.schema({"region": pa.string(), "amount": pa.int64()})
-            >>> sales = pennon.create(tempfile.mkdtemp() + "/sales", schema, ["region"])
-            >>> version = sales.append([{"region": "eu", "amount": 7}, {"region": "us"}])
-            >>> version = sales.overwrite_partitions([{"region": "eu", "amount": 8}])
-            >>> sorted(sales.scan().to_arrow()["region"].to_pylist())
-            ['eu', 'us']
-        """
-        return self._write("overwrite", WriteMode.OVERWRITE_PARTITIONS, rows)
-
-    def delete(self, where: str) -> int:
-        """Delete the rows that satisfy a condition, in one commit.
-
-        Partitions that it decides go as a whole; of others no file is rewritten, the rows are
-        marked as deleted. Rows for which the condition is NULL stay.
-
-        Args:
-            where: A condition in Spark SQL; ``true`` for every row.
-
-        Returns:
-            The version without the rows.
-
-        Raises:
-            NotWholePartitions: The condition divides a partition, and needs Spark to be computed
-                exactly.
-            WriteConflict: Another commit changed rows that the condition is about.
-
-        Example:
-            >>> import pennon, tempfile
-            >>> import pyarrow as pa
-            >>> path = tempfile.mkdtemp() + "/letters"
-            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
-            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
-            >>> version = letters.delete("letter = 'a'")
-            >>> letters.scan().to_arrow().to_pylist()
-            [{'letter': 'b'}]
-        """
-        table = self._current("delete from")
-        delete_where(table, where)
-        return self.refresh().version
 
     def add_partition_field(self, transform: str, name: str | None = None) -> int:
         """Partition the rows to come by one more field; no row is rewritten.
@@ -316,23 +178,54 @@ class PartitionedNamespace(OpenTable):
         """
         return self._change(*property_changes(properties))
 
-    def _at(self, version: int | datetime) -> Table:
-        identifier = self._table.identifier
-        if isinstance(version, int):
-            return load(self._catalog, identifier, str(version))
-        moment = version if version.tzinfo else version.replace(tzinfo=UTC)
-        return load(self._catalog, identifier, None, (moment - _EPOCH) // _MICROSECOND)
+    def create_tag(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        retain: timedelta | None = None,
+        replace: bool = False,
+    ) -> int:
+        """Give a version a name, which keeps it and all its rows; ``open`` and SQL read it by that.
 
-    def _current(self, verb: str) -> Table:
-        """Load the newest version for a change; what is pinned takes none."""
-        self._check_unpinned(verb)
-        self.refresh()
-        return self._table
+        Args:
+            name: Letters, digits, ``.``, ``_`` and ``-``; not digits alone.
+            version: The version; None for the newest.
+            retain: After this time ``expire_snapshots`` drops the tag; None keeps it for ever.
+            replace: Whether a tag of this name is moved.
 
-    def _write(self, verb: str, mode: WriteMode, rows: object, where: str | None = None) -> int:
-        table = self._current(verb)
-        write_rows(table, mode, [] if where is None else [where], batches_of(rows))
-        return self.refresh().version
+        Returns:
+            The version that the tag names.
+
+        Raises:
+            TagAlreadyExists: There is one, and ``replace`` is not set.
+            TagRefused: No tag can have this name, or the table's versions do not hold its rows.
+            SnapshotNotFound: There is no such version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> before = letters.create_tag("before")
+            >>> version = letters.append([{"letter": "a"}])
+            >>> (letters.scan().count_rows(), pennon.open(path, "before").scan().count_rows())
+            (1, 0)
+        """
+        self._check_unpinned("change the tags of")
+        action = "create_or_replace" if replace else "create"
+        change = TagChange(action, name, version, retain)
+        tag = change_tag(self._catalog, self._table.identifier, change)
+        return self.version if tag is None else tag.version
+
+    def drop_tag(self, name: str) -> None:
+        """Remove a tag; its version expires as those around it.
+
+        Raises:
+            TagNotFound: There is none of that name; lists those there are.
+        """
+        self._check_unpinned("change the tags of")
+        change_tag(self._catalog, self._table.identifier, TagChange("drop", name))
 
     def _evolve(
         self,

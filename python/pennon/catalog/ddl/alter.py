@@ -18,6 +18,8 @@ from pennon.catalog.columns.column_changes import changed_columns
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT, FieldChange, OrderChange, statement_of
+from pennon.catalog.ddl.tag_change import change_tag
+from pennon.catalog.ddl.tag_statement import is_about_names, tag_change_of
 from pennon.catalog.ddl.write_order_change import checked_order, followed_order
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import evolved_spec
@@ -61,6 +63,7 @@ def alter_table(
         UnsupportedTableChange: A change that is not safe.
         StatementNotSupported: A statement that means nothing here; it says what to type instead.
         PartitionFieldSyntax: What follows PARTITION FIELD is none.
+        TagSyntax: What follows TAG is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: The property ``write.isolation`` has another value than it can have.
         WriteConflict: Others changed the table each time it was tried.
@@ -68,6 +71,10 @@ def alter_table(
     statement = _statement(changes)
     if statement is not None:
         _check_meaning(catalog, identifier, statement)
+        if is_about_names(unquote(statement)):
+            name = catalog.full_name(identifier)
+            change_tag(catalog, identifier, tag_change_of(unquote(statement), name))
+            return load(catalog, identifier)
         match statement_of(statement):
             case FieldChange() as asked:
                 return alter_partitioning(catalog, identifier, asked)

@@ -1,4 +1,4 @@
-"""What a namespace's ``__manifest`` tells of itself: its versions, its tags, its rows as stored."""
+"""What a namespace's ``__manifest`` tells of itself: its versions, its rows as stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["stored_rows", "stored_schema", "tagged_versions", "versions_until"]
+__all__ = ["stored_rows", "stored_schema", "versions_until"]
 
 _TIME = pa.timestamp("us", "UTC")
 
@@ -35,12 +35,6 @@ def versions_until(snapshot: Snapshot) -> pa.Table:
             "committed_at": pa.array([each["timestamp"].astimezone(UTC) for each in known], _TIME),
         }
     )
-
-
-def tagged_versions(snapshot: Snapshot) -> dict[str, int]:
-    """Give the tags of ``__manifest`` and the versions that they name."""
-    tags = snapshot.manifest.tags.list()
-    return {name: int(tag["version"]) for name, tag in tags.items()}
 
 
 def stored_schema(snapshot: Snapshot) -> pa.Schema:

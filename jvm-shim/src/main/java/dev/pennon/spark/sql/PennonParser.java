@@ -25,8 +25,8 @@ import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
 /**
- * The session's parser, which also reads the statements about Pennon's partition fields and write
- * orders. Statements about tables of other catalogs reach it as they were written.
+ * The session's parser, which also reads the statements about Pennon's partition fields, tags and
+ * write orders. Statements about tables of other catalogs reach it as they were written.
  */
 public final class PennonParser implements ParserInterface {
   private final SparkSession session;

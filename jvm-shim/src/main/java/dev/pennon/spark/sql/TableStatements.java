@@ -10,10 +10,11 @@ import java.util.function.Function;
 
 /**
  * Statements that Spark's grammar lacks, put into its words: {@code ALTER TABLE … ADD | DROP |
- * REPLACE PARTITION FIELD …} and {@code … WRITE …} become {@code ALTER TABLE … SET TBLPROPERTIES}
- * of one property, whose value is the text after the table's name; {@code SHOW PARTITIONS} becomes
- * a query of the metadata table. So do statements of Spark and of other table formats that mean
- * nothing for a table of Pennon: the worker tells what to type instead.
+ * REPLACE PARTITION FIELD …}, {@code … CREATE | REPLACE | DROP TAG …} and {@code … WRITE …} become
+ * {@code ALTER TABLE … SET TBLPROPERTIES} of one property, whose value is the text after the table's
+ * name; {@code SHOW PARTITIONS} becomes a query of the metadata table. So do statements of Spark and
+ * of other table formats that mean nothing for a table of Pennon: the worker tells what to type
+ * instead.
  *
  * <p>So Spark resolves the table, refreshes what it has cached of it, and takes the statement in
  * scripts and in EXECUTE IMMEDIATE. What the text means is the worker's to say.
@@ -136,6 +137,9 @@ final class TableStatements {
   }
 
   private static boolean areWords(List<Token> tokens, int start, String... words) {
+    if (start + words.length > tokens.size()) {
+      return false;
+    }
     for (int index = 0; index < words.length; index++) {
       if (!tokens.get(start + index).isWord(words[index])) {
         return false;
@@ -149,6 +153,10 @@ final class TableStatements {
       return false;
     }
     Token action = tokens.get(at);
+    int object = at + (areWords(tokens, at, "CREATE", "OR", "REPLACE") ? 3 : 1);
+    if (areWords(tokens, object, "TAG") || areWords(tokens, object, "BRANCH")) {
+      return action.isWord("CREATE") || action.isWord("REPLACE") || action.isWord("DROP");
+    }
     if (action.isWord("ADD") || action.isWord("DROP") || action.isWord("REPLACE")) {
       int next = at + 1;
       while (next < tokens.size() && CONDITIONS.contains(tokens.get(next).text().toUpperCase(Locale.ROOT))) {

@@ -1,0 +1,51 @@
+"""Errors of tags: the names of versions."""
+
+from __future__ import annotations
+
+from pennon.errors.storage_root import PennonError
+
+
+class TagSyntax(PennonError):
+    """A statement about tags or branches is not understood."""
+
+    condition = "TAG_SYNTAX"
+    template = "Cannot parse {text}: {why}. Write {form}."
+    sql_state = "42601"
+
+
+class TagRefused(PennonError):
+    """A tag cannot be made as it is asked for."""
+
+    condition = "TAG_REFUSED"
+    template = "Cannot make tag {tag} of {table}: {why}. {advice}."
+    sql_state = "22023"
+
+
+class TagAlreadyExists(PennonError):
+    """A tag to create is there already."""
+
+    condition = "TAG_ALREADY_EXISTS"
+    template = (
+        "Cannot create tag {tag} of {table}: it names version {version} already."
+        " Choose another name, or replace it with CREATE OR REPLACE TAG."
+    )
+    sql_state = "42710"
+
+
+class TagNotFound(PennonError):
+    """There is no such tag."""
+
+    condition = "TAG_NOT_FOUND"
+    template = "Cannot {verb} tag {tag} of {table}: its tags are {known}. Check the name."
+    sql_state = "42704"
+
+
+class BranchesNotSupported(PennonError):
+    """A statement about branches, which the format has not."""
+
+    condition = "BRANCHES_NOT_SUPPORTED"
+    template = (
+        "Cannot run {statement} on {table}: the format has one line of versions and no branches."
+        " Name a version with CREATE TAG, or copy the table with CREATE TABLE … AS SELECT."
+    )
+    sql_state = "0A000"

@@ -1,0 +1,188 @@
+"""Tags: names of versions, which keep them and all that they read while the tag is there.
+
+They are Lance's own tags, of ``__manifest`` or of a plain dataset: every Lance client sees them,
+and Lance's clean-up keeps their versions. In strong mode a version of ``__manifest`` names the
+version of each leaf, so that one tag holds the whole table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import lance
+
+from pennon.errors import TagAlreadyExists, TagNotFound, TagRefused
+from pennon.manifest.storage import storage_failure
+
+__all__ = ["Tag", "drop_tag", "listed_names", "set_tag", "tags_of"]
+
+# Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_RETAINED: Final = "pennon.max-ref-age-ms"
+_MAIN: Final = "main"
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A name of a version.
+
+    Args:
+        name: Its name.
+        version: The version that it names.
+        set_at: When it was made or last moved, in UTC.
+        retain: How long after ``set_at`` it holds; then ``expire_snapshots`` drops it. None is for
+            ever.
+    """
+
+    name: str
+    version: int
+    set_at: datetime
+    retain: timedelta | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        """Tell whether it need not be kept any more."""
+        return self.retain is not None and now - self.set_at > self.retain
+
+
+def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
+    """Give the tags of the main line of versions, by name.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset, at any version.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    try:
+        listed = dataset.tags.list()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("list the tags of", str(dataset.uri), error) from error
+    return {
+        name: _tag(name, each) for name, each in sorted(listed.items()) if each["branch"] is None
+    }
+
+
+def set_tag(
+    dataset: lance.LanceDataset,
+    name: str,
+    version: int,
+    retain: timedelta | None = None,
+    *,
+    table: str,
+    create: bool = True,
+    replace: bool = False,
+) -> Tag:
+    """Make a tag, or let one name another version.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset.
+        name: Letters, digits, ``.``, ``_`` and ``-``; not digits alone, which are a version.
+        version: A version that is there.
+        retain: How long it holds; None is for ever, and as before for a tag that is moved.
+        table: The table's name, for errors.
+        create: Whether there need be no such tag.
+        replace: Whether there may be such a tag.
+
+    Raises:
+        TagRefused: No tag can have this name, or the version is gone.
+        TagAlreadyExists: There is one, and it is not to be replaced.
+        TagNotFound: There is none, and it is not to be created.
+        StorageFailure: The storage refused.
+    """
+    check_name(name, table)
+    known = tags_of(dataset)
+    there = known.get(name)
+    if there is not None and not replace:
+        raise TagAlreadyExists(tag=name, table=table, version=there.version)
+    if there is None and not create:
+        raise TagNotFound(verb="replace", tag=name, table=table, known=listed_names(known))
+    tags = dataset.tags
+    try:
+        if there is None:
+            tags.create(name, version)
+        else:
+            tags.update(name, version)
+        if retain is not None:
+            stated = {_RETAINED: str(retain // _MILLISECOND)}
+            tags.replace_metadata(name, {**tags.list()[name]["metadata"], **stated})
+        # A clean-up that listed the tags just before may have removed the version since.
+        dataset.checkout_version(version)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _failure(dataset, name, version, table, error) from error
+    return tags_of(dataset)[name]
+
+
+def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
+    """Remove a tag; its version goes when versions of its age expire.
+
+    Args:
+        dataset: ``__manifest``, or a plain dataset.
+        name: The tag.
+        table: The table's name, for errors.
+
+    Raises:
+        TagNotFound: There is none.
+        StorageFailure: The storage refused.
+    """
+    known = tags_of(dataset)
+    if name not in known:
+        raise TagNotFound(verb="drop", tag=name, table=table, known=listed_names(known))
+    try:
+        dataset.tags.delete(name)
+    except (OSError, RuntimeError, ValueError) as error:
+        if name in tags_of(dataset):
+            raise storage_failure("drop a tag of", table, error) from error
+
+
+def check_name(name: str, table: str) -> None:
+    """Refuse a name that no tag can have.
+
+    Raises:
+        TagRefused: Says why.
+    """
+    advice = "Use letters, digits, '.', '_' and '-', as in release-2026.1"
+    if name.isdecimal():
+        why = "VERSION AS OF would read a name of digits as a version"
+    elif name.lower() == _MAIN:
+        why = f"{_MAIN} is the line of versions itself"
+    elif not _NAME.fullmatch(name):
+        why = "a name has at most 128 of a few characters, the first of them no '.'"
+    elif ".." in name or name.endswith((".", ".lock")):
+        why = "a name holds no '..', and ends neither with '.' nor with '.lock'"
+    else:
+        return
+    raise TagRefused(tag=repr(name), table=table, why=why, advice=advice)
+
+
+def listed_names(tags: Mapping[str, Tag]) -> str:
+    """Give the names for an error; ``none`` where there is none."""
+    return ", ".join(sorted(tags)) or "none"
+
+
+def _tag(name: str, listed: Mapping[str, object]) -> Tag:
+    moment = listed["updated_at"] or listed["created_at"]
+    metadata = listed["metadata"]
+    text = metadata.get(_RETAINED, "") if isinstance(metadata, Mapping) else ""
+    retain = int(text) * _MILLISECOND if text.isdecimal() else None
+    # A tag of an older Lance says no time: as old as can be, and without a limit of Pennon's.
+    set_at = moment if isinstance(moment, datetime) else datetime.fromtimestamp(0, UTC)
+    return Tag(name, int(str(listed["version"])), set_at, retain)
+
+
+def _failure(
+    dataset: lance.LanceDataset, name: str, version: int, table: str, error: Exception
+) -> Exception:
+    """Say what a refused tag means, and leave none behind that names nothing."""
+    if version in {int(each["version"]) for each in dataset.versions()}:
+        return storage_failure("make a tag of", table, error)
+    there = tags_of(dataset).get(name)
+    if there is not None and there.version == version:
+        dataset.tags.delete(name)
+    why = f"its version {version} is gone"
+    advice = "Choose one of the versions that its metadata table snapshots lists"
+    return TagRefused(tag=name, table=table, why=why, advice=advice)

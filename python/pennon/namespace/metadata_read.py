@@ -1,0 +1,41 @@
+"""Metadata tables read as Arrow tables, without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.errors import TableNotFound
+from pennon.metadata_tables import METADATA_TABLES, Selection
+
+if TYPE_CHECKING:
+    from pennon.catalog.loaded_table import Table
+
+__all__ = ["read_metadata_table"]
+
+
+def read_metadata_table(table: Table, name: str) -> pa.Table:
+    """Read all rows of a metadata table.
+
+    Args:
+        table: The table at a version.
+        name: The metadata table.
+
+    Raises:
+        TableNotFound: There is none of that name; lists those there are.
+    """
+    has_manifest = table.stored.has_manifest
+    known = {
+        each.name: each
+        for each in METADATA_TABLES.values()
+        if has_manifest or not each.needs_manifest
+    }
+    found = known.get(name.lower())
+    if found is None:
+        near = f"the metadata tables of {table.name} are {', '.join(sorted(known))}"
+        raise TableNotFound(table=f"{table.name}.{name}", near=near)
+    schema = found.schema(table.snapshot)
+    parts = found.rows(table.snapshot, Selection(tuple(schema.names)))
+    tables = [part.select(schema.names).cast(schema) for part in parts]
+    return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -1,0 +1,179 @@
+"""The rows of a table in Python: read, append, overwrite, delete."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.write_mode import WriteMode
+from pennon.namespace.open_table import OpenTable
+from pennon.namespace.row_delete import delete_where
+from pennon.namespace.row_scan import Scan
+from pennon.namespace.row_source import batches_of
+from pennon.namespace.row_write import write_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["TableRows"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class TableRows(OpenTable):
+    """A table whose rows are read and written.
+
+    Each method that writes loads the newest version, makes one commit, and leaves the object at the
+    version that it made.
+    """
+
+    def scan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        version: int | str | datetime | None = None,
+    ) -> Scan:
+        """Describe rows to read; nothing is read yet.
+
+        Args:
+            where: A condition in Spark SQL; None for all rows.
+            columns: The columns, in this order; None for all.
+            version: A version of the table, a tag, or a time; None for the version of this object.
+
+        Raises:
+            SnapshotNotFound: There is no such version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"region": pa.string(), "amount": pa.int64()})
+            >>> path = tempfile.mkdtemp() + "/sales"
+            >>> sales = pennon.create(path, schema, partition_by=["region"])
+            >>> version = sales.append([{"region": "eu", "amount": 7}])
+            >>> sales.scan("region = 'eu'", columns=["amount"]).to_arrow().to_pylist()
+            [{'amount': 7}]
+
+        Spec: "Partition Pruning", "Read Behavior".
+        """
+        snapshot = self.snapshot
+        if version is not None:
+            snapshot = self._at(version).snapshot
+        return Scan(snapshot, where, None if columns is None else tuple(columns))
+
+    def append(self, rows: object) -> int:
+        """Add rows, in one commit.
+
+        Args:
+            rows: A table, record batches or a reader of ``pyarrow``, a data frame of pandas or
+                Polars, or a list of dicts. Columns match by name; a missing one is NULL.
+
+        Returns:
+            The version that has the rows.
+
+        Raises:
+            PennonError: The rows do not fit the columns.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append(pa.table({"letter": ["a", "b"]}))
+            >>> letters.scan().count_rows()
+            2
+
+        Spec: "Transaction".
+        """
+        return self._write("append to", WriteMode.APPEND, rows)
+
+    def overwrite(self, rows: object, where: str | None = None) -> int:
+        """Put rows in the place of those that satisfy a condition, in one commit.
+
+        Args:
+            rows: As in ``append``.
+            where: A condition in Spark SQL that decides whole partitions; None for every row.
+
+        Returns:
+            The version that has the rows.
+
+        Raises:
+            NotWholePartitions: A partition has rows that stay beside rows that go.
+            WriteConflict: Another commit changed what goes.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> version = letters.overwrite([{"letter": "c"}], where="letter = 'a'")
+            >>> sorted(letters.scan().to_arrow()["letter"].to_pylist())
+            ['b', 'c']
+        """
+        return self._write("overwrite", WriteMode.OVERWRITE, rows, where)
+
+    def overwrite_partitions(self, rows: object) -> int:
+        """Put rows in the place of all rows of the partitions that they belong to; as ``append``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"region": pa.string(), "amount": pa.int64()})
+            >>> sales = pennon.create(tempfile.mkdtemp() + "/sales", schema, ["region"])
+            >>> version = sales.append([{"region": "eu", "amount": 7}, {"region": "us"}])
+            >>> version = sales.overwrite_partitions([{"region": "eu", "amount": 8}])
+            >>> sorted(sales.scan().to_arrow()["region"].to_pylist())
+            ['eu', 'us']
+        """
+        return self._write("overwrite", WriteMode.OVERWRITE_PARTITIONS, rows)
+
+    def delete(self, where: str) -> int:
+        """Delete the rows that satisfy a condition, in one commit.
+
+        Partitions that it decides go as a whole; of others no file is rewritten, the rows are
+        marked as deleted. Rows for which the condition is NULL stay.
+
+        Args:
+            where: A condition in Spark SQL; ``true`` for every row.
+
+        Returns:
+            The version without the rows.
+
+        Raises:
+            NotWholePartitions: The condition divides a partition, and needs Spark to be computed
+                exactly.
+            WriteConflict: Another commit changed rows that the condition is about.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> version = letters.delete("letter = 'a'")
+            >>> letters.scan().to_arrow().to_pylist()
+            [{'letter': 'b'}]
+        """
+        table = self._current("delete from")
+        delete_where(table, where)
+        return self.refresh().version
+
+    def _at(self, version: int | str | datetime) -> Table:
+        identifier = self._table.identifier
+        if isinstance(version, int | str):
+            return load(self._catalog, identifier, str(version))
+        moment = version if version.tzinfo else version.replace(tzinfo=UTC)
+        return load(self._catalog, identifier, None, (moment - _EPOCH) // _MICROSECOND)
+
+    def _current(self, verb: str) -> Table:
+        """Load the newest version for a change; what is pinned takes none."""
+        self._check_unpinned(verb)
+        self.refresh()
+        return self._table
+
+    def _write(self, verb: str, mode: WriteMode, rows: object, where: str | None = None) -> int:
+        table = self._current(verb)
+        write_rows(table, mode, [] if where is None else [where], batches_of(rows))
+        return self.refresh().version
