@@ -95,6 +95,9 @@ bench-plan: $(INSTALLED) $(JAR) ## planning scans of up to 1,000,000 partitions,
 bench-commits: $(INSTALLED) ## CPU per commit over 1,000 commits of one row, and what they leave
 	@$(BIN)/python benchmarks/commits.py $(ARGS)
 
+bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and how fast they are read
+	@$(BIN)/python benchmarks/small_appends.py $(ARGS)
+
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
 

@@ -112,6 +112,13 @@ ISOLATION = Setting(
     "Whether DELETE, UPDATE and MERGE stand only where nothing that they read has changed, or where"
     " the rows that they replace are as they were.",
 )
+COMPACTION = Setting(
+    "write.compaction.enabled",
+    Place.TABLE,
+    "true | false",
+    "true",
+    "Whether small files are put together behind the commits that leave many of them.",
+)
 JAR = Setting(
     "PENNON_JAR",
     Place.ENVIRONMENT,
@@ -158,6 +165,7 @@ SETTINGS: tuple[Setting, ...] = (
     TRANSACTION,
     ORDER,
     ISOLATION,
+    COMPACTION,
     JAR,
     PYTHON,
     WORKER_PYTHON,

@@ -12,6 +12,7 @@ from pennon.catalog.partitioning import clustering, sorting
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage, NotWholePartitions
 from pennon.leaf.read.metadata_columns import LEAF
+from pennon.maintenance.background_compaction import compact_behind, written_leaves
 from pennon.worker.requests.kept_plans import snapshot_of
 from pennon.worker.wire import write_messages as m
 from pennon.worker.wire.messages import EmptyReply
@@ -63,6 +64,7 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
         version = table.change_rows(mode, request.deleted, request.staged, request.reads, identity)
     else:
         version = table.commit(mode, token.predicates, request.staged, identity)
+    compact_behind(target.location, written_leaves(request.staged), target.storage_options)
     return m.CommitWriteReply(version)
 
 

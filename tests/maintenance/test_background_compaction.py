@@ -1,0 +1,89 @@
+"""Compaction behind commits: many small appends leave few files, and no writer notices."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.errors import StorageFailure
+from pennon.maintenance import background_compaction
+from pennon.maintenance.background_compaction import compact_small_files
+from pennon.maintenance.checks.check import check
+from pennon.manifest import change_root
+from pennon.manifest.versions.history import history
+from transaction.lake import append, latest, make, regions
+
+SCHEMA = pa.schema({"id": pa.int64(), "region": pa.utf8()})
+
+# Appends in a process that ends at once: what is due is done before it ends.
+APPENDS = """
+import sys, pennon
+table = pennon.open(sys.argv[1])
+for number in range(20):
+    table.append([{"id": number, "region": "eu"}])
+"""
+
+
+def files(snapshot) -> int:
+    return sum(snapshot.leaves().table["num_fragments"].to_pylist())
+
+
+def test_many_appends_of_a_process_leave_few_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    table = pennon.create(path, SCHEMA, partition_by=["region"])
+    subprocess.run(
+        [sys.executable, "-c", APPENDS, path], check=True, timeout=300, env=dict(os.environ)
+    )
+    table.refresh()
+    assert files(table.snapshot) < 16
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(20))
+    assert any(each.operation == "compact" for each in history(path))
+    assert check(path).is_valid
+
+
+def fragmented(tmp_path: Path):
+    snapshot = make(tmp_path)
+    for number in range(17):
+        snapshot = append(snapshot, {number: "eu", 100 + number: "us"})
+    return snapshot
+
+
+def test_only_many_small_files_are_put_together(tmp_path: Path) -> None:
+    snapshot = fragmented(tmp_path)
+    before = regions(snapshot)
+    leaves = snapshot.leaves().table["object_id"].to_pylist()
+    assert compact_small_files(snapshot.location, leaves, {}) == 2
+    assert files(latest(snapshot)) == 2
+    assert compact_small_files(snapshot.location, leaves, {}) == 0
+    assert regions(latest(snapshot)) == before
+
+
+def test_a_table_property_switches_it_off(tmp_path: Path) -> None:
+    snapshot = fragmented(tmp_path)
+    change_root(snapshot, properties={"write.compaction.enabled": "false"})
+    leaves = snapshot.leaves().table["object_id"].to_pylist()
+    assert compact_small_files(snapshot.location, leaves, {}) == 0
+
+
+def test_its_failure_is_not_the_writers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = threading.Event()
+
+    def fail(*_: object) -> int:
+        done.set()
+        raise StorageFailure(verb="write to", location="here", problem="the disk is full")
+
+    monkeypatch.setattr(background_compaction, "compact_small_files", fail)
+    table = pennon.create(str(tmp_path / "table"), SCHEMA, partition_by=["region"])
+    table.append([{"id": 1, "region": "eu"}])
+    assert done.wait(60)
+    table.append([{"id": 2, "region": "eu"}])
+    assert table.scan().count_rows() == 2
