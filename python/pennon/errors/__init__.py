@@ -65,7 +65,13 @@ from pennon.errors.leaves import (
     WriteColumnUnknown,
     WriteTypeMismatch,
 )
-from pennon.errors.library import DefaultNotOfType, NamespacePinned, RowsNotUnderstood
+from pennon.errors.library import (
+    DefaultNotOfType,
+    MergeCardinality,
+    MergeKeyRefused,
+    NamespacePinned,
+    RowsNotUnderstood,
+)
 from pennon.errors.maintenance import (
     AdoptionRefused,
     DraftLayout,
@@ -173,6 +179,8 @@ __all__ = [
     "ManifestNotRepairable",
     "ManifestRowDoubled",
     "MemorySettingInvalid",
+    "MergeCardinality",
+    "MergeKeyRefused",
     "MigrationRefused",
     "NamespaceAlreadyExists",
     "NamespaceChangeRefused",

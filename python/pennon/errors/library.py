@@ -37,3 +37,22 @@ class DefaultNotOfType(PennonError):
         "Give a value of that type, or leave the default out."
     )
     sql_state = "42804"
+
+
+class MergeCardinality(PennonError):
+    """Several rows are to update one row of the table."""
+
+    condition = "MERGE_CARDINALITY_VIOLATION"
+    template = (
+        "Cannot merge into {table}: several rows of the source have the same values of {on} as one"
+        " row of the table. Leave one of them, or merge by more columns."
+    )
+    sql_state = "23K01"
+
+
+class MergeKeyRefused(PennonError):
+    """A column cannot tell which rows are the same."""
+
+    condition = "MERGE_KEY_REFUSED"
+    template = "Cannot merge into {table} on column {column}: {why}. Name other columns in on."
+    sql_state = "42K0E"

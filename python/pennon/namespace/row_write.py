@@ -10,14 +10,16 @@ from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.storage import storage_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
+    from pennon.catalog.layouts.stored_table import StoredTable
     from pennon.catalog.loaded_table import Table
     from pennon.catalog.write_mode import WriteMode
+    from pennon.leaf.write.deleted_rows import DeletedRows
 
-__all__ = ["write_rows"]
+__all__ = ["write_row_changes", "write_rows"]
 
 
 def write_rows(
@@ -40,6 +42,51 @@ def write_rows(
     """
     stored = table.stored
     mode = stored.check_write(mode, predicates)
+
+    def commit(staged: Sequence[str], identity: CommitIdentity) -> int:
+        return stored.commit(mode, predicates, staged, identity)
+
+    return _staged_and_committed(stored, batches, commit)
+
+
+def write_row_changes(
+    table: Table,
+    mode: WriteMode,
+    batches: Iterable[pa.RecordBatch],
+    deleted: Sequence[DeletedRows],
+    reads: Sequence[Sequence[str]],
+) -> int:
+    """Take single rows out and write others, in one commit; as ``write_rows``.
+
+    Args:
+        table: The table at its newest version.
+        mode: The statement.
+        batches: New rows.
+        deleted: The rows that go; it is looked at when the last batch has come, so that who makes
+            the batches may fill it.
+        reads: The predicates of each scan that the change is made of.
+
+    Returns:
+        The new version; the same one where no row comes or goes.
+
+    Raises:
+        PennonError: The rows do not fit, another commit changed what was read, or the storage
+            refused.
+    """
+    stored = table.stored
+
+    def commit(staged: Sequence[str], identity: CommitIdentity) -> int:
+        gone = [each.to_json() for each in deleted]
+        return stored.change_rows(mode, gone, staged, reads, identity)
+
+    return _staged_and_committed(stored, batches, commit)
+
+
+def _staged_and_committed(
+    stored: StoredTable,
+    batches: Iterable[pa.RecordBatch],
+    commit: Callable[[Sequence[str], CommitIdentity], int],
+) -> int:
     location = stored.snapshot.location
     try:
         staged = stored.stage_unordered(batches).texts
@@ -50,7 +97,7 @@ def write_rows(
     identity = CommitIdentity.fresh()
     with contextlib.ExitStack() as undo:
         undo.callback(stored.abort, location, stored.snapshot.storage_options, staged, identity)
-        version = stored.commit(mode, predicates, staged, identity)
+        version = commit(staged, identity)
         undo.pop_all()
     compact_behind(location, written_leaves(staged), stored.snapshot.storage_options)
     return version

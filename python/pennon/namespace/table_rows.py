@@ -1,4 +1,4 @@
-"""The rows of a table in Python: read, append, overwrite, delete."""
+"""The rows of a table in Python: read, append, overwrite, delete, update, merge."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.write_mode import WriteMode
 from pennon.namespace.open_table import OpenTable
 from pennon.namespace.row_delete import delete_where
+from pennon.namespace.row_merge import Merge
 from pennon.namespace.row_scan import Scan
 from pennon.namespace.row_source import batches_of
+from pennon.namespace.row_update import update_where
 from pennon.namespace.row_write import write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["TableRows"]
 
@@ -159,6 +161,76 @@ class TableRows(OpenTable):
         table = self._current("delete from")
         delete_where(table, where)
         return self.refresh().version
+
+    def update(self, values: Mapping[str, object], where: str | None = None) -> int:
+        """Change columns of the rows that satisfy a condition, in one commit.
+
+        No file is rewritten: the old rows are marked as deleted, and the new ones added. A row
+        whose partition value changes moves.
+
+        Args:
+            values: By column. A text is a Spark SQL expression over the row as it was, ``"v + 1"``,
+                ``"'eu'"``; anything else is the value itself.
+            where: A condition in Spark SQL; None for every row.
+
+        Returns:
+            The version with the new values.
+
+        Raises:
+            WriteColumnUnknown: There is no such column.
+            WriteTypeMismatch: A value does not fit its column.
+            PredicateNotEvaluable: Only Spark computes an expression, or the condition, exactly.
+            WriteConflict: Another commit changed rows that the condition is about.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"region": pa.string(), "amount": pa.int64()})
+            >>> sales = pennon.create(tempfile.mkdtemp() + "/sales", schema, ["region"])
+            >>> version = sales.append(
+            ...     [{"region": "eu", "amount": 7}, {"region": "us", "amount": 1}]
+            ... )
+            >>> version = sales.update({"amount": "amount * 2"}, where="region = 'eu'")
+            >>> sorted(sales.scan().to_arrow()["amount"].to_pylist())
+            [1, 14]
+
+        Spec: "Transaction".
+        """
+        table = self._current("update")
+        update_where(table, values, where)
+        return self.refresh().version
+
+    def merge(self, source: object, on: str | Sequence[str]) -> Merge:
+        """Describe a merge of rows into the table; ``execute`` on what comes back runs it.
+
+        Args:
+            source: Rows as in ``append``; they are held in memory.
+            on: The column, or the columns, by which rows are the same. NULL equals nothing.
+
+        Raises:
+            MergeCardinality: Several rows of the source are to update the same row.
+            MergeKeyRefused: A column of ``on`` is missing, or of a type that is no key.
+            WriteConflict: Another commit changed rows that the keys are about.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"id": pa.int64(), "region": pa.string()})
+            >>> path = tempfile.mkdtemp() + "/users"
+            >>> users = pennon.create(path, schema, partition_by=["region"])
+            >>> version = users.append([{"id": 1, "region": "eu"}, {"id": 2, "region": "us"}])
+            >>> merge = users.merge([{"id": 2, "region": "eu"}, {"id": 3, "region": "us"}], on="id")
+            >>> done = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+            >>> (done.num_updated_rows, done.num_inserted_rows, done.num_deleted_rows)
+            (1, 1, 0)
+            >>> users.scan("region = 'eu'").to_arrow()["id"].to_pylist()
+            [1, 2]
+
+        Spec: "Transaction".
+        """
+        self._check_unpinned("merge into")
+        columns = (on,) if isinstance(on, str) else tuple(on)
+        return Merge(source, columns, lambda: self._current("merge into"), self._follow)
 
     def _at(self, version: int | str | datetime) -> Table:
         identifier = self._table.identifier

@@ -1,0 +1,179 @@
+"""Update and merge without Spark, beside DuckDB, which computes the same on its own tables."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.errors import (
+    MergeCardinality,
+    MergeKeyRefused,
+    NamespacePinned,
+    PredicateNotEvaluable,
+    WriteColumnUnknown,
+    WriteConflict,
+    WriteTypeMismatch,
+)
+from pennon.namespace import PartitionedNamespace
+
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "region": pa.string(),
+        "day": pa.date32(),
+        "v": pa.int32(),
+        "tags": pa.list_(pa.string()),
+    }
+)
+LAYOUTS = ["region", "evolved", "none", "weak", "plain"]
+Rows = list[dict[str, object]]
+
+
+def rows(drawn: random.Random, count: int, first: int = 0) -> pa.Table:
+    """Rows with NULLs in every column that may be a key or a partition."""
+    return pa.table(
+        {
+            "id": [None if drawn.random() < 0.05 else first + at for at in range(count)],
+            "region": [drawn.choice([None, "eu", "us", "it's"]) for _ in range(count)],
+            "day": [drawn.choice([None, 19_000, 19_400]) for _ in range(count)],
+            "v": [drawn.choice([None, *range(9)]) for _ in range(count)],
+            "tags": [drawn.choice([None, [], ["a", None]]) for _ in range(count)],
+        },
+        schema=SCHEMA,
+    )
+
+
+def made(path: Path, layout: str, given: pa.Table) -> PartitionedNamespace:
+    if layout == "plain":
+        lance.write_dataset(given, str(path / "plain"))
+        return pennon.open(path / "plain")
+    fields = [] if layout == "none" else ["region"]
+    properties = {"transaction": "weak"} if layout == "weak" else {}
+    table = pennon.create(path / "t", SCHEMA, fields, properties=properties)
+    table.append(given.slice(0, len(given) // 2))
+    if layout == "evolved":
+        table.add_partition_field("bucket(2, id)")
+        table.drop_partition_field("region")
+        table.add_partition_field("months(day)")
+    table.append(given.slice(len(given) // 2))
+    return table
+
+
+def content(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.select(SCHEMA.names).to_pylist()))
+
+
+def assert_same(table: PartitionedNamespace, oracle: duckdb.DuckDBPyConnection) -> None:
+    expected = oracle.sql("SELECT * FROM t").to_arrow_table().cast(SCHEMA)
+    assert content(table.scan().to_arrow()) == content(expected)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_are_changed_as_duckdb_changes_them(tmp_path: Path, layout: str) -> None:
+    drawn = random.Random(LAYOUTS.index(layout))  # noqa: S311 - test data
+    given = rows(drawn, 60)
+    table = made(tmp_path, layout, given)
+    oracle = duckdb.connect()
+    oracle.sql("CREATE TABLE t AS SELECT * FROM given")
+    for statement, values, where in (
+        ("v = v + 1", {"v": "v + 1"}, "region = 'eu' AND v > 2"),
+        ("region = 'new', v = NULL", {"region": "'new'", "v": None}, "id IN (3, 4, 5)"),
+        (
+            "v = id % 7, id = id + 1000",
+            {"v": "CAST(id % 7 AS INT)", "id": "id + 1000"},
+            "v IS NULL",
+        ),
+    ):
+        table.update(values, where)
+        oracle.sql(f"UPDATE t SET {statement} WHERE {where}")
+        assert_same(table, oracle)
+    source = pa.concat_tables([rows(drawn, 20, 10), rows(drawn, 20, 500)])
+    done = table.merge(source, "id").when_matched_update_all().when_not_matched_insert_all()
+    changed = done.execute()
+    oracle.sql("CREATE TABLE s AS SELECT * FROM source")
+    [(before,)] = oracle.sql("SELECT count(*) FROM t").fetchall()
+    oracle.sql(
+        "UPDATE t SET region = s.region, day = s.day, v = s.v, tags = s.tags FROM s"
+        " WHERE t.id = s.id"
+    )
+    oracle.sql("INSERT INTO t SELECT * FROM s ANTI JOIN t ON s.id = t.id")
+    assert_same(table, oracle)
+    [(after,)] = oracle.sql("SELECT count(*) FROM t").fetchall()
+    assert changed.num_inserted_rows == after - before
+    assert changed.num_updated_rows + changed.num_inserted_rows == len(source)
+    partial = pa.table({"ID": [1, 2, 3, 3000], "region": ["eu", None, "us", "eu"]})
+    table.merge(partial, on=["id"]).when_matched_update_all().execute()
+    oracle.sql("UPDATE t SET region = p.region FROM partial p WHERE t.id = p.id")
+    assert_same(table, oracle)
+    merge = table.merge(source.select(["id", "region"]), ["id", "region"]).when_matched_delete()
+    merge.when_not_matched_by_source_delete("v = 3").execute()
+    same = "SELECT 1 FROM s WHERE s.id = t.id AND s.region = t.region"
+    oracle.sql(f"DELETE FROM t WHERE EXISTS ({same}) OR v = 3")
+    assert_same(table, oracle)
+    if layout != "plain":
+        assert table.maintenance.check().is_valid
+
+
+def test_a_merge_of_many_keys_reads_what_can_have_them(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", SCHEMA.remove(4), ["truncate(1000, id)"])
+    ids = pa.table({"id": range(6_000), "v": pa.array([0] * 6_000, pa.int32())})
+    table.append(ids)
+    source = pa.table({"id": range(4_000, 8_000), "v": pa.array([1] * 4_000, pa.int32())})
+    other = pennon.open(table.location)
+    before = {each.object_id: each.version for each in other.scan().plan().partitions}
+    done = table.merge(source, "id").when_matched_update_all().when_not_matched_insert_all()
+    assert done.execute().num_updated_rows == 2_000
+    found = table.scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == list(range(8_000))
+    assert sum(found["v"].to_pylist()) == 4_000
+    after = {each.object_id: each.version for each in table.scan().plan().partitions}
+    assert sum(before.get(key) == version for key, version in after.items()) == 4
+
+
+def test_what_no_merge_can_do_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    table = made(tmp_path, "region", rows(random.Random(1), 20))  # noqa: S311 - test data
+    version = table.version
+    twice = pa.table({"id": [7, 7], "v": pa.array([1, 2], pa.int32())})
+    with pytest.raises(MergeCardinality):
+        table.merge(twice, "id").when_matched_update_all().execute()
+    for on in ("absent", "region", [], "tags"):
+        with pytest.raises(MergeKeyRefused):
+            table.merge(twice, on).when_matched_update_all().execute()
+    for values, error in (
+        ({"absent": 1}, WriteColumnUnknown),
+        ({"v": "'text'"}, WriteTypeMismatch),
+        ({"v": 1.5}, WriteTypeMismatch),
+        ({"v": "rand()"}, PredicateNotEvaluable),
+    ):
+        with pytest.raises(error):
+            table.update(values)
+    with pytest.raises(NamespacePinned):
+        pennon.open(table.location, version).update({"v": 1})
+    assert table.refresh().version == version
+    assert table.merge([], "id").when_matched_update_all().execute().version == version
+
+
+def test_of_two_merges_of_one_key_one_inserts_it(tmp_path: Path) -> None:
+    table = made(tmp_path, "region", rows(random.Random(1), 20))  # noqa: S311 - test data
+    late = pennon.open(table.location)
+    new = [{"id": 777, "region": "eu"}]
+    merge = late.merge(new, "id").when_not_matched_insert_all()
+
+    class Racing:
+        """Rows that are looked at when another merge of the same key is through already."""
+
+        def to_batches(self) -> list[pa.RecordBatch]:
+            pennon.open(table.location).merge(new, "id").when_not_matched_insert_all().execute()
+            return pa.Table.from_pylist(new).to_batches()
+
+    racing = late.merge(Racing(), "id").when_not_matched_insert_all()
+    with pytest.raises(WriteConflict):
+        racing.execute()
+    assert merge.execute().num_inserted_rows == 0
+    assert table.refresh().scan("id = 777").count_rows() == 1
