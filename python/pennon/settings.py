@@ -154,6 +154,13 @@ WORKER_MEMORY = Setting(
     "as PENNON_MEMORY, than which it is stronger",
     "The memory that a worker gives to all joins and aggregates that it computes at a time.",
 )
+WORKER_TIMEOUT = Setting(
+    "spark.pennon.worker.timeout",
+    Place.SPARK,
+    "time, for example 120s",
+    "120s",
+    "After so long without a sign of life a worker counts as hung and is ended; 0s for never.",
+)
 
 SETTINGS: tuple[Setting, ...] = (
     ROOT,
@@ -171,6 +178,7 @@ SETTINGS: tuple[Setting, ...] = (
     WORKER_PYTHON,
     MEMORY,
     WORKER_MEMORY,
+    WORKER_TIMEOUT,
 )
 
 

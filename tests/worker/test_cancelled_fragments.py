@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -107,11 +108,25 @@ def test_an_aggregate_that_nobody_waits_for_ends_with_its_process(
     assert own_worker.process.wait(timeout=30) == 3
 
 
-def test_a_process_that_somebody_waits_for_goes_on(own_worker: Worker, tmp_path: Path) -> None:
+def said(worker: Worker, word: str) -> dict:
+    """Wait for a line that the process says of itself."""
+    for line in worker.process.stdout:
+        if word in (message := json.loads(line)):
+            return message
+    pytest.fail(f"the worker ended and never said {word}")
+
+
+def test_a_process_with_abandoned_work_retires_and_ends_what_others_wait_for(
+    own_worker: Worker, tmp_path: Path
+) -> None:
     request = fragment_of(own_worker, tmp_path / "lake", SUMMED)
+    assert said(own_worker, "alive") == {"alive": True}
     running, other = started(own_worker, request), started(own_worker, request)
     running.socket.close()
-    time.sleep(6)
+    assert said(own_worker, "retired") == {"retired": True}
+    with own_worker.connect() as late:
+        # One that was sent before the JVM heard of it is answered all the same.
+        assert Driver(late, tmp_path / "lake").ask("list_namespaces", namespace=[])
     assert own_worker.process.poll() is None
     other.socket.close()
     assert own_worker.process.wait(timeout=30) == 3

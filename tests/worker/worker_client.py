@@ -29,6 +29,7 @@ JVM = {
     "driver": True,
     "cores": 2,
     "heap_bytes": 1 << 30,
+    "timeout_seconds": 4,
     "settings": {"spark.master": "local[2]"},
 }
 

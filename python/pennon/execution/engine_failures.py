@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
@@ -20,6 +21,21 @@ _DIVISIONS: Final = ("divide by zero", "division by zero")
 _LONGEST_REASON: Final = 300
 
 
+# How Arrow and DataFusion tell the value that does not fit, and the type.
+_VALUES: Final = (
+    re.compile(r"value of (?P<value>-?[\d.]+) is out of range (?P<type>\w+)"),
+    re.compile(r"Can't cast value (?P<value>-?[\d.]+) to type (?P<type>\w+)"),
+    re.compile(r"(?P<value>-?[\d.]+) is too (?:large|small) to store in a (?P<type>Decimal)"),
+)
+_SPARK_TYPES: Final = {
+    "Int8": "TINYINT",
+    "Int16": "SMALLINT",
+    "Int32": "INT",
+    "Int64": "BIGINT",
+    "Decimal": "DECIMAL",
+}
+
+
 def engine_failures() -> DataFusionErrors:
     """Translate what DataFusion raises inside."""
     return DataFusionErrors(_translated)
@@ -36,5 +52,14 @@ def _translated(
     if any(words in lowered for words in _DIVISIONS):
         return FragmentDivision(why=why)
     if any(words in lowered for words in _OVERFLOWS):
-        return FragmentOverflow(why=why)
+        return FragmentOverflow(why=why, **_value(text))
     return FragmentFailed(why=why)
+
+
+def _value(text: str) -> dict[str, str]:
+    """Find the value that does not fit, and Spark's name of the type; empty texts where unknown."""
+    for each in _VALUES:
+        found = each.search(text)
+        if found is not None:
+            return {"value": found["value"], "type": _SPARK_TYPES.get(found["type"], "")}
+    return {"value": "", "type": ""}

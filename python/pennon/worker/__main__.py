@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ _NEEDED = {"pylance": ((14, 0), (14, 1)), "datafusion": ((54, 1), (55, 0))}
 
 _LOG = logging.getLogger(__name__)
 _ABANDONED = 3
+_LIFE_SECONDS = 10.0
+_SAYING = threading.Lock()
 
 
 def main() -> int:
@@ -46,7 +49,7 @@ def main() -> int:
     os.dup2(2, 1)
     try:
         check_packages()
-        _meet(options.jvm)
+        jvm = _meet(options.jvm)
         server = _server(options.socket, options.log_level)
     except PennonError as error:
         failure = {
@@ -58,8 +61,9 @@ def main() -> int:
         _say(ready, {"ready": False, "error": failure})
         return 1
     threading.Thread(target=server.serve, daemon=True).start()
-    threading.Thread(target=_end_when_abandoned, args=(server,), daemon=True).start()
     _say(ready, handshake.ready(metadata_version()))
+    threading.Thread(target=_end_when_retired, args=(server, ready), daemon=True).start()
+    threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
     threading.Thread(target=_warm_up, daemon=True).start()
     _wait_for_end_of_input()
     server.close()
@@ -102,9 +106,11 @@ def metadata_version() -> str:
     return __version__
 
 
-def _meet(jvm: str) -> None:
+def _meet(text: str) -> handshake.Jvm:
     """Refuse a JVM of another version, and take on what it says of memory."""
-    started_by(handshake.jvm_of(jvm, metadata_version()).memory)
+    jvm = handshake.jvm_of(text, metadata_version())
+    started_by(jvm.memory)
+    return jvm
 
 
 def _server(path: Path, log_level: str) -> Server:
@@ -126,11 +132,19 @@ def _warm_up() -> None:
 
 
 def _say(ready: object, message: dict[str, object]) -> None:
-    print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload]
+    with _SAYING:
+        print(json.dumps(message), file=ready, flush=True)  # type: ignore[call-overload]
 
 
-def _end_when_abandoned(server: Server) -> None:
-    server.wait_until_abandoned()
+def _tell_life(ready: object, timeout_seconds: int) -> None:
+    """Say that the process lives, several times within the time after which it counts as hung."""
+    while timeout_seconds:
+        time.sleep(min(_LIFE_SECONDS, timeout_seconds / 4))
+        _say(ready, {"alive": True})
+
+
+def _end_when_retired(server: Server, ready: object) -> None:
+    server.wait_until_retired(lambda: _say(ready, {"retired": True}))
     _LOG.warning("the worker ends: it computes only what nobody waits for any more")
     server.close()
     logging.shutdown()

@@ -33,6 +33,7 @@ class Jvm:
         driver: Whether it is the driver's.
         cores: Processors that it may use.
         heap_bytes: Largest size of its heap.
+        timeout_seconds: After so long a silence it takes the worker for hung; 0 for never.
         settings: The settings of Spark that say how much memory there is.
     """
 
@@ -42,6 +43,7 @@ class Jvm:
     driver: bool
     cores: int
     heap_bytes: int
+    timeout_seconds: int
     settings: Mapping[str, str] = field(metadata={"required": True})
 
     @property

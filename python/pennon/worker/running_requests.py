@@ -2,14 +2,15 @@
 
 A query looks for its cancellation between two batches. An aggregate over a join that multiplies
 rows may compute for hours before its first one, and no call reaches into DataFusion: only the end
-of the process stops it. Its JVM starts another one for the next request.
+of the process stops it. So the process retires: it tells its JVM, which starts another one for what
+comes, and it ends with the last of its other requests.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -41,19 +42,32 @@ class RunningRequests:
             with self._lock:
                 del self._operations[frames]
 
-    def wait_until_abandoned(self) -> None:
-        """Wait until there is nothing but fragments of which the other side is long gone."""
-        since: float | None = None
-        while since is None or time.monotonic() - since < _GRACE_SECONDS:
-            time.sleep(_PAUSE_SECONDS)
-            if not self._is_all_abandoned():
-                since = None
-            elif since is None:
-                since = time.monotonic()
+    def wait_until_retired(self, retire: Callable[[], None]) -> None:
+        """Wait until a fragment is long abandoned, retire, and wait for the last other request.
 
-    def _is_all_abandoned(self) -> bool:
+        Args:
+            retire: Tells the JVM that no request is taken any more.
+        """
+        since: dict[FrameSocket, float] = {}
+        is_retired = False
+        while True:
+            time.sleep(_PAUSE_SECONDS)
+            abandoned, others = self._abandoned()
+            now = time.monotonic()
+            since = {frames: since.get(frames, now) for frames in abandoned}
+            if not is_retired and any(now - first >= _GRACE_SECONDS for first in since.values()):
+                retire()
+                is_retired = True
+            if is_retired and not others:
+                return
+
+    def _abandoned(self) -> tuple[list[FrameSocket], int]:
+        """Find the fragments whose other side is gone, and how many other requests there are."""
         with self._lock:
-            return bool(self._operations) and all(
-                operation == RunFragment.op and not frames.is_open()
-                for frames, operation in self._operations.items()
-            )
+            operations = list(self._operations.items())
+        abandoned = [
+            frames
+            for frames, operation in operations
+            if operation == RunFragment.op and not frames.is_open()
+        ]
+        return abandoned, len(operations) - len(abandoned)

@@ -1,6 +1,6 @@
 """The socket: one thread per connection, one request at a time on each.
 
-A connection that its other side closes cancels its request; a query that cannot be stopped ends
+A connection that its other side closes cancels its request; a query that cannot be stopped retires
 the process (``running_requests.py``). A request that fails is answered with an ``X`` frame, in
 mid-stream too, and the connection goes on; a refused stream of rows and bytes that are no message
 end it.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pennon.errors import MalformedMessage
@@ -51,9 +52,13 @@ class Server:
                 return
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def wait_until_abandoned(self) -> None:
-        """Wait until the process works for nobody, and on nothing that could be stopped."""
-        self._requests.wait_until_abandoned()
+    def wait_until_retired(self, retire: Callable[[], None]) -> None:
+        """Wait until the process works on what nobody waits for, and on nothing else.
+
+        Args:
+            retire: Tells the JVM, as soon as there is such work, to send no more requests.
+        """
+        self._requests.wait_until_retired(retire)
 
     def close(self) -> None:
         """Stop accepting and remove the socket."""

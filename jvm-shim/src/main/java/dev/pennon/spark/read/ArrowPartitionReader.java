@@ -61,7 +61,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     } catch (IOException e) {
       throw SplitTable.broken(e).raiseInTask();
     } catch (WorkerFailure failure) {
-      throw failure.raiseInTask();
+      throw source.arithmetic().raise(failure);
     }
   }
 

@@ -27,21 +27,23 @@ record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived
    * @param kind what it is a split of
    * @param token the worker's token of that
    * @param isOrdered whether rows are to come in the order that the scan reports
+   * @param arithmetic where the worker computes what can fail
    */
-  record Source(String operation, String kind, String token, boolean isOrdered)
+  record Source(
+      String operation, String kind, String token, boolean isOrdered, ArithmeticPlaces arithmetic)
       implements Serializable {
-    private static final long serialVersionUID = 2L;
+    private static final long serialVersionUID = 3L;
 
     static Source scan(String token, boolean isOrdered) {
-      return new Source("read", "scan", token, isOrdered);
+      return new Source("read", "scan", token, isOrdered, ArithmeticPlaces.NONE);
     }
 
-    static Source fragment(String token) {
-      return new Source("run_fragment", "fragment", token, false);
+    static Source fragment(String token, ArithmeticPlaces arithmetic) {
+      return new Source("run_fragment", "fragment", token, false, arithmetic);
     }
 
     static Source metadata(String token) {
-      return new Source("read_metadata", "table", token, false);
+      return new Source("read_metadata", "table", token, false, ArithmeticPlaces.NONE);
     }
 
     ObjectNode request(PennonSplit split) {

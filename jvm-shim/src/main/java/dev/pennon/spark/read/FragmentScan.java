@@ -96,7 +96,9 @@ public final class FragmentScan implements SupportsReportStatistics {
     @Override
     public PartitionReaderFactory createReaderFactory() {
       return new ArrowPartitionReaders(
-          ArrowPartitionReaders.Source.fragment(fragment.scan()), schema, false);
+          ArrowPartitionReaders.Source.fragment(fragment.scan(), ArithmeticPlaces.of(rows)),
+          schema,
+          false);
     }
 
     /** Spark finds exchanges to reuse by this. */

@@ -8,6 +8,7 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -51,13 +52,13 @@ final class WorkerLog {
     }
   }
 
-  /** Reads on, so that a worker that prints never blocks. */
-  static void drain(BufferedReader output) {
+  /** Reads on what the worker says of itself, a line of JSON each. */
+  static void listen(BufferedReader output, Consumer<String> listener) {
     inBackground(
         () -> {
           try {
             for (String line = output.readLine(); line != null; line = output.readLine()) {
-              LOG.debug("{}", line);
+              listener.accept(line);
             }
           } catch (IOException e) {
             LOG.debug("The worker's output ended", e);

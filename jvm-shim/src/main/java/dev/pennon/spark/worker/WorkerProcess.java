@@ -21,6 +21,10 @@ import org.slf4j.LoggerFactory;
 /**
  * The Python worker of this JVM: one process, started on first use and again when it died.
  *
+ * <p>A worker that computes what nobody waits for any more, and cannot stop that, retires: it ends
+ * what others wait for, and a fresh process takes what comes. One that says nothing for a long time
+ * is ended, for the requests that hang on it.
+ *
  * <p>Its standard input stays open as long as this JVM lives; the worker ends when it closes, so
  * that it never outlives a JVM, not even a killed one.
  */
@@ -44,6 +48,8 @@ public final class WorkerProcess {
   private final SocketFolder folder;
   private final WorkerLog log;
   private final ConcurrentLinkedDeque<SocketChannel> idle = new ConcurrentLinkedDeque<>();
+  private volatile boolean isRetired;
+  private volatile long heardNanos = System.nanoTime();
 
   private WorkerProcess(Process process, SocketFolder folder, WorkerLog log) {
     this.process = process;
@@ -54,14 +60,14 @@ public final class WorkerProcess {
   /** The worker of this JVM, started if there is none alive. */
   public static WorkerProcess shared() {
     WorkerProcess worker = current;
-    if (worker != null && worker.process.isAlive()) {
+    if (worker != null && worker.takesRequests()) {
       return worker;
     }
     String python = WorkerInterpreter.choose();
     lock(python);
     try {
-      if (current == null || !current.process.isAlive()) {
-        if (current != null) {
+      if (current == null || !current.takesRequests()) {
+        if (current != null && !current.isRetired) {
           LOG.warn("The Pennon worker ended with code {}; starting it again", current.exitCode());
           current.stop();
         }
@@ -71,6 +77,10 @@ public final class WorkerProcess {
     } finally {
       STARTING.unlock();
     }
+  }
+
+  private boolean takesRequests() {
+    return !isRetired && process.isAlive();
   }
 
   /** A task that is killed while another one starts the worker does not wait for it. */
@@ -152,7 +162,7 @@ public final class WorkerProcess {
   }
 
   void keep(SocketChannel channel) {
-    if (idle.size() >= MAX_IDLE_CONNECTIONS || !process.isAlive()) {
+    if (idle.size() >= MAX_IDLE_CONNECTIONS || !takesRequests()) {
       close(channel);
     } else {
       idle.addFirst(channel);
@@ -199,6 +209,7 @@ public final class WorkerProcess {
     }
     WorkerProcess worker =
         new WorkerProcess(process, folder, new WorkerLog(process.getErrorStream()));
+    process.onExit().thenRun(folder::delete);
     try {
       worker.awaitReady(python);
       return worker;
@@ -247,7 +258,34 @@ public final class WorkerProcess {
     }
     WorkerStart.check(parseReady(python, line), python);
     LOG.info("Pennon worker {} started: {}", process.pid(), line);
-    WorkerLog.drain(output);
+    WorkerLog.listen(output, this::heard);
+    WorkerWatch.begin(this);
+  }
+
+  /** A line that the worker says of itself. */
+  private void heard(String line) {
+    heardNanos = System.nanoTime();
+    if (Messages.parse(line).path("retired").asBoolean()) {
+      LOG.warn(
+          "Pennon worker {} computes what was cancelled: another one takes what comes", pid());
+      isRetired = true;
+      idle.forEach(WorkerProcess::close);
+      idle.clear();
+    }
+  }
+
+  boolean isAlive() {
+    return process.isAlive();
+  }
+
+  /** Seconds since the worker said that it lives. */
+  long silentSeconds() {
+    return TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - heardNanos);
+  }
+
+  /** Ends a process that says nothing any more: requests that hang on it fail, and are repeated. */
+  void end() {
+    process.destroyForcibly();
   }
 
   private static WorkerFailure interrupted(String python, InterruptedException cause) {

@@ -51,6 +51,7 @@ final class WorkerStart {
     jvm.put("driver", WorkerInterpreter.isDriver());
     jvm.put("cores", Runtime.getRuntime().availableProcessors());
     jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
+    jvm.put("timeout_seconds", WorkerWatch.timeoutSeconds());
     ObjectNode settings = jvm.putObject("settings");
     SparkEnv environment = SparkEnv.get();
     if (environment != null) {

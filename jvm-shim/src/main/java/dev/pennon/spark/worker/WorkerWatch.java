@@ -1,0 +1,61 @@
+package dev.pennon.spark.worker;
+
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.network.util.JavaUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Watches that a worker lives: a process that hangs answers nothing, and nobody would ever know.
+ *
+ * <p>A worker says every few seconds that it lives, whatever it computes.
+ */
+final class WorkerWatch {
+  static final String TIMEOUT = "spark.pennon.worker.timeout";
+  private static final Logger LOG = LoggerFactory.getLogger(WorkerWatch.class);
+  private static final long PAUSE_MILLIS = 1000;
+  private static final String DEFAULT_TIMEOUT = "120s";
+
+  private WorkerWatch() {}
+
+  /** Seconds after which a silent worker counts as hung; 0 where none ever does. */
+  static long timeoutSeconds() {
+    SparkEnv environment = SparkEnv.get();
+    SparkConf conf = environment == null ? null : environment.conf();
+    return JavaUtils.timeStringAsSec(conf == null ? DEFAULT_TIMEOUT : conf.get(TIMEOUT, DEFAULT_TIMEOUT));
+  }
+
+  static void begin(WorkerProcess worker) {
+    long timeout = timeoutSeconds();
+    if (timeout > 0) {
+      Thread thread = new Thread(() -> watch(worker, timeout), "pennon-worker-watch");
+      thread.setDaemon(true);
+      thread.start();
+    }
+  }
+
+  private static void watch(WorkerProcess worker, long timeoutSeconds) {
+    long awake = System.nanoTime();
+    while (worker.isAlive()) {
+      try {
+        Thread.sleep(PAUSE_MILLIS);
+      } catch (InterruptedException e) {
+        return;
+      }
+      long slept = System.nanoTime() - awake;
+      awake += slept;
+      // A machine that stood still, this JVM with it, is no sign that the worker hangs.
+      boolean stoodStill = slept > 10 * PAUSE_MILLIS * 1_000_000;
+      if (!stoodStill && worker.silentSeconds() >= timeoutSeconds) {
+        LOG.error(
+            "Pennon worker {} has said nothing for {} seconds ({}): it is ended",
+            worker.pid(),
+            timeoutSeconds,
+            TIMEOUT);
+        worker.end();
+        return;
+      }
+    }
+  }
+}
