@@ -79,7 +79,9 @@ def test_its_failure_is_not_the_writers(
 
     def fail(*_: object) -> int:
         done.set()
-        raise StorageFailure(verb="write to", location="here", problem="the disk is full")
+        raise StorageFailure(
+            verb="write to", location="here", problem="the disk is full", advice="x"
+        )
 
     monkeypatch.setattr(background_compaction, "compact_small_files", fail)
     table = pennon.create(str(tmp_path / "table"), SCHEMA, partition_by=["region"])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +23,9 @@ from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import find_commit, give_up
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
-from pennon.transaction import Committed, Conflicted, Transaction, strong
+from pennon.transaction import Committed, Conflicted, Transaction, group_commit, strong
 from pennon.transaction.abandonment import abandon
+from pennon.transaction.staged import Append
 from transaction.lake import append, latest, make, regions, stage
 
 KINDS = ["append", "replace", "drop"]
@@ -242,3 +246,78 @@ def test_history_tells_every_version(tmp_path: Path) -> None:
     counts = [(each.record.added_rows, each.record.removed_rows) for each in told[2:]]
     assert counts == [(2, 0), (2, 1), (0, 3)]
     assert history(snapshot.location, limit=2) == told[-2:]
+
+
+def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first commit is held until nine others wait; two of these have the same id."""
+    base = append(make(tmp_path), {1: "eu"})
+    names = ["a", "b", "c", "d", "e", "f", "g", "h", "h", "i"]
+    staged = [stage(base, {10 + ord(name): "eu", 300 + ord(name): name}) for name in names]
+    entered, held = threading.Event(), threading.Event()
+    commit_strong = group_commit.commit_strong
+
+    def holding(*arguments: object) -> object:
+        entered.set()
+        held.wait(60)
+        return commit_strong(*arguments)
+
+    monkeypatch.setattr(group_commit, "commit_strong", holding)
+
+    def commit(at: int) -> object:
+        transaction = Transaction(base, CommitIdentity(names[at], user=str(at)))
+        transaction.append(staged[at])
+        return transaction.commit()
+
+    with ThreadPoolExecutor(10) as pool:
+        commits = [pool.submit(commit, 0)]
+        assert entered.wait(60)
+        commits += [pool.submit(commit, at) for at in range(1, 10)]
+        (queue,) = group_commit._queues.values()
+        wait_for(lambda: len(queue.waiting) == 9)
+        held.set()
+        outcomes = [each.result() for each in commits]
+    assert all(isinstance(each, Committed) for each in outcomes)
+    made = [each for each in history(base.location) if each.record and each.operation == "append"]
+    assert len(made) == 3, "the one that was first, the group, and before these the base"
+    assert made[-1].record.added_rows == 16
+    expected = {"eu": sorted([1, *(10 + ord(each) for each in set(names))])}
+    expected |= {each: [300 + ord(each)] for each in set(names)}
+    assert regions(latest(base)) == expected
+    monkeypatch.setattr(group_commit, "commit_strong", commit_strong)
+    assert all(isinstance(commit(at), Committed) for at in range(10))
+    assert regions(latest(base)) == expected
+    assert not group_commit._queues
+
+
+def test_a_group_that_one_spoils_is_committed_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    staged = [stage(base, {10 + at: "eu"}) for at in range(4)]
+    give_up(base.location, CommitIdentity("2"))
+    waiting = [
+        group_commit._Waiting(
+            base, {part.object_id: Append((part,)) for part in staged[at]}, CommitIdentity(str(at))
+        )
+        for at in range(4)
+    ]
+    group_commit._commit(waiting)
+    assert all(each.is_alone and each.outcome is None for each in waiting)
+    assert regions(latest(base)) == {"eu": [1]}
+    for each in waiting:
+        if each.identity.id == "2":
+            with pytest.raises(CommitGivenUp):
+                group_commit.commit_append(each.base, each.changes, each.identity)
+        else:
+            group_commit.commit_append(each.base, each.changes, each.identity)
+    assert regions(latest(base)) == {"eu": [1, 10, 11, 13]}
+
+
+def wait_for(condition: Callable[[], object]) -> object:
+    for _ in range(6000):
+        if found := condition():
+            return found
+        time.sleep(0.01)
+    raise AssertionError

@@ -32,7 +32,7 @@ from pennon.leaf.write.leaf_commit import (
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.commits.commit_lookup import find_commit, rewritten_leaves
+from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import check_layouts, rebase
@@ -42,19 +42,19 @@ from pennon.transaction.relocation import relocate
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import lance
     import pyarrow as pa
 
     from pennon.leaf import StagedPartition
     from pennon.manifest.commits.commit_lookup import Rewrites
-    from pennon.manifest.format.commit_record import CommitIdentity
+    from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.read_set import ReadSet
     from pennon.transaction.staged import Change
 
-__all__ = ["commit_strong", "prepare_leaf", "staged_values", "wait_for_others"]
+__all__ = ["commit_strong", "commit_together", "prepare_leaf", "staged_values", "wait_for_others"]
 
 _MAX_ATTEMPTS: Final = 40
 _FIRST_WAIT_SECONDS: Final = 0.01
@@ -87,11 +87,33 @@ def commit_strong(
     Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
     """
     try:
-        return _tried(base, changes, identity, operation, read)
+        return _alone(base, changes, identity, operation, read)
     except (SnapshotNotFound, StorageFailure, LeafMissing):
         if _is_there(base):
             raise
     return _tried_on_newest(base, changes, identity, operation)
+
+
+def commit_together(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    members: Sequence[tuple[Mapping[str, Change], CommitIdentity]],
+) -> Outcome | None:
+    """Make the appends of several writes visible with one commit of the manifest.
+
+    Args:
+        base: A snapshot that all of them fit.
+        changes: The appends of all, one per leaf.
+        members: Each write's own changes, and which commit it is; none twice.
+
+    Returns:
+        How the commit ended; None where one of them was made before, or given up: then none is.
+
+    Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
+    """
+    states = leaf_states(base, changes)
+    records = [described(base, own, states, identity) for own, identity in members]
+    return _tried(base, changes, records)
 
 
 def _is_there(base: Snapshot) -> bool:
@@ -121,7 +143,7 @@ def _tried_on_newest(
         values = next((each.values for each in states.values()), {})
         reason = f"version {base.version}, which the statement read, has expired meanwhile"
         return Conflicted(partition_text(values), reason)
-    return _tried(newest, changes, identity, operation)
+    return _alone(newest, changes, identity, operation)
 
 
 def _made_before(snapshot: Snapshot, identity: CommitIdentity) -> Committed | None:
@@ -138,25 +160,39 @@ def _made_before(snapshot: Snapshot, identity: CommitIdentity) -> Committed | No
     return Committed(snapshot.version, snapshot)
 
 
-def _tried(
+def _alone(
     base: Snapshot,
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
     read: ReadSet | None = None,
 ) -> Outcome:
+    states = leaf_states(base, changes)
+    record = described(base, changes, states, identity, operation)
+    outcome = _tried(base, changes, [record], read)
+    if outcome is None:
+        raise InternalError(what="a commit by itself was found to be made with others")
+    return outcome
+
+
+def _tried(
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    records: Sequence[CommitRecord],
+    read: ReadSet | None = None,
+) -> Outcome | None:
     snapshot = base
     states = leaf_states(base, changes)
     check_writable(base.location, changes, states)
-    record = described(base, changes, states, identity, operation)
     prepared: dict[str, LeafChange] = {}
     for attempt in range(_MAX_ATTEMPTS):
         redo = [object_id for object_id in changes if object_id not in prepared]
         prepared.update(_prepare(snapshot, states, {each: changes[each] for each in redo}))
         removed = [each for each, change in changes.items() if isinstance(change, Drop)]
         moved = [prepared[each] for each in changes if each in prepared]
-        record = replace(record, rewrites=_rewrites(changes, states, prepared))
-        match commit_leaves(snapshot, moved, removed, record, is_exclusive=read is not None):
+        rewrites = _rewrites(changes, states, prepared)
+        told = [replace(each, rewrites=rewrites) for each in records]
+        match commit_leaves(snapshot, moved, removed, told, is_exclusive=read is not None):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():
@@ -164,9 +200,14 @@ def _tried(
             case unexpected:
                 assert_never(unexpected)
         snapshot = _opened(base, None)
-        made = _made_before(snapshot, identity)
-        if made is not None:
-            return made
+        if len(records) > 1:
+            ids = [each.identity.id for each in records]
+            if is_any_there(base.location, ids, base.storage_options):
+                return None
+        else:
+            made = _made_before(snapshot, records[0].identity)
+            if made is not None:
+                return made
         now = leaf_states(snapshot, changes)
         check_writable(base.location, changes, now)
         judged = _judged(snapshot, changes, states, now, read)

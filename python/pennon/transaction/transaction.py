@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pennon.errors import InternalError
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.transaction.abandonment import abandon
+from pennon.transaction.group_commit import commit_append
 from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
 from pennon.transaction.read_set import ReadSet
@@ -166,6 +167,8 @@ class Transaction:
         if not self._changes:
             return Committed(self.snapshot.version, self.snapshot)
         self._is_sent = True
+        if self.snapshot.is_strong and self._operation is None and self._is_append():
+            return commit_append(self.snapshot, self._changes, self.identity)
         if self.snapshot.is_strong:
             return commit_strong(
                 self.snapshot, self._changes, self.identity, self._operation, self._read
@@ -183,6 +186,9 @@ class Transaction:
         """
         location, options = self.snapshot.location, self.snapshot.storage_options
         abandon(location, staged, options, self.identity if self._is_sent else None)
+
+    def _is_append(self) -> bool:
+        return all(isinstance(each, Append) for each in self._changes.values())
 
     def _by_object_id(self, deleted: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
         reports: dict[tuple[str, int], list[DeletedRows]] = {}

@@ -28,6 +28,7 @@ __all__ = [
     "add_records",
     "find_commit",
     "give_up",
+    "is_any_there",
     "is_rewritten",
     "rewritten_leaves",
     "with_records",
@@ -56,6 +57,22 @@ def find_commit(
     wanted = exp.column("object_id").eq(exp.Literal.string(commit_key(commit_id)))
     found = select(manifest, ["object_type", "metadata"], COMMIT, wanted).table
     return next(iter(records_in(found)), None)
+
+
+def is_any_there(
+    location: str, commit_ids: Sequence[str], storage_options: StorageOptions | None = None
+) -> bool:
+    """Whether one of some commits was made, or given up, until the newest version.
+
+    Args:
+        location: The namespace.
+        commit_ids: Their ids.
+        storage_options: Given to Lance.
+    """
+    manifest = open_manifest(location, storage_options=storage_options)
+    keys = [exp.Literal.string(commit_key(each)) for each in commit_ids]
+    wanted = exp.column("object_id").isin(*keys)
+    return bool(select(manifest, ["object_id"], COMMIT, wanted).table.num_rows)
 
 
 def rewritten_leaves(location: str, storage_options: StorageOptions | None = None) -> Rewrites:

@@ -91,7 +91,7 @@ def commit_leaves(
     snapshot: Snapshot,
     changes: Sequence[LeafChange],
     removed: Sequence[str] = (),
-    record: CommitRecord | None = None,
+    records: Sequence[CommitRecord] = (),
     *,
     is_exclusive: bool = False,
 ) -> ManifestOutcome:
@@ -104,8 +104,9 @@ def commit_leaves(
         snapshot: The snapshot that the changes were made against (S0).
         changes: One per leaf.
         removed: Object ids of leaves that shall be gone; their ``table_version`` rows go too.
-        record: What the commit does, written with it; a commit whose record is there already is
-            not made again.
+        records: What the commit does, written with it, one for each of the writes that it makes
+            together. A commit whose record is there already is not made again, and none is made
+            together with one that was.
         is_exclusive: Whether to refuse the commit after any change of the manifest's rows since
             the snapshot, and not only after one of the same rows.
 
@@ -127,7 +128,9 @@ def commit_leaves(
     if removed:
         merge = merge.when_not_matched_by_source_delete(_condition_of_removal(removed))
     try:
-        rows = _rows(snapshot, base, changes, record)
+        rows = _rows(snapshot, base, changes, records)
+        if rows is None and len(records) > 1:
+            return ConcurrentChange(snapshot.version, snapshot.version)
         if rows is None:
             return ManifestCommitted(snapshot.version)
         if is_exclusive:
@@ -150,17 +153,17 @@ def _rows(
     snapshot: Snapshot,
     base: lance.LanceDataset,
     changes: Sequence[LeafChange],
-    record: CommitRecord | None,
+    records: Sequence[CommitRecord],
 ) -> pa.Table | None:
-    """Make every row that the commit writes; None where its record is there."""
+    """Make every row that the commit writes; None where a record of it is there."""
     by_id = {each.object_id: each for each in changes}
     if len(by_id) < len(changes):
         raise InternalError(what="one commit changes a leaf twice")
     above = {name: each for each in changes for name in _namespaces(each.object_id)}
-    keys = [] if record is None else [record.object_id]
+    keys = [each.object_id for each in records]
     there = _existing(base, [*by_id, *above, *keys])
     for made in records_in(there):
-        if made.is_given_up:
+        if made.is_given_up and len(records) == 1:
             raise CommitGivenUp(location=snapshot.location, commit=made.identity.id)
         return None
     known = set(there["object_id"].to_pylist())
@@ -181,7 +184,7 @@ def _rows(
         for each in changes
         if each.object_id not in known
     ]
-    new += [] if record is None else [record.row()]
+    new += [each.row() for each in records]
     if snapshot.has_read_versions:
         new += _version_rows(base, [each for each in changes if each.read_version is not None])
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))

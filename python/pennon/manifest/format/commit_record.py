@@ -15,14 +15,22 @@ import getpass
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 
 from pennon.manifest.format.rows import ManifestRow
 
-__all__ = ["COMMIT", "GIVEN_UP", "CommitIdentity", "CommitRecord", "commit_key", "records_in"]
+__all__ = [
+    "COMMIT",
+    "GIVEN_UP",
+    "CommitIdentity",
+    "CommitRecord",
+    "commit_key",
+    "made_together",
+    "records_in",
+]
 
 COMMIT: Final = "pennon_commit"
 GIVEN_UP: Final = "given up"
@@ -128,6 +136,32 @@ def commit_key(commit_id: str) -> str:
         'pennon$commit$c1'
     """
     return _PREFIX + commit_id
+
+
+def made_together(records: Sequence[CommitRecord]) -> CommitRecord:
+    """Describe what several writes did with one commit: all their ids, users and rows.
+
+    Example:
+        >>> two = [CommitRecord(CommitIdentity(n, "ada"), "append", added_rows=2) for n in "ab"]
+        >>> record = made_together(two)
+        >>> (record.identity.id, record.identity.user, record.added_rows)
+        ('a, b', 'ada', 4)
+    """
+    if len(records) == 1:
+        return records[0]
+    id_, user, application, query = (
+        ", ".join(dict.fromkeys(getattr(each.identity, name) for each in records))
+        for name in ("id", "user", "application", "query_id")
+    )
+    added = [each.added_rows for each in records]
+    known = [each for each in added if each is not None]
+    return replace(
+        records[0],
+        identity=CommitIdentity(id_, user, application, query),
+        partitions=max(each.partitions for each in records),
+        added_rows=sum(known) if len(known) == len(added) else None,
+        base_version=max(each.base_version for each in records),
+    )
 
 
 def records_in(rows: pa.Table) -> list[CommitRecord]:

@@ -15,7 +15,7 @@ from typing import Final
 import lance
 from lance.file import LanceFileSession
 
-from pennon.manifest.format.commit_record import CommitRecord, records_in
+from pennon.manifest.format.commit_record import CommitRecord, made_together, records_in
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
 __all__ = ["HistoryEntry", "history"]
@@ -111,6 +111,7 @@ def _maker(
         return "write", None
     operation = transaction.operation
     kind = type(operation).__name__
+    records: list[CommitRecord] = []
     for fragment in operation.new_fragments if kind == "Update" else ():
         for file in fragment.files:
             try:
@@ -118,6 +119,7 @@ def _maker(
                 rows = reader.read_all().to_table()
             except (OSError, RuntimeError, ValueError) as error:
                 raise storage_failure("read", location, error) from error
-            for record in records_in(rows):
-                return record.operation, record
-    return _NAMES.get(kind, "write"), None
+            records += records_in(rows)
+    if not records:
+        return _NAMES.get(kind, "write"), None
+    return records[0].operation, made_together(records)
