@@ -28,6 +28,7 @@ from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
+from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
@@ -113,8 +114,21 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     compacted.add_argument("--dry-run", action="store_true", help="list the partitions only")
     compacted.set_defaults(run=_compact)
+    rewritten = _command(
+        commands, "rewrite-partitions", "put the rows of older partition specs into the present one"
+    )
+    rewritten.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
+    rewritten.add_argument("--dry-run", action="store_true", help="list the partitions only")
+    rewritten.set_defaults(run=_rewrite_partitions)
     rolled = _command(commands, "rollback", "make an older version the newest one again")
-    rolled.add_argument("--version", dest="at", type=int, required=True, help="the version")
+    wanted = rolled.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--version", dest="at", type=int, help="the version")
+    wanted.add_argument(
+        "--timestamp",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="what was there at 2026-11-21T10:00 (UTC)",
+    )
     rolled.set_defaults(run=_rollback)
 
 
@@ -314,8 +328,28 @@ def _compact(options: argparse.Namespace) -> int:
 
 
 def _rollback(options: argparse.Namespace) -> int:
-    version = rollback(location_of(options), options.at, pairs(options.storage))
-    _say(f"{location_of(options)} is at version {version}, with the rows of version {options.at}")
+    moment = _moment(options.timestamp)
+    version = rollback(location_of(options), options.at, pairs(options.storage), timestamp=moment)
+    source = f"version {options.at}" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S %Z}"
+    _say(f"{location_of(options)} is at version {version}, with the rows of {source}")
+    return 0
+
+
+def _rewrite_partitions(options: argparse.Namespace) -> int:
+    done = rewrite_partitions(
+        location_of(options),
+        pairs(options.storage),
+        where=options.where,
+        dry_run=options.dry_run,
+        progress=progress_on_stderr(),
+    )
+    for each in [*(done.partitions if options.dry_run else ()), *done.notes]:
+        _say(each)
+    what = "to rewrite" if options.dry_run else "rewritten"
+    _say(
+        f"{location_of(options)} is at version {done.version}: {len(done.partitions)} partitions"
+        f" with {done.num_rows} rows {what} into spec {done.spec_version}"
+    )
     return 0
 
 

@@ -19,6 +19,7 @@ from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
+from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
@@ -218,6 +219,19 @@ def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((*counts, listed, "; ".join(done.notes)),)
 
 
+def _rewrite_partitions(catalog: Catalog, arguments: Arguments) -> Rows:
+    where, is_dry = arguments.get("where"), bool(arguments.get("dry_run"))
+    done = rewrite_partitions(
+        located(catalog, str(arguments["table"])),
+        catalog.storage,
+        where=where if isinstance(where, str) else None,
+        dry_run=is_dry,
+    )
+    listed = "\n".join(done.partitions) if is_dry else None
+    counts = (len(done.partitions), done.num_rows, done.spec_version, done.version)
+    return ((*counts, listed, "; ".join(done.notes)),)
+
+
 def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
     version = arguments.get("version")
     location = located(catalog, str(arguments["table"]))
@@ -326,6 +340,20 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _compact,
+        ),
+        Procedure(
+            "rewrite_partitions",
+            "Put the rows of partitions of older specs into partitions of the present one.",
+            (_TABLE, Parameter("where"), Parameter("dry_run", "boolean")),
+            {
+                **dict.fromkeys(
+                    ("rewritten_partitions", "rows", "spec_version", "version"), "long"
+                ),
+                # One partition a line, of a dry run alone.
+                "partitions": "string",
+                "notes": "string",
+            },
+            _rewrite_partitions,
         ),
         Procedure(
             "rollback",

@@ -10,6 +10,7 @@ from pennon.maintenance.checks.findings import no_progress
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.repair import repair
+from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
     from pennon.maintenance.repair import Repaired
+    from pennon.maintenance.rewrite_partitions import RewrittenPartitions
     from pennon.maintenance.vacuum import Vacuumed
 
 __all__ = ["Maintenance"]
@@ -141,6 +143,27 @@ class Maintenance:
             strategy=strategy,
             dry_run=dry_run,
         )
+        self.refresh()
+        return done
+
+    def rewrite_partitions(
+        self, where: str | None = None, *, dry_run: bool = False
+    ) -> RewrittenPartitions:
+        """Put the rows of partitions of older specs into partitions of the present one.
+
+        Args:
+            where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+            dry_run: Whether to list the partitions only.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.rewrite_partitions().partitions
+            []
+        """
+        done = rewrite_partitions(self.location, self.storage_options, where=where, dry_run=dry_run)
         self.refresh()
         return done
 

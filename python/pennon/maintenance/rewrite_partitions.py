@@ -1,0 +1,182 @@
+"""Data of older partition specs → the present one.
+
+An evolved table keeps the rows that are there in the partitions that they were written to. This
+puts them into those of the present spec: the older partitions go and the rows come with one commit,
+so that no reader sees a row twice or not at all. A partition that another commit changes meanwhile
+is looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import lance
+import pyarrow as pa
+
+from pennon.errors import InternalError, PennonError
+from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
+from pennon.leaf.dataset import open_leaf
+from pennon.leaf.write.partition_writer import write_partitions
+from pennon.maintenance.checks.findings import Progress, no_progress
+from pennon.manifest import ObjectId, Snapshot
+from pennon.manifest.storage import StorageOptions
+from pennon.planning import plan_scan
+from pennon.spec.write_order import WriteOrder
+from pennon.transaction import Committed, Transaction
+from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
+
+__all__ = ["RewrittenPartitions", "rewrite_partitions"]
+
+_LEAVES_AT_ONCE: Final = 20
+_MEETINGS: Final = 3
+
+
+@dataclass(slots=True)
+class RewrittenPartitions:
+    """What was brought to the present spec, or would be.
+
+    Args:
+        partitions: The older partitions, as their spec and values.
+        num_rows: Their rows.
+        spec_version: The present spec.
+        version: The version of ``__manifest`` that has the last of them.
+        notes: What was left alone, and why.
+    """
+
+    partitions: list[str] = field(default_factory=list)
+    num_rows: int = 0
+    spec_version: int = 0
+    version: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def rewrite_partitions(
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    where: str | None = None,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> RewrittenPartitions:
+    """Write the rows of partitions of older specs into partitions of the present one.
+
+    Args:
+        location: The namespace, in strong mode.
+        storage_options: Given to Lance.
+        where: A Spark SQL condition: only partitions that may have a row that satisfies it, each
+            as a whole.
+        dry_run: Whether to list only.
+        progress: Is told how far it is.
+
+    Raises:
+        NotPartitionedNamespace: It is none.
+        PartitionSourceDropped: The present spec needs a column that was dropped.
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> rewrite_partitions("/data/lake/orders", dry_run=True).partitions  # doctest: +SKIP
+        ['v1: day=2025-01-01']
+
+    Spec: "Partition Evolution", "Multi-Partition Transaction (Strong)".
+    """
+    snapshot = Snapshot.open(location, storage_options=storage_options)
+    done = RewrittenPartitions(
+        spec_version=snapshot.current_spec.spec_version, version=snapshot.version
+    )
+    if not snapshot.is_strong:
+        done.notes.append("the table is in weak mode: no commit shows several partitions at once")
+        return done
+    chosen = _older(snapshot, where)
+    for at in range(0, len(chosen), _LEAVES_AT_ONCE):
+        some = chosen[at : at + _LEAVES_AT_ONCE]
+        if dry_run:
+            _count(snapshot, list(leaf_states(snapshot, some).values()), done)
+        elif not _is_done(location, storage_options, some, done):
+            for each in some:
+                _alone(location, storage_options, each, done)
+        progress("partitions rewritten", at + len(some), len(chosen))
+    return done
+
+
+def _older(snapshot: Snapshot, where: str | None) -> list[str]:
+    """List the leaves of older specs."""
+    rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
+    present = snapshot.current_spec.spec_version
+    ids = {each: ObjectId.parse(each) for each in rows["object_id"].to_pylist()}
+    return [each for each, parsed in ids.items() if parsed and parsed.spec_version != present]
+
+
+def _alone(
+    location: str, options: StorageOptions | None, object_id: str, done: RewrittenPartitions
+) -> None:
+    for _ in range(_MEETINGS):
+        if _is_done(location, options, [object_id], done):
+            return
+    done.notes.append(f"partition {object_id} is left alone: other commits change it")
+
+
+def _is_done(
+    location: str,
+    options: StorageOptions | None,
+    leaves: Sequence[str],
+    done: RewrittenPartitions,
+) -> bool:
+    """Move the rows of some leaves with one commit; False where another one came between."""
+    snapshot = Snapshot.open(location, storage_options=options)
+    states = list(leaf_states(snapshot, leaves).values())
+    transaction = Transaction(snapshot, operation="rewrite_partitions")
+    staged: list[StagedPartition] = []
+    try:
+        staged = _staged(snapshot, states)
+        transaction.drop(each.object_id for each in states)
+        transaction.append(staged)
+        outcome = transaction.commit()
+    except PennonError:
+        transaction.abort(staged)
+        raise
+    if not isinstance(outcome, Committed):
+        transaction.abort(staged)
+        return False
+    done.version = outcome.version
+    _count(snapshot, states, done, sum(each.num_rows for each in staged))
+    return True
+
+
+def _count(
+    snapshot: Snapshot,
+    states: Sequence[LeafState],
+    done: RewrittenPartitions,
+    num_rows: int | None = None,
+) -> None:
+    for state in states:
+        spec, _, _ = state.object_id.partition("$")
+        done.partitions.append(f"{spec}: {partition_text(state.values)}")
+    if num_rows is None:
+        num_rows = sum(_leaf(snapshot, each).count_rows() for each in states)
+    done.num_rows += num_rows
+
+
+def _staged(snapshot: Snapshot, states: Sequence[LeafState]) -> list[StagedPartition]:
+    spec = snapshot.current_spec
+    options = snapshot.storage_options
+    target = WriteTarget(snapshot.location, snapshot.version, spec.spec_version, options)
+    order = WriteOrder.of(snapshot.properties, snapshot.schema)
+    staged = write_partitions(clustered(_rows(snapshot, states), snapshot, spec, order), target)
+    there = sum(_leaf(snapshot, each).count_rows() for each in states)
+    if sum(each.num_rows for each in staged) != there:
+        Transaction(snapshot).abort(staged)
+        raise InternalError(what=f"of {there} rows of older partitions others were read")
+    return staged
+
+
+def _rows(snapshot: Snapshot, states: Sequence[LeafState]) -> Iterator[pa.RecordBatch]:
+    views = LeafViews(snapshot.schema.arrow)
+    for state in states:
+        yield from scan_view(_leaf(snapshot, state), views)
+
+
+def _leaf(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
+    options = snapshot.storage_options
+    return open_leaf(snapshot.location, state.location, state.read_version, options)

@@ -1,0 +1,91 @@
+"""Rows of older specs come into partitions of the present one: all of them, once, in one commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.catalog.configured_catalog import Catalog
+from pennon.cli import main
+from pennon.maintenance import rewrite_partitions as module
+from pennon.maintenance.procedures import call
+
+SCHEMA = pa.schema({"id": pa.int64(), "region": pa.utf8(), "kind": pa.utf8()})
+
+
+def evolved(tmp_path: Path) -> pennon.PartitionedNamespace:
+    """A table of two regions, by region at first, then by kind as well."""
+    table = pennon.create(str(tmp_path / "orders"), SCHEMA, partition_by=["region"])
+    table.append([row(number, region) for number in range(6) for region in ("eu", "us", None)])
+    table.add_partition_field("kind")
+    table.append([row(100, "eu")])
+    return table
+
+
+def row(number: int, region: str | None) -> dict[str, object]:
+    return {"id": number, "region": region, "kind": "ab"[number % 2]}
+
+
+def ids(table: pennon.PartitionedNamespace) -> list[tuple[int, str | None]]:
+    rows = table.scan().to_arrow().to_pylist()
+    return sorted(((each["id"], each["region"]) for each in rows), key=str)
+
+
+def specs(table: pennon.PartitionedNamespace) -> list[str]:
+    leaves = table.refresh().snapshot.leaves().table
+    return sorted(each.partition("$")[0] for each in leaves["object_id"].to_pylist())
+
+
+def test_every_row_is_there_once_and_no_older_partition_stays(tmp_path: Path) -> None:
+    table = evolved(tmp_path)
+    before, version = ids(table), table.version
+    assert table.maintenance.rewrite_partitions(dry_run=True).num_rows == 18
+    assert table.version == version
+    done = table.maintenance.rewrite_partitions()
+    assert (len(done.partitions), done.num_rows, done.spec_version) == (3, 18, 2)
+    assert table.version == version + 1
+    assert ids(table) == before
+    assert specs(table) == ["v2"] * 6
+    assert table.scan("kind = 'a' AND region = 'eu'").count_rows() == 4
+    assert table.maintenance.check().is_valid
+    assert table.maintenance.rewrite_partitions().partitions == []
+
+
+def test_a_condition_chooses_partitions(tmp_path: Path) -> None:
+    table = evolved(tmp_path)
+    assert len(table.maintenance.rewrite_partitions("region = 'eu'").partitions) == 1
+    assert specs(table) == ["v1", "v1", "v2", "v2"]
+
+
+def test_a_change_of_a_partition_meanwhile_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, staging = evolved(tmp_path), module._staged
+    before = ids(table)
+
+    def interrupted(*arguments: object) -> object:
+        monkeypatch.setattr(module, "_staged", staging)
+        staged = staging(*arguments)
+        pennon.open(table.location).delete("id = 3 AND region = 'us'")
+        return staged
+
+    monkeypatch.setattr(module, "_staged", interrupted)
+    assert table.maintenance.rewrite_partitions().num_rows == 17
+    assert ids(table) == [each for each in before if each != (3, "us")]
+    assert specs(table) == ["v2"] * 6
+
+
+def test_the_command_and_the_procedure_do_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = evolved(tmp_path)
+    arguments = {"table": table.location, "where": "region = 'eu'", "dry_run": True}
+    _, ((count, rows, _, _, listed, _),) = call(
+        Catalog("lance", str(tmp_path)), "rewrite_partitions", arguments
+    )
+    assert (count, rows, listed) == (1, 6, "v1: region=eu")
+    assert main(["rewrite-partitions", table.location]) == 0
+    assert "3 partitions with 18 rows rewritten into spec 2" in capsys.readouterr().out
