@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError
+from pennon.errors import PredicateSyntaxError, PredicateTooDeep
+from pennon.planning.projection.bind import bind
+from pennon.planning.projection.bound_predicate import Compared
+from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -78,7 +81,7 @@ def test_the_same_rows_pass(written: str) -> None:
     tree = parse_predicate(written.replace("\\", "\\\\"))
     assert _passing(tree.sql(dialect=DataFusion)) == _passing(written), tree.sql(dialect=DataFusion)
     for negation in tree.find_all(exp.Not):
-        assert isinstance(negation.this, exp.In | exp.Is | exp.StartsWith | exp.Like)
+        assert isinstance(negation.this, exp.In | exp.Is | exp.StartsWith | exp.EndsWith | exp.Like)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +105,51 @@ def test_forms(written: str, expected: str) -> None:
     assert parse_predicate(written).sql(dialect=DataFusion) == expected
 
 
-def test_five_thousand_values_are_no_burden() -> None:
-    members = parse_predicate(f"c IN ({', '.join(map(str, range(5000)))})")
-    assert isinstance(members, exp.In)
-    assert len(members.expressions) == 5000
+def test_long_lists_and_chains_are_no_burden() -> None:
+    schema = pa.schema([("c", pa.int64()), ("d", pa.int64())])
+    members = bind(parse_predicate(f"c IN ({', '.join(map(str, range(100_000)))})"), schema)
+    assert isinstance(members, Compared)
+    assert len(members.comparison.literals) == 100_000
     choices = parse_predicate(" OR ".join(f"(c = {n} AND d = {n})" for n in range(5000)))
     assert choices.copy().sql(dialect=DataFusion).count("OR") == 4999
+    assert len(bind(choices, schema).parts) == 5000
+
+
+def _nested(levels: int, step: str) -> str:
+    text = "c"
+    for number in range(levels):
+        text = step.format(text, number)
+    return text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _nested(200, "({} OR c = {})").replace("(c OR", "(c = 0 OR", 1),
+        f"{_nested(500, '({} + {})')} = 1",
+        f"{' + '.join(['c'] * 5000)} = 1",
+        f"{' || '.join(['s'] * 500)} = 'x'",
+        f"{'NOT ' * 500}f",
+        f"{'- ' * 300}c = 5",
+        f"{_nested(200, 'CASE WHEN c = {1} THEN 1 ELSE {0} END')} = 1",
+    ],
+    ids=["or", "sum in parentheses", "sum", "texts", "not", "minus", "case"],
+)
+def test_what_nests_too_deep_is_declined_before_anything_walks_over_it(text: str) -> None:
+    with pytest.raises(PredicateTooDeep):
+        parse_predicate(text)
+
+
+def test_two_hundred_choices_in_one_chain_are_read() -> None:
+    choices = parse_predicate(" OR ".join(f"(c = {n})" for n in range(200)))
+    assert len(list(choices.flatten())) == 200
+
+
+def test_a_pattern_that_is_no_text_is_left_as_it_is() -> None:
+    schema = pa.schema([("s", pa.string())])
+    assert "LIKE 5" in leaf_filter(bind(parse_predicate("s LIKE 5"), schema)).sql(
+        dialect=DataFusion
+    )
 
 
 @pytest.mark.parametrize("text", ["a = 1 AND", "SELECT 1", "a = 'x", "a = 1; b = 2", "", "a b c ="])

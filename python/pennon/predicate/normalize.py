@@ -4,13 +4,17 @@ The result is used as a filter: a row passes where it is TRUE. So NULL and FALSE
 apart, once no NOT stands above them. What comes out consists of
 
 * AND and OR over leaves; an OR inside an AND is in parentheses; NOT only directly above IN,
-  IS NULL, STARTS WITH and what is not understood;
+  IS NULL, the tests of texts and, in parentheses, what is not understood;
 * ``column operator literal`` with the literal on the right, typed, and never NULL; a boolean
   column alone is ``column = TRUE``;
 * BETWEEN as two comparisons; IN without NULLs and duplicates, as ``=`` when one is left;
-* ``LIKE 'p%'`` as STARTS WITH, other LIKEs with a backslash as their escape;
+* ``LIKE 'p%'`` as STARTS WITH, ``'%p'`` as ENDS WITH, ``'%p%'`` as CONTAINS, none of an empty text;
+  other LIKEs with a backslash as their escape;
 * ``<=>`` as null-safe equality, with NULL as IS NULL; calendar functions as EXTRACT;
 * TRUE or FALSE alone where that is all.
+
+This is the one place where predicates are rewritten into fewer forms: ``planning.projection.bind``
+relies on them, and takes whatever else it meets for a condition that only a computation decides.
 
 NULL rules: NOT is pushed down under three-valued logic (``NOT c < 5`` is ``c >= 5``: both are
 NULL for NULL). A comparison with NULL is never true, nor is its negation.
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.condition import is_not_null, is_null, negation
@@ -61,9 +66,9 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
         case exp.Not():
             return _normalize(node.this, negate=not negate)
         case exp.And() | exp.Or():
-            operands = [_normalize(operand, negate=negate) for operand in _operands(node)]
+            parts = [_normalize(operand, negate=negate) for operand in operands(node)]
             is_and = isinstance(node, exp.And) is not negate
-            return conjunction(operands) if is_and else disjunction(operands)
+            return conjunction(parts) if is_and else disjunction(parts)
         case exp.Boolean():
             return exp.Boolean(this=bool(node.this) is not negate)
         case exp.Null():
@@ -80,8 +85,8 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
             return _like(node, "\\", negate=negate)
         case exp.Column() | exp.Dot():
             return exp.EQ(this=node.copy(), expression=exp.Boolean(this=not negate))
-        case exp.StartsWith():
-            return _starts_with(node, negate=negate)
+        case exp.StartsWith() | exp.EndsWith() | exp.Contains():
+            return _text_test(type(node), node.this, node.expression, negate=negate)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             is_equality = isinstance(node, exp.NullSafeEQ) is not negate
             return _null_safe(typed(node.this), typed(node.expression), is_equality=is_equality)
@@ -96,30 +101,31 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
             return exp.Not(this=exp.Paren(this=found)) if negate else found
 
 
-def _operands(node: exp.And | exp.Or) -> list[exp.Expression]:
+def operands(node: exp.And | exp.Or) -> list[exp.Expression]:
+    """List the operands of a chain of one connector."""
     return cast("list[exp.Expression]", list(node.flatten()))
 
 
-def conjunction(operands: Sequence[exp.Expression]) -> exp.Expression:
-    """Join by AND; TRUE operands fall away, one FALSE is all."""
-    return _joined(exp.And, operands, neutral=True)
+def conjunction(parts: Sequence[exp.Expression]) -> exp.Expression:
+    """Join by AND; TRUE parts fall away, one FALSE is all."""
+    return _joined(exp.And, parts, neutral=True)
 
 
-def disjunction(operands: Sequence[exp.Expression]) -> exp.Expression:
-    """Join by OR; FALSE operands fall away, one TRUE is all."""
-    return _joined(exp.Or, operands, neutral=False)
+def disjunction(parts: Sequence[exp.Expression]) -> exp.Expression:
+    """Join by OR; FALSE parts fall away, one TRUE is all."""
+    return _joined(exp.Or, parts, neutral=False)
 
 
 def _joined(
-    connector: type[exp.And | exp.Or], operands: Sequence[exp.Expression], *, neutral: bool
+    connector: type[exp.And | exp.Or], parts: Sequence[exp.Expression], *, neutral: bool
 ) -> exp.Expression:
     kept: list[exp.Expression] = []
-    for operand in operands:
+    for operand in parts:
         if isinstance(operand, exp.Boolean):
             if bool(operand.this) is not neutral:
                 return operand
         elif isinstance(operand, connector):
-            kept.extend(_operands(operand))
+            kept.extend(operands(operand))
         else:
             kept.append(operand)
     if not kept:
@@ -134,14 +140,12 @@ def _enclosed(operand: exp.Expression, connector: type[exp.And | exp.Or]) -> exp
     return exp.Paren(this=operand) if needs else operand
 
 
-def _tree(connector: type[exp.And | exp.Or], operands: list[exp.Expression]) -> exp.Expression:
+def _tree(connector: type[exp.And | exp.Or], parts: list[exp.Expression]) -> exp.Expression:
     """Build a shallow tree, so that thousands of operands do not nest thousands deep."""
-    if len(operands) == 1:
-        return operands[0]
-    half = len(operands) // 2
-    return connector(
-        this=_tree(connector, operands[:half]), expression=_tree(connector, operands[half:])
-    )
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return connector(this=_tree(connector, parts[:half]), expression=_tree(connector, parts[half:]))
 
 
 def _never() -> exp.Expression:
@@ -231,7 +235,8 @@ def _like(node: exp.Like, escape: str, *, negate: bool) -> exp.Expression:
     subject, text = typed(node.this), literal_value(node.expression)
     if text is not None and not text.is_valid:
         return _never()
-    pattern = read_pattern(text.as_py(), escape) if text is not None else None
+    is_text = text is not None and pa.types.is_string(text.type)
+    pattern = read_pattern(text.as_py(), escape) if text is not None and is_text else None
     if pattern is None:
         plain: exp.Expression = exp.Like(this=subject, expression=typed(node.expression))
         if escape != "\\":
@@ -240,38 +245,51 @@ def _like(node: exp.Like, escape: str, *, negate: bool) -> exp.Expression:
     if pattern.exact is not None:
         equal = exp.EQ(this=subject, expression=exp.Literal.string(pattern.exact))
         return _comparison(equal, negate=negate)
-    if pattern.prefix is not None:
-        prefix = exp.Literal.string(pattern.prefix)
-        return _starts_with(exp.StartsWith(this=subject, expression=prefix), negate=negate)
+    for text_asked, test in (
+        (pattern.prefix, exp.StartsWith),
+        (pattern.suffix, exp.EndsWith),
+        (pattern.infix, exp.Contains),
+    ):
+        if text_asked is not None:
+            return _text_test(test, subject, exp.Literal.string(text_asked), negate=negate)
     found = exp.Like(this=subject, expression=exp.Literal.string(str(pattern)))
     return exp.Not(this=found) if negate else found
 
 
-def _starts_with(node: exp.StartsWith, *, negate: bool) -> exp.Expression:
-    subject, prefix = typed(node.this), typed(node.expression)
-    if _is_null_literal(prefix):
+def _text_test(
+    test: type[exp.Expression], subject: exp.Expression, text: exp.Expression, *, negate: bool
+) -> exp.Expression:
+    subject, text = typed(subject), typed(text)
+    if _is_null_literal(text):
         return _never()
-    if isinstance(prefix, exp.Literal) and prefix.name == "":
+    if isinstance(text, exp.Literal) and text.name == "":
         return _never() if negate else is_not_null(subject)
-    found = exp.StartsWith(this=subject, expression=prefix)
+    found = test(this=subject, expression=text)
     return exp.Not(this=found) if negate else found
 
 
 def typed(node: exp.Expression) -> exp.Expression:
     """Copy an operand with its literals typed, and calendar functions as EXTRACT."""
     scalar = literal_value(node)
+    return to_expression(scalar) if scalar is not None else _typed(node.copy())
+
+
+def _typed(node: exp.Expression) -> exp.Expression:
+    """Change an operand that is nobody else's; one copy of it all is enough."""
+    scalar = literal_value(node)
     if scalar is not None:
         return to_expression(scalar)
     if isinstance(node, exp.Paren) and isinstance(node.this, exp.Column | exp.Dot | exp.Paren):
-        return typed(node.this)
+        return _typed(node.this.pop())
     part = _CALENDAR.get(type(node))
     if part is not None:
         source = node.this
         if isinstance(source, exp.TsOrDsToDate):
             source = source.this
-        return exp.Extract(this=exp.var(part), expression=typed(source))
-    found = node.copy()
-    for child in list(found.iter_expressions()):
+        return exp.Extract(this=exp.var(part), expression=_typed(source.pop()))
+    for child in list(node.iter_expressions()):
         if not isinstance(child, _OPAQUE):
-            child.replace(typed(child))
-    return found
+            changed = _typed(child)
+            if changed is not child:
+                child.replace(changed)
+    return node

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # Lance and DataFusion read 50 levels; the parser needs some twenty calls for each.
 _MOST_LEVELS: Final = 32
+# Operators below each other, without parentheses, as `a + a + …` has: what walks over the tree
+# needs some seven calls for each.
+_MOST_OPERATORS: Final = 64
 _LONGEST_SHOWN: Final = 200
 _PARENTHESES: Final = re.compile(r"[()]")
 
@@ -66,6 +69,8 @@ def parse_expression(sql: str) -> exp.Expression:
         raise _failure(sql, "a text or a name does not end", None, None) from error
     if isinstance(tree, exp.Query | exp.Command | exp.Block):
         raise _failure(sql, "it is no expression", None, None)
+    if _is_too_deep(tree):
+        raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_OPERATORS)
     return cast("exp.Expression", tree)
 
 
@@ -87,6 +92,24 @@ def _levels(sql: str) -> int:
         depth += 1 if sign == "(" else -1
         deepest = max(deepest, depth)
     return deepest
+
+
+def _is_too_deep(tree: exp.Expr) -> bool:
+    """Whether operators stand deeper below each other; chains of AND and of OR are flat."""
+    waiting: list[tuple[exp.Expr, int]] = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > _MOST_OPERATORS:
+            return True
+        is_chain = isinstance(node, exp.Connector)
+        for child in node.iter_expressions():
+            if isinstance(child, exp.Literal | exp.Identifier):
+                continue
+            is_level = not isinstance(child, exp.Paren) and not (
+                is_chain and type(child) is type(node)
+            )
+            waiting.append((child, depth + is_level))
+    return False
 
 
 def _shortened(sql: str) -> str:

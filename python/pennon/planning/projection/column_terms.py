@@ -13,7 +13,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.planning.projection.bound_predicate import (
-    FALSE,
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -88,9 +87,7 @@ class ColumnTerms:
     def compare(
         self, operator: Operator, node: exp.Expression, literal: pa.Scalar
     ) -> BoundPredicate | None:
-        """Compare a term with a literal; None when either is not understood."""
-        if not literal.is_valid:
-            return FALSE
+        """Compare a term with a literal that is not NULL; None when either is not understood."""
         term = self._term(node)
         match term:
             case SourceColumn():

@@ -82,7 +82,7 @@ def fit(operator: Operator, literal: pa.Scalar, column: SourceColumn) -> BoundPr
 def fit_in(
     literals: Sequence[pa.Scalar], column: SourceColumn, *, negated: bool
 ) -> BoundPredicate | None:
-    """Compare a column with a list: IN, or NOT IN, which a NULL in the list makes never true."""
+    """Compare a column with a list without NULLs: IN, or NOT IN."""
     operator = Operator.NOT_EQUAL if negated else Operator.EQUAL
     parts: list[BoundPredicate] = []
     for literal in literals:

@@ -1,7 +1,7 @@
 """LIKE, startswith, endswith and contains on a text column with a literal.
 
-A pattern that only asks for a start, an end or a part is that test; any other LIKE stays as it is
-and is accompanied by the start that it implies. NULL is never LIKE anything, nor NOT LIKE.
+LIKE stays as it is and is accompanied by the start that it implies. NULL is never LIKE anything,
+nor NOT LIKE.
 """
 
 from __future__ import annotations
@@ -10,38 +10,32 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.planning.projection.bound_predicate import (
-    FALSE,
     BoundPredicate,
     Compared,
     Opaque,
     SourceColumn,
     all_of,
-    is_not_null,
 )
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.like import read_pattern
 
 
 def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate | None:
-    """Bind LIKE or NOT LIKE; None for a pattern whose escapes Spark refuses.
+    r"""Bind LIKE or NOT LIKE; None for a pattern whose escapes Spark refuses.
+
+    Args:
+        column: A text column.
+        pattern: One that is no test of a start, an end or a part: those are other forms.
+        negated: Whether it is NOT LIKE.
 
     Example:
         >>> column = SourceColumn(("s",), 0, pa.string())
-        >>> print(like(column, "abc%", negated=False).comparison)
+        >>> print(like(column, "abc_", negated=False).parts[0].comparison)
         STARTS WITH abc
     """
     read = read_pattern(pattern)
     if read is None:
         return None
-    if read.exact is not None:
-        operator = Operator.NOT_EQUAL if negated else Operator.EQUAL
-        return Compared(column, Comparison(operator, (pa.scalar(read.exact, column.type),)))
-    if read.prefix is not None:
-        return text_test(exp.StartsWith, column, read.prefix, negated=negated)
-    if read.suffix is not None:
-        return text_test(exp.EndsWith, column, read.suffix, negated=negated)
-    if read.infix is not None:
-        return text_test(exp.Contains, column, read.infix, negated=negated)
     test = exp.Like(this=column.expression(), expression=exp.Literal.string(str(read)))
     if negated or not read.leading_text:
         return Opaque(exp.Not(this=test) if negated else test, sources=(column,))
@@ -52,9 +46,7 @@ def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate
 def text_test(
     kind: type[exp.Expression], column: SourceColumn, text: str, *, negated: bool
 ) -> BoundPredicate:
-    """Bind startswith, endswith or contains, or its NOT."""
-    if not text:
-        return FALSE if negated else is_not_null(column)
+    """Bind startswith, endswith or contains of a text that is not empty, or its NOT."""
     if kind is exp.StartsWith:
         operator = Operator.NOT_STARTS_WITH if negated else Operator.STARTS_WITH
         return Compared(column, Comparison(operator, (pa.scalar(text, column.type),)))

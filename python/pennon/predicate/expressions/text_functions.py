@@ -165,7 +165,7 @@ def like(value: Typed, pattern: Typed, escape: str) -> Typed:
     """
     (whole,) = texts([value])
     text = literal_value(pattern.tree)
-    if text is None or not text.is_valid:
+    if text is None or not text.is_valid or not pa.types.is_string(text.type):
         raise Declined(why="a computed pattern")
     read = read_pattern(text.as_py(), escape)
     if read is None:
