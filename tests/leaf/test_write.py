@@ -120,9 +120,8 @@ def test_report_survives_its_text_for_every_type_of_value():
     assert StagedPartition.from_json(part.to_json()) == part
 
 
-def test_target_survives_its_text_and_never_shows_its_options():
+def test_a_target_never_shows_its_options():
     target = WriteTarget("/lake/ns", 4, 1, {"secret_access_key": "hush"})
-    assert WriteTarget.from_json(target.to_json()) == target
     assert "hush" not in repr(target)
 
 

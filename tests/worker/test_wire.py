@@ -38,3 +38,47 @@ def test_replies_are_read_by_fields_that_are_required() -> None:
     # Not every reply says that a stream follows it.
     assert offences == [("WorkerConnection.java", "arrow")]
     assert len(READ) > 30
+
+
+# What a reply says that Java has no use for: people and tests do.
+UNREAD = {
+    ("PlanScanReply", "partitions_total"),
+    ("CommitWriteReply", "snapshot"),
+    ("WriteReply", "rows"),
+    ("WriteReply", "bytes"),
+    ("WriteDeletesReply", "rows"),
+}
+# Both kinds of staged rows come out of one method.
+SHARED = {("WriteDeletesReply", "staged"): ("WriteReply", "staged")}
+
+
+def test_java_reads_what_replies_declare() -> None:
+    """A field that is told and never read is dead, or read leniently somewhere."""
+    read = {(message, field) for _, message, field in READ}
+    unread = {
+        (message, field)
+        for message, names in DECLARED.items()
+        if message.endswith("Reply") or message in {name for name, _ in read}
+        for field in names - {"arrow"}
+        if SHARED.get((message, field), (message, field)) not in read
+    }
+    assert unread == UNREAD
+
+
+def test_java_writes_what_requests_declare() -> None:
+    """The field of a request that Python does not know would be left away in silence."""
+    request = re.compile(r'(?:call|request|send)\w*\(\s*"([a-z_]+)"((?:[^;]|\n)*?);')
+    declared = {
+        getattr(kind, "op", None): DECLARED[name]
+        for module in (messages, write_messages)
+        for name, kind in vars(module).items()
+        if is_dataclass(kind)
+    }
+    offences = [
+        (path.name, op, field)
+        for path, text in JAVA.items()
+        for op, chain in request.findall(text)
+        for field in re.findall(r'\.(?:put|set)\(\s*"(\w+)"', chain)
+        if op in declared and field not in declared[op]
+    ]
+    assert offences == []

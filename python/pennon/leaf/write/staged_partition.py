@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["StagedPartition", "WriteTarget"]
 
@@ -32,23 +29,6 @@ class WriteTarget:
     spec_version: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     file_bytes: int | None = None
-
-    def to_json(self) -> str:
-        """Write the target as text; it holds the storage options, so it is not for a log."""
-        return json.dumps(
-            {
-                "location": self.location,
-                "version": self.version,
-                "spec_version": self.spec_version,
-                "storage_options": dict(self.storage_options),
-                "file_bytes": self.file_bytes,
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> WriteTarget:
-        """Read what ``to_json`` wrote."""
-        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from pennon.planning.splits import pack
 from pennon.worker.requests.kept_plans import filtered_plan, find_plan, plan_of, snapshot_of
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
 from pennon.worker.wire import messages as m
-from pennon.worker.wire.tokens import ScanToken, TableToken, packed_column, split_column
+from pennon.worker.wire.split_texts import packed_column, split_column
+from pennon.worker.wire.tokens import ScanToken, TableToken
 
 
 def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:

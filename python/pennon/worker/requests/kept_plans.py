@@ -6,19 +6,18 @@ A query asks about one scan several times (the plan, runtime filters, derived ke
 
 from __future__ import annotations
 
-import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.loaded_table import reopen
-from pennon.errors import MalformedMessage, PlanNotRepeated
+from pennon.errors import PlanNotRepeated
 from pennon.planning import plan_scan
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
-from pennon.worker.wire.tokens import TableToken
+from pennon.worker.wire.tokens import PlanToken, TableToken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +65,9 @@ def plan_of(
     Returns:
         The token of the plan, and the plan.
     """
-    asked = json.dumps({"table": table, "predicates": list(predicates), "time_zone": time_zone})
+    asked = PlanToken(TableToken.from_json(table), tuple(predicates), time_zone, 0)
     kept = _kept(catalog, asked)
-    return json.dumps({"asked": asked, "leaves": kept.fingerprint}), kept.plan
+    return replace(asked, leaves=kept.fingerprint).to_json(), kept.plan
 
 
 def find_plan(catalog: Catalog, token: str) -> ScanPlan:
@@ -78,13 +77,12 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
         PlanNotRepeated: The same question has another answer now: derived keys and splits name
             partitions by their places in the plan.
     """
-    try:
-        stored = json.loads(token)
-        asked, fingerprint = str(stored["asked"]), int(stored["leaves"])
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise MalformedMessage(why="the text plan is not one of the worker's") from error
-    kept = _kept(catalog, asked)
-    if kept.fingerprint != fingerprint:
+    return _found(catalog, PlanToken.from_json(token))
+
+
+def _found(catalog: Catalog, token: PlanToken) -> ScanPlan:
+    kept = _kept(catalog, token)
+    if kept.fingerprint != token.leaves:
         snapshot = kept.plan.snapshot
         raise PlanNotRepeated(location=snapshot.location, version=snapshot.version)
     return kept.plan
@@ -100,27 +98,22 @@ def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> Sc
         token: The token of the plan.
         predicates: Spark SQL texts beside those of the plan.
     """
-    plan = find_plan(catalog, token)
+    asked = PlanToken.from_json(token)
+    plan = _found(catalog, asked)
     if not predicates:
         return plan
-    asked = json.loads(json.loads(token)["asked"])
-    return filtered(plan, [*asked["predicates"], *predicates], asked["time_zone"])
+    return filtered(plan, [*asked.predicates, *predicates], asked.time_zone)
 
 
-def _kept(catalog: Catalog, asked: str) -> _Kept:
-    try:
-        stored = json.loads(asked)
-        table, predicates = TableToken.from_json(stored["table"]), tuple(stored["predicates"])
-        time_zone = str(stored["time_zone"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise MalformedMessage(why="the text plan is not one of the worker's") from error
+def _kept(catalog: Catalog, asked: PlanToken) -> _Kept:
+    table, predicates, time_zone = asked.table, asked.predicates, asked.time_zone
     storage = storage_identity(catalog.storage)
     key = TableKey(table.location, table.version, table.identity, storage, (*predicates, time_zone))
 
     def made() -> _Kept:
         readable = readable_predicates(predicates)
-        plan = plan_scan(_reopened(catalog, table), readable, time_zone=time_zone)
-        return _Kept(plan, len(asked))
+        plan = plan_scan(reopened(catalog, table), readable, time_zone=time_zone)
+        return _Kept(plan, sum(map(len, predicates)))
 
     return _plans.find(key, made)
 
@@ -135,10 +128,11 @@ def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
     Raises:
         TableMadeAnew: Another table stands there by now.
     """
-    return _reopened(catalog, TableToken.from_json(table))
+    return reopened(catalog, TableToken.from_json(table))
 
 
-def _reopened(catalog: Catalog, table: TableToken) -> Snapshot:
+def reopened(catalog: Catalog, table: TableToken) -> Snapshot:
+    """Open the snapshot that a table's token pins; as ``snapshot_of``."""
     return reopen(
         table.name,
         table.location,

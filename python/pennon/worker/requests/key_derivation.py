@@ -24,7 +24,7 @@ from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.key_messages import ComputedKey, DeriveKeysReply
 from pennon.worker.wire.key_text import key_text
 from pennon.worker.wire.messages import DeriveKeys
-from pennon.worker.wire.tokens import assigned_column
+from pennon.worker.wire.split_texts import assigned_column
 
 if TYPE_CHECKING:
     from pennon.grouping.functions.partition_layout import LayoutFunction

@@ -20,11 +20,11 @@ from pennon.execution import BatchStream
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
 from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.requests import data_plane
-from pennon.worker.requests.kept_plans import snapshot_of
+from pennon.worker.requests.kept_plans import reopened
 from pennon.worker.wire import messages as m
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.metadata_messages import MetadataRows, ReadMetadata
-from pennon.worker.wire.tokens import TableToken
+from pennon.worker.wire.tokens import MetadataToken, TableToken
 
 if TYPE_CHECKING:
     from pennon.catalog.loaded_table import Table
@@ -90,7 +90,7 @@ def _described(table: Table, known: MetadataTable) -> m.TableReply:
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
-        json.dumps({"metadata": known.name, "of": of_table.to_json()}),
+        MetadataToken(known.name, of_table).to_json(),
         f"{table.name}.{known.name}",
         spark_schema(known.schema(snapshot)),
         (),
@@ -106,9 +106,9 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     message = decode(ReadMetadata, request)
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
-    stored = _object(message.table)
-    known = METADATA_TABLES[str(stored["metadata"])]
-    snapshot = snapshot_of(asked.catalog, str(stored["of"]))
+    token = MetadataToken.from_json(message.table)
+    known = METADATA_TABLES[token.metadata]
+    snapshot = reopened(asked.catalog, token.of)
     stream = _stream(known, snapshot, Selection(asked.columns, asked.predicates))
     frames.send_json(encode(m.ReadReply()))
     data_plane.send_batches(stream, frames)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,8 @@ import pyarrow.compute as pc
 
 from pennon.errors import MalformedMessage
 from pennon.execution import Fragment, LeafRead, Query, Relation, ReplicatedPart
-from pennon.worker.wire.tokens import (
-    ScanToken,
-    Split,
-    assigned_column,
-    schema_of,
-    schema_text,
-    split_column,
-)
+from pennon.worker.wire.split_texts import assigned_column, split_column
+from pennon.worker.wire.tokens import ScanToken, Split, Token
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PartToken:
+class PartToken(Token):
     """What every worker evaluates for itself.
 
     Args:
@@ -44,26 +38,6 @@ class PartToken:
     scans: tuple[ScanToken, ...]
     splits: tuple[str, ...]
     query: Query
-
-    def stored(self) -> dict[str, object]:
-        """Make the JSON object of the token."""
-        return {
-            "id": self.query_id,
-            "scans": [scan.to_json() for scan in self.scans],
-            "splits": list(self.splits),
-            "sql": self.query.sql,
-            "schema": schema_text(self.query.schema),
-        }
-
-    @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> PartToken:
-        """Read the JSON object."""
-        return cls(
-            str(stored["id"]),
-            tuple(ScanToken.from_json(each) for each in stored["scans"]),
-            tuple(stored["splits"]),
-            Query(str(stored["sql"]), schema_of(stored["schema"])),
-        )
 
     def part(self) -> ReplicatedPart:
         """Put together what is evaluated; equal parts of a query have one key."""
@@ -79,7 +53,7 @@ class PartToken:
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentToken:
+class FragmentToken(Token):
     """What all tasks of a fragment have in common.
 
     Args:
@@ -91,17 +65,6 @@ class FragmentToken:
     scans: tuple[ScanToken, ...]
     query: Query
     parts: tuple[PartToken, ...] = ()
-
-    def to_json(self) -> str:
-        """Write the token."""
-        return json.dumps(
-            {
-                "scans": [scan.to_json() for scan in self.scans],
-                "sql": self.query.sql,
-                "schema": schema_text(self.query.schema),
-                "parts": [part.stored() for part in self.parts],
-            }
-        )
 
     @classmethod
     def from_json(cls, text: str) -> FragmentToken:
@@ -126,13 +89,7 @@ class FragmentToken:
 
 @lru_cache(maxsize=32)
 def _fragment_token(text: str) -> FragmentToken:
-    try:
-        stored = json.loads(text)
-        scans = tuple(ScanToken.from_json(each) for each in stored["scans"])
-        query = Query(str(stored["sql"]), schema_of(stored["schema"]))
-        return FragmentToken(scans, query, tuple(map(PartToken.of, stored["parts"])))
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise MalformedMessage(why="the text fragment is not one of the worker's") from error
+    return super(FragmentToken, FragmentToken).from_json(text)
 
 
 def whole_splits(leaves: pa.Table) -> str:

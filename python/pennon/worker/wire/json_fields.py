@@ -6,11 +6,15 @@ default; an unknown key is ignored, so that either side may learn new fields fir
 
 from __future__ import annotations
 
+import base64
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
 
 from pennon.errors import MalformedMessage
 
@@ -30,14 +34,38 @@ def decode(cls: type[T], message: Mapping[str, object]) -> T:
     Raises:
         MalformedMessage: A field is missing or of a wrong type.
     """
+    return _decoded(cls, message, is_whole=False)
+
+
+def decode_whole(cls: type[T], message: object) -> T:
+    """Read what this very version of the package has written: all fields, and no others.
+
+    Args:
+        cls: The dataclass.
+        message: The JSON object.
+
+    Raises:
+        MalformedMessage: A field is missing, unknown or of a wrong type.
+    """
+    if not isinstance(message, dict):
+        raise _wrong(cls.__name__, message, "an object")
+    unknown = message.keys() - {_key(field) for field in fields(cls)}
+    if unknown:
+        raise MalformedMessage(why=f"{cls.__name__} knows no field {min(unknown)}")
+    return _decoded(cls, message, is_whole=True)
+
+
+def _decoded(cls: type[T], message: Mapping[str, object], *, is_whole: bool) -> T:
     values: dict[str, Any] = {}
     for field, annotation in _annotated(cls):
         key = _key(field)
         if key not in message or (message[key] is None and not _takes_none(annotation)):
-            if field.default is MISSING and field.default_factory is MISSING:
+            has_default = field.default is not MISSING or field.default_factory is not MISSING
+            if not has_default or is_whole:
                 raise MalformedMessage(why=f"{cls.__name__} has no field {key}")
             continue
-        values[field.name] = _read(annotation, message[key], f"{cls.__name__}.{key}")
+        where = f"{cls.__name__}.{key}"
+        values[field.name] = _read(annotation, message[key], where, is_whole=is_whole)
     return cls(**values)
 
 
@@ -68,29 +96,48 @@ def _takes_none(annotation: Any) -> bool:
     )
 
 
-def _read(annotation: Any, value: object, where: str) -> Any:
+def _read(annotation: Any, value: object, where: str, *, is_whole: bool) -> Any:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is object:
         return value
     if origin is types.UnionType:
         if value is None:
             return None
-        return _read(next(each for each in arguments if each is not types.NoneType), value, where)
+        annotation = next(each for each in arguments if each is not types.NoneType)
+        return _read(annotation, value, where, is_whole=is_whole)
     if origin is tuple:
-        if not isinstance(value, list):
-            raise _wrong(where, value, "a list")
-        return tuple(_read(arguments[0], each, where) for each in value)
+        has_length = arguments[-1] is not ...
+        if not isinstance(value, list) or (has_length and len(value) != len(arguments)):
+            raise _wrong(where, value, f"a list of {len(arguments)}" if has_length else "a list")
+        return tuple(_read(arguments[0], item, where, is_whole=is_whole) for item in value)
     if origin is Mapping:
         if not isinstance(value, dict):
             raise _wrong(where, value, "an object")
-        return {str(key): _read(arguments[1], each, where) for key, each in value.items()}
+        return {
+            str(key): _read(arguments[1], item, where, is_whole=is_whole)
+            for key, item in value.items()
+        }
     if hasattr(annotation, "__dataclass_fields__"):
         if not isinstance(value, dict):
             raise _wrong(where, value, "an object")
-        return decode(annotation, value)
+        return decode_whole(annotation, value) if is_whole else decode(annotation, value)
+    if annotation is pa.Schema or issubclass(annotation, StrEnum):
+        return _read_text(annotation, value, where)
     if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):
         raise _wrong(where, value, annotation.__name__)
     return value
+
+
+def _read_text(kind: Any, value: object, where: str) -> Any:
+    """Read what stands in a text: a schema, or one of several names."""
+    if not isinstance(value, str):
+        raise _wrong(where, value, "a text")
+    try:
+        if kind is pa.Schema:
+            return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value)))
+        return kind(value)
+    except (ValueError, pa.ArrowInvalid) as error:
+        raise MalformedMessage(why=f"{where} is no {kind.__name__}") from error
 
 
 def _wrong(where: str, value: object, wanted: str) -> MalformedMessage:
@@ -105,4 +152,6 @@ def _written(value: object) -> object:
         return [_written(each) for each in value]
     if isinstance(value, Mapping):
         return {key: _written(each) for key, each in value.items()}
+    if isinstance(value, pa.Schema):
+        return base64.b64encode(memoryview(value.serialize())).decode("ascii")
     return value

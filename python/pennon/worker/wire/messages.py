@@ -19,11 +19,45 @@ JsonObject = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class ListNamespaces:
+class CatalogRequest:
+    """A request about something in a catalog; ``catalog`` brings the storage options."""
+
+    catalog: Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRequest(CatalogRequest):
+    """A request about a namespace, named from the catalog's root on."""
+
+    namespace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTableRequest(CatalogRequest):
+    """A request about a table by its name: namespaces and name, or one path."""
+
+    identifier: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRequest(CatalogRequest):
+    """A request about a table that was loaded: ``table`` is its token."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest(CatalogRequest):
+    """A request about a planned scan: ``plan`` is its token."""
+
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces(CatalogRequest):
     """SHOW NAMESPACES."""
 
     op: ClassVar[str] = "list_namespaces"
-    catalog: Catalog
     namespace: tuple[str, ...] = ()
 
 
@@ -35,12 +69,10 @@ class ListNamespacesReply:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeNamespace:
+class DescribeNamespace(NamespaceRequest):
     """DESCRIBE NAMESPACE, and whether there is one; tables hold namespaces to DESCRIBE alone."""
 
     op: ClassVar[str] = "describe_namespace"
-    catalog: Catalog
-    namespace: tuple[str, ...]
     in_tables: bool = False
 
 
@@ -52,23 +84,19 @@ class PropertiesReply:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateNamespace:
+class CreateNamespace(NamespaceRequest):
     """CREATE NAMESPACE."""
 
     op: ClassVar[str] = "create_namespace"
-    catalog: Catalog
-    namespace: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
     if_not_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class DropNamespace:
+class DropNamespace(NamespaceRequest):
     """DROP NAMESPACE."""
 
     op: ClassVar[str] = "drop_namespace"
-    catalog: Catalog
-    namespace: tuple[str, ...]
     cascade: bool = False
 
 
@@ -80,12 +108,10 @@ class DroppedReply:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterNamespace:
+class AlterNamespace(NamespaceRequest):
     """ALTER NAMESPACE SET PROPERTIES."""
 
     op: ClassVar[str] = "alter_namespace"
-    catalog: Catalog
-    namespace: tuple[str, ...]
     set_properties: Mapping[str, str] = field(default_factory=dict, metadata={"key": "set"})
     remove_properties: tuple[str, ...] = field(default=(), metadata={"key": "remove"})
 
@@ -96,11 +122,10 @@ class EmptyReply:
 
 
 @dataclass(frozen=True, slots=True)
-class ListTables:
+class ListTables(CatalogRequest):
     """SHOW TABLES."""
 
     op: ClassVar[str] = "list_tables"
-    catalog: Catalog
     namespace: tuple[str, ...] = ()
 
 
@@ -112,12 +137,10 @@ class ListTablesReply:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadTable:
+class LoadTable(NamedTableRequest):
     """Any use of a table; a version or a time is time travel."""
 
     op: ClassVar[str] = "load_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     version: str | None = None
     timestamp_micros: int | None = None
 
@@ -139,12 +162,10 @@ class TableReply:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(NamedTableRequest):
     """CREATE TABLE, REPLACE TABLE, CREATE OR REPLACE TABLE (``mode``)."""
 
     op: ClassVar[str] = "create_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     schema: object
     partitioning: tuple[JsonObject, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -152,12 +173,10 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
-class StageTable:
+class StageTable(NamedTableRequest):
     """CREATE or REPLACE TABLE AS SELECT: the table to write to, which has no name yet."""
 
     op: ClassVar[str] = "stage_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     schema: object
     partitioning: tuple[JsonObject, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -165,62 +184,50 @@ class StageTable:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishTable:
+class PublishTable(NamedTableRequest):
     """The rows of a staged table are there: give it its name."""
 
     op: ClassVar[str] = "publish_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     table: str
     mode: str
 
 
 @dataclass(frozen=True, slots=True)
-class DiscardTable:
+class DiscardTable(TableRequest):
     """The query of a staged table failed: delete its files."""
 
     op: ClassVar[str] = "discard_table"
-    catalog: Catalog
-    table: str
 
 
 @dataclass(frozen=True, slots=True)
-class DropTable:
+class DropTable(NamedTableRequest):
     """DROP TABLE."""
 
     op: ClassVar[str] = "drop_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     purge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class RenameTable:
+class RenameTable(NamedTableRequest):
     """ALTER TABLE RENAME TO."""
 
     op: ClassVar[str] = "rename_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     to: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AlterTable:
+class AlterTable(NamedTableRequest):
     """ALTER TABLE; a statement that Spark lacks comes as a property (``table_statement.py``)."""
 
     op: ClassVar[str] = "alter_table"
-    catalog: Catalog
-    identifier: tuple[str, ...]
     changes: tuple[JsonObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PushPredicates:
+class PushPredicates(TableRequest):
     """Which predicates need not be evaluated again by Spark."""
 
     op: ClassVar[str] = "push_predicates"
-    catalog: Catalog
-    table: str
     predicates: tuple[str, ...]
 
 
@@ -232,12 +239,10 @@ class PushPredicatesReply:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanScan:
+class PlanScan(TableRequest):
     """A scan, with the columns that are left after pruning; ``row_change``: of rows to change."""
 
     op: ClassVar[str] = "plan_scan"
-    catalog: Catalog
-    table: str
     schema: object
     predicates: tuple[str, ...] = ()
     row_change: bool = False
@@ -245,22 +250,18 @@ class PlanScan:
 
 
 @dataclass(frozen=True, slots=True)
-class ListSplits:
+class ListSplits(PlanRequest):
     """The splits of a planned scan, asked for when Spark wants to see them; many never are."""
 
     op: ClassVar[str] = "list_splits"
-    catalog: Catalog
-    plan: str
     schema: object
 
 
 @dataclass(frozen=True, slots=True)
-class PackSplits:
+class PackSplits(PlanRequest):
     """Other splits of a planned scan; ``predicates`` are those that the query found running."""
 
     op: ClassVar[str] = "pack_splits"
-    catalog: Catalog
-    plan: str
     num_tasks: int
     max_bytes: int
     predicates: tuple[str, ...]
@@ -290,12 +291,10 @@ class PlanScanReply:
 
 
 @dataclass(frozen=True, slots=True)
-class PruneSplits:
+class PruneSplits(PlanRequest):
     """Runtime filtering of a planned scan, by the predicates that the query found."""
 
     op: ClassVar[str] = "prune_splits"
-    catalog: Catalog
-    plan: str
     predicates: tuple[str, ...]
 
 
@@ -348,11 +347,10 @@ class DeriveKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class ListProcedures:
+class ListProcedures(CatalogRequest):
     """The procedures that CALL knows."""
 
     op: ClassVar[str] = "list_procedures"
-    catalog: Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,11 +379,10 @@ class ListProceduresReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(CatalogRequest):
     """CALL of a procedure."""
 
     op: ClassVar[str] = "call"
-    catalog: Catalog
     procedure: str
     arguments: JsonObject = field(default_factory=dict)
 

@@ -1,33 +1,52 @@
-"""What the opaque texts say that the JVM carries around: table, scan, split, write.
+"""What the opaque texts say that the JVM carries around: table, plan, scan, split, write.
 
-``scan`` and ``write`` hold storage options, because executors are told nothing else.
+Each is declared once and read strictly: a text with another field, or without one, is none of this
+worker's. ``scan`` and ``write`` hold storage options, because executors are told nothing else.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Self
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
+from pennon.worker.wire.json_fields import decode_whole, encode
 
-if TYPE_CHECKING:
-    from pennon.planning.splits import Piece
+
+class Token:
+    """A text that only Python reads, made of a declared value."""
+
+    __slots__ = ()
+
+    def to_json(self) -> str:
+        """Write the token."""
+        return json.dumps(encode(self))  # type: ignore[arg-type]  # each subclass is a dataclass
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read the token.
+
+        Raises:
+            MalformedMessage: It is another one, or of another version of Pennon.
+        """
+        try:
+            stored = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise MalformedMessage(why=f"the text of a {cls.__name__} is no JSON") from error
+        return decode_whole(cls, stored)  # type: ignore[type-var]  # each subclass is a dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class TableToken:
+class TableToken(Token):
     """A table at the version that the query sees.
 
     Args:
@@ -45,33 +64,39 @@ class TableToken:
     layout: TableLayout
     identity: str = ""
 
-    def to_json(self) -> str:
-        """Write the token."""
-        return json.dumps(
-            {
-                "name": self.name,
-                "location": self.location,
-                "version": str(self.version),
-                "layout": self.layout,
-                "identity": self.identity,
-            }
-        )
 
-    @classmethod
-    def from_json(cls, text: str) -> TableToken:
-        """Read the token."""
-        stored = _object(text, "table")
-        return cls(
-            str(stored["name"]),
-            str(stored["location"]),
-            int(stored["version"]),
-            TableLayout(stored["layout"]),
-            str(stored["identity"]),
-        )
+@dataclass(frozen=True, slots=True)
+class MetadataToken(Token):
+    """A metadata table of a table.
+
+    Args:
+        metadata: Its name: ``partitions``.
+        of: The table.
+    """
+
+    metadata: str
+    of: TableToken
 
 
 @dataclass(frozen=True, slots=True)
-class ScanToken:
+class PlanToken(Token):
+    """A planned scan, which can be planned again.
+
+    Args:
+        table: What is scanned.
+        predicates: Spark SQL texts.
+        time_zone: The session's.
+        leaves: A fingerprint of the partitions that were chosen, in their order.
+    """
+
+    table: TableToken
+    predicates: tuple[str, ...]
+    time_zone: str
+    leaves: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanToken(Token):
     """What all splits of a scan have in common.
 
     Args:
@@ -92,20 +117,6 @@ class ScanToken:
     order: tuple[OrderColumn, ...] = ()
     identity: str = ""
 
-    def to_json(self) -> str:
-        """Write the token."""
-        return json.dumps(
-            {
-                "location": self.location,
-                "schema": schema_text(self.schema),
-                "namespace_schema": schema_text(self.namespace_schema),
-                "residuals": list(self.residuals),
-                "storage": dict(self.storage_options),
-                "order": [column.to_json() for column in self.order],
-                "identity": self.identity,
-            }
-        )
-
     @classmethod
     def from_json(cls, text: str) -> ScanToken:
         """Read the token; every task of a scan brings the same."""
@@ -114,25 +125,16 @@ class ScanToken:
 
 @lru_cache(maxsize=32)
 def _scan_token(text: str) -> ScanToken:
-    stored = _object(text, "scan")
-    return ScanToken(
-        str(stored["location"]),
-        schema_of(stored["schema"]),
-        schema_of(stored["namespace_schema"]),
-        tuple(stored["residuals"]),
-        stored["storage"],
-        tuple(map(OrderColumn.from_json, stored["order"])),
-        str(stored["identity"]),
-    )
+    return super(ScanToken, ScanToken).from_json(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One leaf of a scan.
+    """One leaf of a scan; ``split_texts.py`` writes it.
 
     Args:
         location: The leaf, relative to the namespace.
-        version: Lance version.
+        version: Lance version; a text in JSON, where numbers lose the high bit.
         residual: Number of the scan's residual filter; -1 for none.
         fragments: First fragment and the one after the last, by position; None for all.
     """
@@ -144,125 +146,39 @@ class Split:
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Split, ...]:
-        """Read a split, or a list of them; the version is text, for numbers lose the high bit."""
+        """Read a split, or a list of them.
+
+        Raises:
+            MalformedMessage: It is another text, or of another version of Pennon.
+        """
         try:
             stored = json.loads(text)
-            return cls.of(stored if isinstance(stored, list) else [stored])
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise MalformedMessage(why="the text split is not one of the worker's") from error
+        except json.JSONDecodeError as error:
+            raise MalformedMessage(why="the text of a split is no JSON") from error
+        return cls.of(stored if isinstance(stored, list) else [stored])
 
     @classmethod
-    def of(cls, stored: Sequence[Mapping[str, Any]]) -> tuple[Split, ...]:
-        """Read splits from their JSON objects."""
+    def of(cls, stored: Sequence[object]) -> tuple[Split, ...]:
+        """Read splits from their JSON objects, as ``from_json``."""
         return tuple(map(cls._of, stored))
 
     @classmethod
-    def _of(cls, stored: Mapping[str, Any]) -> Split:
-        fragments = stored.get("fragments")
-        return cls(
-            str(stored["leaf"]),
-            int(stored["version"]),
-            int(stored["residual"]),
-            None if fragments is None else (int(fragments[0]), int(fragments[1])),
-        )
-
-
-def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Array:
-    """Write one split per list of pieces.
-
-    Args:
-        leaves: Columns ``location``, ``read_version`` and ``residual``.
-        packed: The pieces of each split, by the rows of ``leaves``.
-    """
-    texts = split_column(leaves).to_pylist()
-
-    joined = (",".join(piece_text(texts, piece) for piece in pieces) for pieces in packed)
-    return pa.array([f"[{each}]" for each in joined], pa.utf8())
-
-
-def piece_text(splits: Sequence[str], piece: Piece) -> str:
-    """Write the split of a piece.
-
-    Args:
-        splits: The texts of whole leaves.
-        piece: A leaf or a part of it.
-    """
-    if piece.fragments is None:
-        return splits[piece.leaf]
-    return _part(splits[piece.leaf], piece.fragments)
-
-
-def assigned_column(rows: pa.Table, leaves: Mapping[int, pa.Table]) -> pa.Array:
-    """Write the split of each part of a leaf; NULL where the leaf's own stands for all of it.
-
-    Args:
-        rows: ``scan``, ``leaf``, ``first_fragment`` and ``end_fragment``.
-        leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
-    """
-    parts = rows.filter(pc.is_valid(rows["first_fragment"]))
-    own: dict[int, list[str]] = {}
-    texts: list[str] = []
-    for part in parts.to_pylist():
-        scan = part["scan"]
-        if scan not in own:
-            own[scan] = split_column(leaves[scan]).to_pylist()
-        fragments = (part["first_fragment"], part["end_fragment"])
-        texts.append(_part(own[scan][part["leaf"]], fragments))
-    whole = pa.nulls(rows.num_rows, pa.utf8())
-    is_part = pc.is_valid(rows["first_fragment"]).combine_chunks()
-    return pc.replace_with_mask(whole, is_part, pa.array(texts, pa.utf8()))
-
-
-def _part(split: str, fragments: tuple[int, int]) -> str:
-    return f'{split[:-1]},"fragments":{json.dumps(fragments)}}}'
-
-
-def split_column(leaves: pa.Table) -> pa.Array:
-    """Write the split of each planned leaf, for 100,000 leaves in a few milliseconds.
-
-    Args:
-        leaves: Columns ``location``, ``read_version`` and ``residual``.
-
-    Example:
-        >>> leaf = {"location": ["x"], "read_version": [3], "residual": [-1]}
-        >>> split_column(pa.table(leaf))[0].as_py()
-        '{"leaf":"x","version":"3","residual":-1}'
-    """
-    location = leaves["location"].cast(pa.utf8())
-    if _needs_escape(location):
-        escaped = [json.dumps(each)[1:-1] for each in location.to_pylist()]
-        location = pa.chunked_array([pa.array(escaped, pa.utf8())])
-    joined = pc.binary_join_element_wise(
-        '{"leaf":"',
-        location,
-        '","version":"',
-        leaves["read_version"].cast(pa.utf8()),
-        '","residual":',
-        leaves["residual"].cast(pa.utf8()),
-        "}",
-        "",
-    )
-    combined = joined.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else combined.chunk(0)
-
-
-def _needs_escape(texts: pa.ChunkedArray) -> bool:
-    """Whether a text has a byte that JSON writes otherwise; ten times as fast as a pattern."""
-    for chunk in texts.chunks:
-        _, offsets, encoded = chunk.buffers()
-        if len(chunk) == 0 or encoded is None:
-            continue
-        ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-        written = np.frombuffer(encoded, np.uint8)[ends[0] : ends[-1]]
-        if len(written) and (
-            written.min() < ord(" ") or any(np.any(written == ord(each)) for each in '"\\')
-        ):
-            return True
-    return False
+    def _of(cls, stored: object) -> Split:
+        """Read one by hand: a task may have 100,000 of them."""
+        match stored:
+            case {"leaf": str(leaf), "version": str(version), "residual": int(residual), **more}:
+                part = more.pop("fragments", None)
+                if not more and version.isdecimal():
+                    match part:
+                        case None:
+                            return cls(leaf, int(version), residual)
+                        case [int(first), int(end)]:
+                            return cls(leaf, int(version), residual, (first, end))
+        raise MalformedMessage(why="a split has other fields than this worker's")
 
 
 @dataclass(frozen=True, slots=True)
-class WriteToken:
+class WriteToken(Token):
     """What all tasks of a write have in common.
 
     Args:
@@ -278,47 +194,3 @@ class WriteToken:
     schema: pa.Schema
     mode: WriteMode
     predicates: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Write the token."""
-        return json.dumps(
-            {
-                "table": self.table.to_json(),
-                "target": self.target.to_json(),
-                "schema": schema_text(self.schema),
-                "mode": self.mode,
-                "predicates": list(self.predicates),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> WriteToken:
-        """Read the token."""
-        stored = _object(text, "write")
-        return cls(
-            TableToken.from_json(stored["table"]),
-            WriteTarget.from_json(stored["target"]),
-            schema_of(stored["schema"]),
-            WriteMode(stored["mode"]),
-            tuple(stored["predicates"]),
-        )
-
-
-def _object(text: str, what: str) -> dict[str, Any]:
-    try:
-        stored = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise MalformedMessage(why=f"the text {what} is not one of the worker's") from error
-    if not isinstance(stored, dict):
-        raise MalformedMessage(why=f"the text {what} is not one of the worker's")
-    return stored
-
-
-def schema_text(schema: pa.Schema) -> str:
-    """Write a schema."""
-    return base64.b64encode(memoryview(schema.serialize())).decode("ascii")
-
-
-def schema_of(text: str) -> pa.Schema:
-    """Read a schema."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pennon.catalog.configured_catalog import Catalog
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.worker.wire.messages import JsonObject
+from pennon.worker.wire.messages import CatalogRequest, JsonObject, TableRequest
 
 
 @dataclass(frozen=True, slots=True)
-class PlanWrite:
+class PlanWrite(TableRequest):
     """A write before its tasks start.
 
     ``mode`` is ``append``, ``overwrite`` (the rows that satisfy the predicates, all without any),
@@ -21,8 +20,6 @@ class PlanWrite:
     """
 
     op: ClassVar[str] = "plan_write"
-    catalog: Catalog
-    table: str
     schema: object
     mode: str = "append"
     predicates: tuple[str, ...] = ()
@@ -78,14 +75,13 @@ class WriteDeletesReply:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitWrite:
+class CommitWrite(CatalogRequest):
     """All tasks ended: make their rows visible together.
 
     ``reads`` has the predicates of each scan of the table that a row-level change was made of.
     """
 
     op: ClassVar[str] = "commit_write"
-    catalog: Catalog
     write: str
     staged: tuple[str, ...]
     commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
@@ -101,14 +97,13 @@ class CommitWriteReply:
 
 
 @dataclass(frozen=True, slots=True)
-class AbortWrite:
+class AbortWrite(CatalogRequest):
     """The write failed: remove what its tasks staged.
 
     ``was_sent`` says whether its commit was ever asked for: then it may have been made.
     """
 
     op: ClassVar[str] = "abort_write"
-    catalog: Catalog
     write: str
     staged: tuple[str, ...]
     commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
@@ -116,12 +111,10 @@ class AbortWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckDelete:
+class CheckDelete(TableRequest):
     """Whether DELETE can be done with whole partitions, without a look at rows."""
 
     op: ClassVar[str] = "check_delete"
-    catalog: Catalog
-    table: str
     predicates: tuple[str, ...]
 
 
@@ -133,11 +126,9 @@ class CheckDeleteReply:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteRows:
+class DeleteRows(TableRequest):
     """DELETE of whole partitions, and TRUNCATE TABLE (no predicates)."""
 
     op: ClassVar[str] = "delete_rows"
-    catalog: Catalog
-    table: str
     predicates: tuple[str, ...]
     commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)

@@ -1,0 +1,79 @@
+"""The texts that Spark carries around: each is read as it was written, or refused."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from pennon.catalog.write_mode import WriteMode
+from pennon.errors import MalformedMessage
+from pennon.execution import Query
+from pennon.leaf import WriteTarget
+from pennon.manifest.table_layout import TableLayout
+from pennon.spec.write_order import OrderColumn
+from pennon.worker.wire.fragment_tokens import FragmentToken, PartToken
+from pennon.worker.wire.split_texts import split_column
+from pennon.worker.wire.tokens import (
+    MetadataToken,
+    PlanToken,
+    ScanToken,
+    Split,
+    TableToken,
+    Token,
+    WriteToken,
+)
+
+ID = pa.field("id", pa.int64(), nullable=False, metadata={"lance:field_id": "1"})
+SCHEMA = pa.schema([ID, pa.field("é", pa.list_(pa.timestamp("us", "UTC")))])
+TABLE = TableToken("a.b", "s3://lake/b", 2**63 + 5, TableLayout.PARTITIONED, "x\ny")
+SCAN = ScanToken(
+    "s3://lake/b",
+    SCHEMA,
+    SCHEMA,
+    ("id > 5", ""),
+    {"key": "secret"},
+    (OrderColumn("id", is_descending=True, nulls_first=False),),
+    "x",
+)
+SPLIT = split_column(pa.table({"location": ['a"\\é'], "read_version": [7], "residual": [-1]}))[0]
+QUERY = Query("SELECT 1", SCHEMA)
+TARGET = WriteTarget("s3://lake/b", 3, 2, {"key": "secret"})
+TOKENS: list[Token] = [
+    TABLE,
+    MetadataToken("partitions", TABLE),
+    PlanToken(TABLE, ("a = 1", "b"), "UTC", 2**64),
+    SCAN,
+    WriteToken(TABLE, TARGET, SCHEMA, WriteMode.MERGE, ("a",)),
+    FragmentToken((SCAN,), QUERY, (PartToken("q", (SCAN,), (SPLIT.as_py(),), QUERY),)),
+]
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=lambda token: type(token).__name__)
+def test_a_token_is_read_as_it_was_written(token: Token) -> None:
+    assert type(token).from_json(token.to_json()) == token
+
+
+@pytest.mark.parametrize("token", TOKENS, ids=lambda token: type(token).__name__)
+def test_a_token_of_another_version_is_refused(token: Token) -> None:
+    stored = json.loads(token.to_json())
+    changed = [{**stored, "new": 1}, [stored], "{"]
+    changed += [{key: value for key, value in stored.items() if key != name} for name in stored]
+    changed += [
+        {**stored, name: {"of": "another type"}} for name in stored if name != "storage_options"
+    ]
+    for text in (each if isinstance(each, str) else json.dumps(each) for each in changed):
+        with pytest.raises(MalformedMessage) as refused:
+            type(token).from_json(text)
+        assert "secret" not in str(refused.value)
+
+
+def test_a_split_is_read_strictly_too() -> None:
+    text = SPLIT.as_py()
+    assert Split.from_json(text) == (Split('a"\\é', 7, -1),)
+    part = text[:-1] + ',"fragments":[1,3]}'
+    assert Split.from_json(f"[{text},{part}]")[1].fragments == (1, 3)
+    for other in (text.replace("residual", "filter"), part.replace("3]", "3,4]"), "{}", "5", "["):
+        with pytest.raises(MalformedMessage):
+            Split.from_json(other)
