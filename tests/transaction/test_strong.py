@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -299,3 +300,20 @@ def test_partition_value_that_the_manifest_cannot_hold_is_refused_not_wrapped(tm
     wider = evolved(base, [arrow.field(0), arrow.field(1).with_type(pa.int64())])
     with pytest.raises(PartitionValueOverflow, match="partition field region.*int32"):
         stage(wider, pa.record_batch({"id": [1], "region": [2**40]}))
+
+
+def test_nothing_is_written_on_top_of_files_that_are_gone(tmp_path):
+    base = append(append(make(tmp_path), {1: "eu", 2: "us"}), {3: "eu"})
+    eu = next(
+        each for each in base.leaves().table.to_pylist() if each["partition_field_region"] == "eu"
+    )
+    dataset = lance.dataset(f"{base.location}/{eu['location']}", eu["read_version"])
+    oldest = dataset.get_fragments()[0].metadata.files[0].path
+    Path(base.location, eu["location"], "data", oldest).unlink()
+    with pytest.raises(LeafMissing, match=f"leaf {re.escape(eu['location'])} of table .*/ns at"):
+        append(base, {4: "eu"})
+    append(base, {5: "us"})
+    mended = Transaction(latest(base))
+    mended.replace(stage(base, {6: "eu"}))
+    assert isinstance(mended.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [6], "us": [2, 5]}

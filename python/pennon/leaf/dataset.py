@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import lance
+from lance.file import LanceFileSession
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.errors import LeafMissing, LeafReadAtReference
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ResolvedLeaf",
+    "check_files",
     "check_is_main",
     "drop_dataset",
     "forget_leaves",
     "leaf_uri",
+    "missing_files",
     "open_leaf",
     "resolve_reference",
 ]
@@ -145,6 +148,38 @@ def _open(
             raise
         at = "its newest version" if version is None else f"version {version}"
         raise LeafMissing(leaf=location, table=root, version=at) from error
+
+
+def missing_files(dataset: lance.LanceDataset) -> LeafMissing:
+    """Give the error that data files of an opened leaf are not there."""
+    table, _, leaf = str(dataset.uri).rstrip("/").rpartition("/")
+    return LeafMissing(leaf=leaf, table=table, version=f"version {dataset.version}")
+
+
+def check_files(
+    dataset: lance.LanceDataset, storage_options: Mapping[str, str] | None = None
+) -> None:
+    """Check that a leaf that is to be built on has its oldest data files.
+
+    A clean-up that knows nothing of detached versions takes these first; what is written on top
+    of such a leaf could never be read.
+
+    Args:
+        dataset: The leaf at a version.
+        storage_options: Given to Lance.
+
+    Raises:
+        LeafMissing: One is gone.
+    """
+    fragment = next(iter(dataset.get_fragments()), None)
+    if fragment is None:
+        return
+    session = LanceFileSession(
+        str(dataset.uri), storage_options=dict(storage_options or {}) or None
+    )
+    for file in fragment.metadata.files:
+        if file.base_id is None and not session.contains(f"data/{file.path}"):
+            raise missing_files(dataset)
 
 
 def resolve_reference(

@@ -21,7 +21,7 @@ from pennon.errors import (
     SnapshotNotFound,
     StorageFailure,
 )
-from pennon.leaf.dataset import open_leaf
+from pennon.leaf.dataset import check_files, open_leaf
 from pennon.leaf.write.column_filling import has_initial_defaults
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
@@ -295,6 +295,8 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
         What the manifest has to record.
     """
     dataset = _leaf(snapshot, state, change)
+    if state is not None and isinstance(change, Append | ChangeRows):
+        check_files(dataset, snapshot.storage_options)
     schema = snapshot.schema.arrow
     match change:
         case Append(staged=staged):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.errors import LeafMissing
+from pennon.leaf.dataset import missing_files
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
 from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
@@ -189,7 +189,6 @@ class _LeafRows:
 def _converted(
     read: Callable[[], Iterator[pa.RecordBatch]], leaf_rows: _LeafRows
 ) -> Iterator[pa.RecordBatch]:
-    leaf = leaf_rows.leaf
     try:
         for batch in read():
             if batch.num_rows:  # a batch without rows may come without its columns
@@ -197,7 +196,7 @@ def _converted(
     except (OSError, pa.ArrowInvalid) as error:
         if "not found" not in str(error).lower():
             raise
-        raise LeafMissing(leaf=leaf, table=leaf, version="the version to read") from error
+        raise missing_files(leaf_rows.dataset) from error
 
 
 def _counted(left: int, leaf_rows: _LeafRows, batch_size: int) -> Iterator[pa.RecordBatch]:
