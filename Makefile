@@ -117,6 +117,9 @@ torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on 
 torture-rows: $(INSTALLED) $(JAR) ## N random DELETE, UPDATE and MERGE statements, each also run by DuckDB
 	@$(BIN)/python -m tests.torture.row_changes --statements $(or $(N),2000) $(ARGS)
 
+torture-commits: $(INSTALLED) ## N commits of processes that are killed with -9, each against a model
+	@$(BIN)/python -m tests.torture.commits --commits $(or $(N),1000) --kills $(or $(KILLS),100) $(ARGS)
+
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) build dist .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
