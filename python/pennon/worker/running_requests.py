@@ -8,6 +8,7 @@ comes, and it ends with the last of its other requests.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 # A query that gives batches stops by itself in this time.
 _GRACE_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.25
+# A line in the log tells of requests that take so long.
+_SLOW_SECONDS: Final = 5.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 class RunningRequests:
@@ -34,6 +38,7 @@ class RunningRequests:
     @contextmanager
     def running(self, frames: FrameSocket, operation: object) -> Iterator[None]:
         """Count a request while it is answered."""
+        begun = time.monotonic()
         with self._lock:
             self._operations[frames] = operation
         try:
@@ -41,6 +46,9 @@ class RunningRequests:
         finally:
             with self._lock:
                 del self._operations[frames]
+            seconds = time.monotonic() - begun
+            if seconds >= _SLOW_SECONDS:
+                _LOG.info("%s took %.1f s", operation, seconds)
 
     def wait_until_retired(self, retire: Callable[[], None]) -> None:
         """Wait until a fragment is long abandoned, retire, and wait for the last other request.

@@ -16,6 +16,7 @@ import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportOrdering;
@@ -224,7 +225,15 @@ public final class PennonScan
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ReadMetrics.all();
+    return ReadMetrics.ofScan();
+  }
+
+  /** Asked for when the query runs: what runtime filters dropped counts as skipped. */
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    List<PennonSplit> left = filtered;
+    long read = partitions(left == null ? plan.splits().list() : left);
+    return ReadMetrics.ofPlanning(read, plan.planning());
   }
 
   @Override

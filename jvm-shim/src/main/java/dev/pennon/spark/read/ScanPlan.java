@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -39,6 +40,7 @@ import org.apache.spark.sql.types.StructType;
  * @param packing how the leaves are packed; null when each is a split
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
+ * @param planning what planning chose from, and how long it took
  */
 record ScanPlan(
     TableHandle table,
@@ -54,7 +56,11 @@ record ScanPlan(
     List<SortOrder> ordering,
     List<String> filterColumns,
     Packing packing,
-    KeyedLeaves derivedKeys) {
+    KeyedLeaves derivedKeys,
+    Planning planning) {
+  /** All partitions of the table's snapshot, and the time that the worker took to choose. */
+  record Planning(long partitionsTotal, long millis) {}
+
   /** For how many tasks leaves are packed, and how much one of them reads at most. */
   record Packing(int numTasks, long maxBytes) {}
 
@@ -68,8 +74,12 @@ record ScanPlan(
     request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
+    long begun = System.nanoTime();
     try {
-      return of(table, predicates, schema, WorkerConnection.exchange(request));
+      JsonNode reply = WorkerConnection.exchange(request);
+      long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
+      long total = Messages.field(reply, "PlanScanReply", "partitions_total").asLong();
+      return of(table, predicates, schema, reply, new Planning(total, millis));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
@@ -90,7 +100,8 @@ record ScanPlan(
       TableHandle table,
       List<String> predicates,
       StructType schema,
-      JsonNode reply) {
+      JsonNode reply,
+      Planning planning) {
     List<Transform> keys = List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanScanReply", "keys")));
     int size = Messages.field(reply, "PlanScanReply", "splits").asInt();
     Splits splits;
@@ -117,7 +128,8 @@ record ScanPlan(
         SortOrders.fromJson(Messages.field(reply, "PlanScanReply", "ordering")),
         List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "filter_columns"))),
         null,
-        null);
+        null,
+        planning);
   }
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
@@ -181,7 +193,8 @@ record ScanPlan(
         ordering,
         filterColumns,
         otherPacking,
-        otherKeys);
+        otherKeys,
+        planning);
   }
 
   private static OptionalLong optional(JsonNode number) {

@@ -1,0 +1,40 @@
+"""What Spark's page of a query shows of a scan; the truth are the files that the query names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def metrics(frame: DataFrame) -> dict[str, int]:
+    """The metrics of the only scan, once the query has run."""
+    frame.collect()
+    plan = frame._jdf.queryExecution().executedPlan()
+    if "AdaptiveSparkPlan" in plan.nodeName():
+        plan = plan.executedPlan()
+    (scan,) = [node for node in nodes(plan) if node.nodeName().startswith("BatchScan")]
+    names = scan.metrics().keys().toSeq()
+    keys = [names.apply(at) for at in range(names.length())]
+    return {key: scan.metrics().apply(key).value() for key in keys}
+
+
+def nodes(plan: JavaObject) -> list[JavaObject]:
+    children = plan.children()
+    below = [nodes(children.apply(at)) for at in range(children.length())]
+    return [plan, *(each for some in below for each in some)]
+
+
+def test_a_scan_tells_partitions_and_planning(spark: SparkSession, namespace: str) -> None:
+    table = f"{namespace}.t"
+    rows = "SELECT id, id % 12 AS k FROM range(120)"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (k) AS {rows}")
+    found = metrics(spark.sql(f"SELECT id FROM {table} WHERE k IN (3, 4, 5)"))
+    leaves = spark.sql(f"SELECT DISTINCT _leaf FROM {table} WHERE k IN (3, 4, 5)").count()
+    assert found["partitionsRead"] == leaves == 3
+    assert found["partitionsSkipped"] == 9
+    assert found["planningMillis"] > 0
+    assert found["numOutputRows"] == 30
+    assert found["arrowBytesRead"] > 30 * 8
