@@ -39,7 +39,7 @@ demo: $(INSTALLED) $(JAR) ## the flights out of New York as partitioned namespac
 	@$(BIN)/python -m pennon.demo build/demo
 
 test: $(INSTALLED) $(JAR) ## run every test
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests --numprocesses 2 --dist loadfile
 
 test-spark-versions: $(INSTALLED) $(JAR) ## joins, reads and writes on the older Sparks, with the same jar
 	@failed=; for version in $(OLDER_SPARKS); do \
