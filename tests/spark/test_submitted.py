@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,29 +66,53 @@ def cluster(folder: Path) -> Iterator[str]:
         yield master
 
 
-def submitted(job: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+def packed_environment(folder: Path, log: Path) -> Path:
+    """Pack an environment whose interpreter is this one, and notes how it was started."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\necho "$PWD $0 $*" >> {log}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    packed = folder / "environment.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(python, "bin/python")
+    return packed
+
+
+def submitted(
+    job: Path, *words: str, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
+    interpreters = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(
         [str(HOME / "bin" / "spark-submit"), *words],
         capture_output=True,
         text=True,
         check=False,
         timeout=400,
-        env={**ENVIRONMENT, **python},
+        env={**ENVIRONMENT, **interpreters},
         cwd=job.parent,
     )
 
 
 @pytest.mark.slow
-def test_a_job_runs_on_a_standalone_cluster(tmp_path: Path) -> None:
-    job = tmp_path / "job.py"
+def test_a_job_runs_on_a_standalone_cluster_with_a_packed_environment(tmp_path: Path) -> None:
+    """Executors' workers run in what ``spark.archives`` brought, and know what memory there is."""
+    job, started = tmp_path / "job.py", tmp_path / "started"
     job.write_text(JOB)
-    lake = str(tmp_path / "lake")
+    environment = packed_environment(tmp_path, started)
     with cluster(tmp_path) as master:
         words = ["--master", master, "--executor-memory", "512m", "--jars", str(find_jar())]
-        done = submitted(job, *words, str(job), lake)
+        words += ["--archives", f"{environment}#environment"]
+        words += ["--conf", "spark.executor.memoryOverhead=700m"]
+        words += [str(job), str(tmp_path / "lake")]
+        done = submitted(job, *words, python="./environment/bin/python")
     assert "joined 100" in done.stdout, done.stderr[-3000:]
     assert done.returncode == 0
+    workers = [line for line in started.read_text().splitlines() if "-m pennon.worker" in line]
+    assert workers
+    for line in workers:
+        place, _, command = line.partition(" ")
+        assert Path(place).is_relative_to(tmp_path / "work")
+        assert command.startswith("./environment/bin/python -P -m pennon.worker")
+        assert '"spark.executor.memoryOverhead":"700m"' in command
 
 
 @pytest.mark.slow
