@@ -16,11 +16,14 @@ from pennon.cli import main
 from pennon.errors import SnapshotNotFound
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
+from pennon.maintenance.leaf_references import named_versions
 from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
+from pennon.manifest.storage import open_manifest
 from pennon.manifest.versions.history import history
+from pennon.manifest.versions.shared_fragments import unseen_rows
 from pennon.transaction import Committed, Transaction
 from transaction.lake import append, latest, make, regions, stage
 
@@ -157,3 +160,19 @@ def test_a_dropped_table_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     assert drop(Catalog("lance", str(tmp_path / "root")), (snapshot.location,))
     assert not Path(snapshot.location).exists()
+
+
+def test_versions_that_expire_while_they_are_read_are_left_out(tmp_path: Path) -> None:
+    """An expire in another process removes versions that this one has listed, or opened."""
+    snapshot = append(append(append(make(tmp_path), {1: "eu"}), {2: "us"}), {3: "eu"})
+    older = open_manifest(snapshot.location, snapshot.version - 1)
+    expected = named_versions(snapshot.location, [snapshot.version], {})
+    seen: set[tuple[str, ...]] = set()
+    expire(snapshot.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    condition = "object_type = 'table'"
+    gone = unseen_rows(snapshot.location, older, seen, condition, with_deletions=True)
+    assert gone is None or gone.num_rows
+    listed = range(1, snapshot.version + 1)
+    assert expected <= named_versions(snapshot.location, listed, {})
+    assert vacuum(snapshot.location, dry_run=True).notes == []
+    assert regions(latest(snapshot)) == {"eu": [1, 3], "us": [2]}

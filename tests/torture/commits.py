@@ -163,11 +163,14 @@ class Model:
                 "overwrite": [told.part],
                 "seed": list(range(PARTS)),
             }
-            for part in parts.get(told.kind, ()):
-                there = held.pop((statement, part), set())
+            rows_of = {
+                part: held.pop((statement, part), set()) for part in parts.get(told.kind, ())
+            }
+            for part, there in rows_of.items():
                 if told.is_refused and there:
                     wrong.append(f"statement {statement} was refused, and has rows in {part}")
-                if told.is_acknowledged:
+                # What was under way when its writer was killed is there as a whole or not at all.
+                if told.is_acknowledged or any(rows_of.values()):
                     wrong += self._lost(statement, told, part, there, removals)
                 if told.is_acknowledged and there:
                     wrong += self._kept(statement, told, part, there)

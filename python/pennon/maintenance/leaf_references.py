@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from pennon.maintenance.checks.manifest_rows import RawRows, newest_version, version_row_of
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION
-from pennon.manifest.storage import StorageOptions, open_manifest
-from pennon.manifest.versions.shared_fragments import unseen_rows
+from pennon.manifest.storage import StorageOptions
+from pennon.manifest.versions.shared_fragments import open_unexpired, unseen_rows
 
 __all__ = ["LeafVersion", "named_versions", "recorded_versions"]
 
@@ -39,7 +39,9 @@ def named_versions(
     named: set[LeafVersion] = set()
     seen: set[tuple[str, ...]] = set()
     for version in versions:
-        manifest = open_manifest(location, version, storage_options=storage_options)
+        manifest = open_unexpired(location, version, storage_options)
+        if manifest is None:
+            continue
         rows = unseen_rows(
             location, manifest, seen, f"object_type = '{TABLE}'", with_deletions=True
         )
@@ -68,7 +70,9 @@ def recorded_versions(
     seen: set[tuple[str, ...]] = set()
     kinds = f"object_type IN ('{TABLE}', '{TABLE_VERSION}')"
     for version in versions:
-        manifest = open_manifest(location, version, storage_options=storage_options)
+        manifest = open_unexpired(location, version, storage_options)
+        if manifest is None:
+            continue
         rows = unseen_rows(location, manifest, seen, kinds, with_deletions=False)
         for row in [] if rows is None else rows.to_pylist():
             object_id, number = row["object_id"], row[READ_VERSION.name]

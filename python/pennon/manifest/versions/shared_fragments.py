@@ -7,11 +7,12 @@ from typing import Final
 import lance
 import pyarrow as pa
 
+from pennon.errors import SnapshotNotFound
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
-__all__ = ["leaf_locations", "unseen_rows"]
+__all__ = ["leaf_locations", "open_unexpired", "unseen_rows"]
 
 _COLUMNS: Final = ("object_id", "object_type", "location", READ_VERSION.name)
 
@@ -27,12 +28,24 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     seen: set[tuple[str, ...]] = set()
     newest = open_manifest(location, storage_options=storage_options)
     for version in sorted(int(each["version"]) for each in newest.versions()):
-        manifest = open_manifest(location, version, storage_options=storage_options)
+        manifest = open_unexpired(location, version, storage_options)
+        if manifest is None:
+            continue
         condition = f"object_type = '{TABLE}'"
         rows = unseen_rows(location, manifest, seen, condition, with_deletions=True)
         if rows is not None:
             places.update(each for each in rows["location"].to_pylist() if each is not None)
     return places
+
+
+def open_unexpired(
+    location: str, version: int, storage_options: StorageOptions
+) -> lance.LanceDataset | None:
+    """Open a version of the manifest; None where it has expired since it was listed."""
+    try:
+        return open_manifest(location, version, storage_options=storage_options)
+    except SnapshotNotFound:
+        return None
 
 
 def unseen_rows(
@@ -53,19 +66,20 @@ def unseen_rows(
         with_deletions: Whether a fragment with other deletions is read again.
 
     Returns:
-        Ids, types, locations and read versions; None where every fragment was seen before.
+        Ids, types, locations and read versions; None where every fragment was seen before, or
+        where the version has expired since it was opened.
 
     Raises:
         StorageFailure: The storage refused.
     """
-    fresh = []
+    fresh, states = [], set()
     for fragment in manifest.get_fragments():
         metadata = fragment.metadata
         state = tuple(file.path for file in metadata.files)
         if with_deletions and metadata.deletion_file is not None:
             state = (*state, metadata.deletion_file.path(fragment.fragment_id))
         if state not in seen:
-            seen.add(state)
+            states.add(state)
             fresh.append(fragment)
     if not fresh:
         return None
@@ -73,7 +87,11 @@ def unseen_rows(
     try:
         rows = manifest.scanner(columns=names, filter=condition, fragments=fresh).to_table()
     except (OSError, RuntimeError, ValueError) as error:
+        listed = manifest.versions()
+        if all(int(each["version"]) != manifest.version for each in listed):
+            return None  # and its fragments are read with a later version that has them
         raise storage_failure("read", location, error) from error
+    seen.update(states)
     if READ_VERSION.name not in names:
         rows = rows.append_column(READ_VERSION.name, pa.nulls(len(rows), READ_VERSION.type))
     return rows
