@@ -154,3 +154,19 @@ def test_the_command_line_names_versions(
     assert "TAG_ALREADY_EXISTS" in capsys.readouterr().err
     assert main(["tag", table.location, "q1", "--drop"]) == 0
     assert table.tags() == {}
+
+
+def test_what_a_branch_may_read_stays(table: PartitionedNamespace) -> None:
+    manifest = lance.dataset(f"{table.location}/__manifest")
+    manifest.create_branch("elsewhere", table.version)
+    table.overwrite([{"id": 3, "region": "us"}])
+    future = datetime.now(UTC) + FUTURE
+    assert table.maintenance.expire_snapshots(future).versions == []
+    manifest.cleanup_old_versions(retain_versions=1)
+    done = table.maintenance.vacuum(future)
+    assert (done.files, done.notes) == (
+        [],
+        ["its __manifest has branches, which may read any file"],
+    )
+    plan = table.scan().plan()
+    assert plan.num_rows == 1

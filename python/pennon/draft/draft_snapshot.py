@@ -33,6 +33,7 @@ from pennon.draft.draft_layout import Layout, manifest_of
 from pennon.draft.evidence import LeafEvidence, chosen_readings, examine
 from pennon.draft.readings import Reading, readings
 from pennon.errors import (
+    ChangesNotKept,
     DraftLayout,
     LeafMissing,
     ManifestMetadataLost,
@@ -65,6 +66,15 @@ class DraftSnapshot(Snapshot):
     """A namespace of the draft at one version of its manifest."""
 
     layout: ClassVar[TableLayout] = TableLayout.DRAFT
+
+    def at_version(self, version: int) -> Snapshot:
+        """Refuse: the leaves of the draft are read as they are now, at each version.
+
+        Raises:
+            ChangesNotKept: Always.
+        """
+        why = "the older draft's leaves are read at their newest version, at each of its own"
+        raise ChangesNotKept(location=self.location, version=version, why=why)
 
     @property
     def names_leaf_versions(self) -> bool:

@@ -120,6 +120,8 @@ from pennon.errors.transforms import (
 )
 from pennon.errors.version_names import (
     BranchesNotSupported,
+    ChangesNotKept,
+    ChangesNotPaired,
     TagAlreadyExists,
     TagNotFound,
     TagRefused,
@@ -143,6 +145,8 @@ __all__ = [
     "ArrowFailure",
     "BranchesNotSupported",
     "CatalogRefused",
+    "ChangesNotKept",
+    "ChangesNotPaired",
     "CommitGivenUp",
     "CorruptJson",
     "DefaultNotOfType",

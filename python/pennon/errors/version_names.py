@@ -1,4 +1,4 @@
-"""Errors of tags: the names of versions."""
+"""Errors of tags, the names of versions, and of what happened between versions."""
 
 from __future__ import annotations
 
@@ -49,3 +49,25 @@ class BranchesNotSupported(PennonError):
         " Name a version with CREATE TAG, or copy the table with CREATE TABLE … AS SELECT."
     )
     sql_state = "0A000"
+
+
+class ChangesNotKept(PennonError):
+    """A version does not hold its rows, so that nobody knows how they changed."""
+
+    condition = "CHANGES_NOT_KEPT"
+    template = (
+        "Cannot tell the changes of {location} at version {version}: {why}."
+        " Read the changes of a table of strong transactions."
+    )
+    sql_state = "0A000"
+
+
+class ChangesNotPaired(PennonError):
+    """Updates cannot be told by the columns that were named."""
+
+    condition = "CHANGES_NOT_PAIRED"
+    template = (
+        "Cannot pair the changes of {table} at version {version} by {key}: several rows have the"
+        " same values. Name columns whose values tell rows apart, or read without a key."
+    )
+    sql_state = "21000"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.directory import Directory
+from pennon.catalog.loaded_table import load
+from pennon.catalog.row_history import read_changes, told_changes
 from pennon.catalog.table_name import parts_of
 from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
@@ -18,6 +19,7 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
+from pennon.maintenance.procedure_signature import Arguments, Parameter, Procedure, Rows
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -29,86 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
 
-Rows = tuple[tuple[object, ...], ...]
-Arguments = Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a procedure.
-
-    Args:
-        name: Its name.
-        type: Its type as Spark's JSON spells it: ``string``, ``long``, ``boolean``, ``timestamp``
-            (which arrives as microseconds of UTC).
-        is_required: Whether it has to be given.
-    """
-
-    name: str
-    type: str = "string"
-    is_required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Procedure:
-    """A procedure: ``CALL lance.system.<name>(…)``.
-
-    Args:
-        name: Its name.
-        description: What it does, for DESCRIBE PROCEDURE.
-        parameters: In the order of positional arguments.
-        columns: Result columns, name → Spark's type.
-        run: Takes the catalog and the arguments by name, gives the rows.
-    """
-
-    name: str
-    description: str
-    parameters: Sequence[Parameter]
-    columns: Mapping[str, str]
-    run: Callable[[Catalog, Arguments], Rows]
-
-    @property
-    def schema(self) -> dict[str, object]:
-        """The result as the JSON of a Spark StructType."""
-        fields = [
-            {"name": name, "type": kind, "nullable": True, "metadata": {}}
-            for name, kind in self.columns.items()
-        ]
-        return {"type": "struct", "fields": fields}
-
-    def checked(self, arguments: Arguments) -> dict[str, object]:
-        """Bring arguments to the parameters' names.
-
-        Raises:
-            ProcedureArgument: One is unknown, missing or of another type.
-        """
-        by_name = {each.name.lower(): each for each in self.parameters}
-        known = ", ".join(each.name for each in self.parameters) or "none"
-        found: dict[str, object] = {}
-        for name, value in arguments.items():
-            parameter = by_name.get(name.lower())
-            if parameter is None:
-                raise ProcedureArgument(
-                    procedure=self.name, parameter=name, why="there is no such one", known=known
-                )
-            if value is not None and not isinstance(value, _PYTHON[parameter.type]):
-                why = f"it is {value!r}, not a {parameter.type}"
-                raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
-            found[parameter.name] = value
-        for each in self.parameters:
-            if each.is_required and found.get(each.name) is None:
-                raise ProcedureArgument(
-                    procedure=self.name, parameter=each.name, why="it is required", known=known
-                )
-        return found
-
-
-_PYTHON: Final[Mapping[str, type]] = {
-    "string": str,
-    "long": int,
-    "boolean": bool,
-    "timestamp": int,
-}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -240,6 +162,15 @@ def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((rollback(location, number, catalog.storage, timestamp=moment),),)
 
 
+def _changes(catalog: Catalog, arguments: Arguments) -> Rows:
+    parts = parts_of(catalog, str(arguments["table"]))
+    start = load(catalog, parts, str(arguments["from_version"]))
+    until, key = arguments.get("to_version"), arguments.get("key")
+    end = load(catalog, parts, None if until is None else str(until))
+    names = [name.strip() for name in str(key).split(",")] if key else []
+    return tuple(told_changes(read_changes(end, start, names)))
+
+
 def _moment(micros: object) -> datetime | None:
     return _EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
 
@@ -354,6 +285,25 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _rewrite_partitions,
+        ),
+        Procedure(
+            "changes",
+            "Tell the rows that the commits between two versions deleted, inserted and updated.",
+            (
+                _TABLE,
+                Parameter("from_version", "long", is_required=True),
+                Parameter("to_version", "long"),
+                # Columns that tell rows apart, with commas between; by them updates are told.
+                Parameter("key"),
+            ),
+            {
+                "change_type": "string",
+                "commit_version": "long",
+                "commit_timestamp": "timestamp",
+                # As JSON; the metadata table changes has the columns themselves.
+                "row": "string",
+            },
+            _changes,
         ),
         Procedure(
             "rollback",

@@ -86,6 +86,10 @@ def vacuum(
     named = named_versions(location, versions, options)
     known = leaf_locations(location, options)
     done = Vacuumed()
+    if manifest.branches.list():
+        # What a branch's own versions of the manifest read is not among those of the main line.
+        done.notes.append("its __manifest has branches, which may read any file")
+        return done
     strays = sorted(set(_leaf_folders(location)) - known)
     waste: dict[str, list[str]] = {}
     leaves: dict[str, LeafFiles] = {}

@@ -144,6 +144,10 @@ class Snapshot:
         """
         return self.metadata.get(TRANSACTION) == "strong"
 
+    def at_version(self, version: int) -> Snapshot:
+        """Open another version of the same table; as ``open``."""
+        return Snapshot.open(self.location, version, storage_options=self.storage_options)
+
     @property
     def current_spec(self) -> PartitionSpec:
         """The spec that new data is written with: the one of the highest version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pennon.metadata_tables.changes_table import CHANGES
 from pennon.metadata_tables.files_table import FILES
 from pennon.metadata_tables.history_table import HISTORY
 from pennon.metadata_tables.manifest_table import MANIFEST_ROWS
@@ -20,5 +21,5 @@ if TYPE_CHECKING:
 
 __all__ = ["METADATA_TABLES"]
 
-_ALL = (FILES, HISTORY, MANIFEST_ROWS, PARTITIONS, REFS, SNAPSHOTS, SPECS)
+_ALL = (CHANGES, FILES, HISTORY, MANIFEST_ROWS, PARTITIONS, REFS, SNAPSHOTS, SPECS)
 METADATA_TABLES: Mapping[str, MetadataTable] = MappingProxyType({each.name: each for each in _ALL})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.row_history import read_changes
 from pennon.errors import NamespacePinned
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.history import HistoryEntry, history
@@ -14,7 +15,7 @@ from pennon.namespace.metadata_read import read_metadata_table
 from pennon.namespace.upkeep import Maintenance
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -139,6 +140,50 @@ class OpenTable:
             'append'
         """
         return self.metadata("snapshots")
+
+    def changes(
+        self,
+        since: int | str,
+        until: int | str | None = None,
+        *,
+        key: Sequence[str] = (),
+    ) -> pa.Table:
+        """Tell the rows that each commit between two versions deleted, inserted and updated.
+
+        What only moves rows, such as a compaction, shows none.
+
+        Args:
+            since: The version, or the tag, whose rows are the beginning.
+            until: The version, or the tag, at the end; None for that of this object.
+            key: Columns whose values tell rows apart, by which updates are told; with none, an
+                update is a deletion and an insertion.
+
+        Returns:
+            The columns as they are at the end, ``_change_type`` (``insert``, ``delete``,
+            ``update_preimage``, ``update_postimage``), ``_commit_version`` and
+            ``_commit_timestamp``.
+
+        Raises:
+            SnapshotNotFound: A version has expired.
+            ChangesNotKept: The table has weak transactions, and its versions hold no rows.
+            ChangesNotPaired: Several rows of one commit have the same key.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> schema = pa.schema({"id": pa.int64(), "v": pa.int64()})
+            >>> table = pennon.create(tempfile.mkdtemp() + "/t", schema)
+            >>> version = table.append([{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+            >>> later = table.update({"v": 5}, where="id = 2")
+            >>> found = table.changes(version, key=["id"])
+            >>> list(zip(found["_change_type"].to_pylist(), found["v"].to_pylist()))
+            [('update_preimage', 2), ('update_postimage', 5)]
+        """
+        end = self._table if until is None else self._loaded(until)
+        return read_changes(end, self._loaded(since), key)
+
+    def _loaded(self, version: int | str) -> Table:
+        return load(self._catalog, self._table.identifier, str(version))
 
     def metadata(self, name: str) -> pa.Table:
         """Read a metadata table of the version that the object is at.

@@ -51,6 +51,13 @@ class PlainSnapshot(Snapshot):
         """There is none."""
         return ()
 
+    def at_version(self, version: int) -> Snapshot:
+        """Open another version of the same dataset."""
+        found = open_plain(self.location, version, None, self.storage_options)
+        if found is None:
+            raise PathNotTable(path=self.location, why="it was dropped meanwhile")
+        return found
+
     @property
     def names_leaf_versions(self) -> bool:
         """The one version is pinned."""

@@ -1,0 +1,58 @@
+"""What commits did to the rows of a table: for Python and for CALL."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.errors import WriteColumnUnknown
+from pennon.metadata_tables.changes_table import change_schema, changes_between
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pennon.catalog.loaded_table import Table
+
+__all__ = ["read_changes", "told_changes"]
+
+_OF_COMMIT = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
+    """Read what the commits between two versions did to the rows, in the columns of the later one.
+
+    Args:
+        end: The table at the later version.
+        start: The table at the earlier version.
+        key: Columns by which updates are told.
+
+    Raises:
+        WriteColumnUnknown: A column of the key is not there.
+    """
+    snapshot = end.snapshot
+    schema = change_schema(snapshot)
+    names = []
+    for name in key:
+        found = snapshot.schema.field_by_path([name])
+        if found is None:
+            columns = ", ".join(snapshot.schema.arrow.names)
+            raise WriteColumnUnknown(column=name, table=end.name, columns=columns)
+        names.append(str(found.field.name))
+    parts = changes_between(snapshot, start.snapshot.version, snapshot.version, names)
+    tables = [part.cast(schema) for part in parts]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def told_changes(changes: pa.Table) -> Iterator[tuple[str, int, int, str]]:
+    """Give type, version, time (microseconds of UTC) and the row as JSON of each change."""
+    names = [name for name in changes.column_names if name not in _OF_COMMIT]
+    moments = changes[_OF_COMMIT[2]].cast(pa.int64()).to_pylist()
+    for moment, row in zip(moments, changes.to_pylist(), strict=True):
+        text = json.dumps({name: row[name] for name in names}, ensure_ascii=False, default=_text)
+        yield row[_OF_COMMIT[0]], row[_OF_COMMIT[1]], moment, text
+
+
+def _text(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,95 @@
+"""What a procedure of CALL is: its parameters, its result columns and its function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pennon.errors import ProcedureArgument
+
+if TYPE_CHECKING:
+    from pennon.catalog.configured_catalog import Catalog
+
+__all__ = ["Arguments", "Parameter", "Procedure", "Rows"]
+
+Rows = tuple[tuple[object, ...], ...]
+Arguments = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a procedure.
+
+    Args:
+        name: Its name.
+        type: Its type as Spark's JSON spells it: ``string``, ``long``, ``boolean``, ``timestamp``
+            (which arrives as microseconds of UTC).
+        is_required: Whether it has to be given.
+    """
+
+    name: str
+    type: str = "string"
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure: ``CALL lance.system.<name>(…)``.
+
+    Args:
+        name: Its name.
+        description: What it does, for DESCRIBE PROCEDURE.
+        parameters: In the order of positional arguments.
+        columns: Result columns, name → Spark's type.
+        run: Takes the catalog and the arguments by name, gives the rows.
+    """
+
+    name: str
+    description: str
+    parameters: Sequence[Parameter]
+    columns: Mapping[str, str]
+    run: Callable[[Catalog, Arguments], Rows]
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """The result as the JSON of a Spark StructType."""
+        fields = [
+            {"name": name, "type": kind, "nullable": True, "metadata": {}}
+            for name, kind in self.columns.items()
+        ]
+        return {"type": "struct", "fields": fields}
+
+    def checked(self, arguments: Arguments) -> dict[str, object]:
+        """Bring arguments to the parameters' names.
+
+        Raises:
+            ProcedureArgument: One is unknown, missing or of another type.
+        """
+        by_name = {each.name.lower(): each for each in self.parameters}
+        known = ", ".join(each.name for each in self.parameters) or "none"
+        found: dict[str, object] = {}
+        for name, value in arguments.items():
+            parameter = by_name.get(name.lower())
+            if parameter is None:
+                raise ProcedureArgument(
+                    procedure=self.name, parameter=name, why="there is no such one", known=known
+                )
+            if value is not None and not isinstance(value, _PYTHON[parameter.type]):
+                why = f"it is {value!r}, not a {parameter.type}"
+                raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
+            found[parameter.name] = value
+        for each in self.parameters:
+            if each.is_required and found.get(each.name) is None:
+                raise ProcedureArgument(
+                    procedure=self.name, parameter=each.name, why="it is required", known=known
+                )
+        return found
+
+
+_PYTHON: Final[Mapping[str, type]] = {
+    "string": str,
+    "long": int,
+    "boolean": bool,
+    "timestamp": int,
+}

@@ -1,0 +1,174 @@
+"""``table.changes``: the rows that each commit deleted and inserted.
+
+``WHERE _commit_version > 5 AND _commit_version <= 9`` reads the changes of versions 6 to 9 alone.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.errors import ChangesNotPaired, PredicateSyntaxError, UnsupportedTableChange
+from pennon.leaf.schema.promotion import stream_schema
+from pennon.manifest.versions.manifest_history import versions_until
+from pennon.metadata_tables.metadata_table import MetadataTable, Selection
+from pennon.metadata_tables.row_differences import RowDifference, paired, row_difference
+from pennon.predicate.parse import parse_predicate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pennon.manifest import Snapshot
+
+__all__ = ["CHANGES", "change_schema", "changes_between"]
+
+CHANGE_TYPE: Final = "_change_type"
+COMMIT_VERSION: Final = "_commit_version"
+_COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+INSERT: Final = "insert"
+DELETE: Final = "delete"
+UPDATE_PREIMAGE: Final = "update_preimage"
+UPDATE_POSTIMAGE: Final = "update_postimage"
+_OF_COMMITS: Final = (
+    pa.field(CHANGE_TYPE, pa.utf8()),
+    pa.field(COMMIT_VERSION, pa.int64()),
+    pa.field(_COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
+)
+
+
+def changes_between(
+    snapshot: Snapshot, first: int, last: int, key: Sequence[str] = ()
+) -> Iterator[pa.Table]:
+    """Tell what the commits from one version to another did to the rows.
+
+    Args:
+        snapshot: The table; its columns are those in which all rows are told.
+        first: The version whose rows are the beginning; its own commit is not told of.
+        last: The version whose commit is the last one told of.
+        key: Columns whose values tell rows apart; with none, a row that got other values is deleted
+            as it was and inserted as it is.
+
+    Yields:
+        Tables of the rows that commits changed, in the commits' order: the columns,
+        ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. The types are ``delete``
+        and ``insert``, and with a key ``update_preimage`` and ``update_postimage``.
+
+    Raises:
+        SnapshotNotFound: The first version has expired.
+        ChangesNotKept: A version does not hold its rows.
+        ChangesNotPaired: Several rows of one commit have the same key.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    known = versions_until(snapshot)
+    times = dict(zip(known["version"].to_pylist(), known["committed_at"].to_pylist(), strict=True))
+    numbers = [each for each in times if first <= each <= last]
+    if first not in times:
+        snapshot.at_version(first)  # says which versions there are
+    schema = snapshot.schema.arrow
+    before: Snapshot | None = None
+    for old, new in pairwise(numbers):
+        was = before if before is not None else snapshot.at_version(old)
+        before = now = snapshot.at_version(new)
+        found = row_difference(was, now, schema)
+        pairs = paired(found, key) if key else _unpaired(found)
+        if pairs is None:
+            raise ChangesNotPaired(table=snapshot.location, version=new, key=", ".join(key))
+        gone = _told(found.deleted, pairs[0], (DELETE, UPDATE_PREIMAGE), new, times[new])
+        come = _told(found.inserted, pairs[1], (INSERT, UPDATE_POSTIMAGE), new, times[new])
+        yield from (each for each in (gone, come) if len(each))
+
+
+def _unpaired(found: RowDifference) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return np.zeros(len(found.deleted), np.bool_), np.zeros(len(found.inserted), np.bool_)
+
+
+def _told(
+    rows: pa.Table,
+    is_update: NDArray[np.bool_],
+    kinds: tuple[str, str],
+    version: int,
+    moment: object,
+) -> pa.Table:
+    types = np.where(is_update, kinds[1], kinds[0]).tolist()
+    columns = (
+        pa.array(types, pa.utf8()),
+        pa.repeat(pa.scalar(version, pa.int64()), len(rows)),
+        pa.repeat(pa.scalar(moment, _OF_COMMITS[2].type), len(rows)),
+    )
+    for field, column in zip(_OF_COMMITS, columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+def change_schema(snapshot: Snapshot) -> pa.Schema:
+    """Give the columns of changes: the table's, and what tells of the commit.
+
+    Raises:
+        UnsupportedTableChange: The table has a column of one of these names.
+    """
+    columns = stream_schema(snapshot.schema.arrow)
+    taken = sorted({each.name for each in _OF_COMMITS}.intersection(columns.names))
+    if taken:
+        raise UnsupportedTableChange(
+            change="read the changes of",
+            table=snapshot.location,
+            why=f"it has a column {taken[0]} of its own",
+            advice="Rename the column",
+        )
+    return pa.schema([*(field.remove_metadata() for field in columns), *_OF_COMMITS])
+
+
+def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
+    known = versions_until(snapshot)["version"].to_pylist()
+    first, last = _bounds(selection.predicates)
+    earlier = [each for each in known if each < first] or known[:1]
+    yield from changes_between(snapshot, earlier[-1], min(last, snapshot.version))
+
+
+def _bounds(predicates: Sequence[str]) -> tuple[int, int]:
+    """Give the first and the last version whose changes are asked for."""
+    first, last = 1, (1 << 63) - 1
+    for text in predicates:
+        try:
+            whole = parse_predicate(text)
+        except PredicateSyntaxError:
+            continue
+        for part in whole.flatten() if isinstance(whole, exp.And) else [whole]:
+            low, high = _bound(part)
+            first, last = max(first, low), min(last, high)
+    return first, last
+
+
+def _bound(part: exp.Expr) -> tuple[int, int]:
+    first, last = 1, (1 << 63) - 1
+    if not isinstance(part, exp.EQ | exp.GT | exp.GTE | exp.LT | exp.LTE):
+        return first, last
+    column, literal = part.this, part.expression
+    if isinstance(literal, exp.Cast):
+        literal = literal.this
+    is_of_version = isinstance(column, exp.Column) and column.name == COMMIT_VERSION
+    is_number = isinstance(literal, exp.Literal) and literal.name.isdecimal()
+    if not is_of_version or not is_number:
+        return first, last
+    number = int(literal.name)
+    match part:
+        case exp.EQ():
+            return number, number
+        case exp.GT():
+            return number + 1, last
+        case exp.GTE():
+            return number, last
+        case exp.LT():
+            return first, number - 1
+        case _:
+            return first, number
+
+
+CHANGES = MetadataTable("changes", change_schema, _rows)

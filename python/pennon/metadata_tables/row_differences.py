@@ -1,0 +1,229 @@
+"""Which rows a version has that the version before has not, and the other way round.
+
+Leaves and fragments that both versions have in the same state are not read. Of a fragment that both
+have, the rows are read that are deleted in one of them alone. A row that is deleted in one file and
+added in another with equal values has only moved: the pair is left out, so that a compaction, a
+partition written anew and an update to the same value show nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import ChangesNotKept
+from pennon.leaf import LeafViews, open_leaf, scan_view
+from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.schema.promotion import stream_schema
+
+if TYPE_CHECKING:
+    import lance
+    from numpy.typing import NDArray
+
+    from pennon.manifest import Snapshot
+
+__all__ = ["RowDifference", "paired", "row_difference"]
+
+_OFFSETS: Final = (1 << 32) - 1
+# Where a fragment stands among those of its leaf, and which file names its deleted rows.
+_Place = tuple[int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """What one commit did to the rows.
+
+    Args:
+        deleted: Rows that are there no more, as they were.
+        inserted: Rows that were not there before.
+    """
+
+    deleted: pa.Table
+    inserted: pa.Table
+
+
+def row_difference(before: Snapshot, after: Snapshot, schema: pa.Schema) -> RowDifference:
+    """Compare the rows of two versions of a table.
+
+    Args:
+        before: The older version.
+        after: The newer version.
+        schema: The columns, of any version of the table, in which all rows are read.
+
+    Raises:
+        ChangesNotKept: One of them does not say at which versions its leaves are read.
+        LeafMissing: A leaf's files are gone.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    for each in (before, after):
+        if not each.names_leaf_versions:
+            why = "it leaves open at which versions partitions are read, so that none are kept"
+            raise ChangesNotKept(location=each.location, version=each.version, why=why)
+    old, new = _leaves(before), _leaves(after)
+    views = LeafViews(pa.schema([*schema, ROW_ADDRESS]), schema)
+    deleted: list[pa.RecordBatch] = []
+    inserted: list[pa.RecordBatch] = []
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            was = _Leaf.opened(before, old.get(key), views)
+            now = _Leaf.opened(after, new.get(key), views)
+            deleted += was.rows_not_in(now)
+            inserted += now.rows_not_in(was)
+    plain = pa.schema([field.remove_metadata() for field in stream_schema(schema)])
+    return _without_moved(_table(deleted, plain), _table(inserted, plain))
+
+
+def _leaves(snapshot: Snapshot) -> dict[str, tuple[str, int]]:
+    table = snapshot.leaves().table
+    columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
+    return {key: (place, version) for key, place, version in zip(*columns, strict=True)}
+
+
+def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(
+        [pa.RecordBatch.from_arrays(each.columns, schema=schema) for each in batches], schema
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One leaf at a version; without a dataset it is not there."""
+
+    dataset: lance.LanceDataset | None
+    location: str
+    views: LeafViews
+
+    @classmethod
+    def opened(cls, snapshot: Snapshot, leaf: tuple[str, int] | None, views: LeafViews) -> _Leaf:
+        if leaf is None:
+            return cls(None, "", views)
+        location, version = leaf
+        dataset = open_leaf(snapshot.location, location, version, snapshot.storage_options)
+        return cls(dataset, location, views)
+
+    def fragments(self) -> Mapping[tuple[str, ...], _Place]:
+        """Give the fragments by their files."""
+        if self.dataset is None:
+            return {}
+        found: dict[tuple[str, ...], _Place] = {}
+        for at, fragment in enumerate(self.dataset.get_fragments()):
+            metadata, deletions = fragment.metadata, fragment.metadata.deletion_file
+            path = None if deletions is None else deletions.path(fragment.fragment_id)
+            found[tuple(file.path for file in metadata.files)] = (at, path)
+        return found
+
+    def rows_not_in(self, other: _Leaf) -> Iterator[pa.RecordBatch]:
+        """Read the rows of fragments that the other has not, or has with more deletions."""
+        theirs = other.fragments()
+        for files, (at, deletions) in self.fragments().items():
+            there = theirs.get(files)
+            if there is not None and there[1] == deletions:
+                continue
+            kept = None if there is None else other.offsets(there[0])
+            for batch in self.rows(at):
+                rows = batch
+                if kept is not None:
+                    mask = np.isin(_offsets(batch), kept, invert=True)
+                    rows = batch.filter(pa.array(mask))
+                if rows.num_rows:
+                    yield rows.select(rows.schema.names[:-1])
+
+    def rows(self, at: int) -> Iterator[pa.RecordBatch]:
+        if self.dataset is None:
+            return iter(())
+        place = (at, at + 1)
+        return scan_view(self.dataset, self.views, fragments=place, location=self.location)
+
+    def offsets(self, at: int) -> NDArray[np.int64]:
+        """Give the offsets of the rows of a fragment that are there, in order."""
+        if self.dataset is None:
+            return np.empty(0, np.int64)
+        fragment = self.dataset.get_fragments()[at]
+        rows = self.dataset.scanner(columns=[], with_row_address=True, fragments=[fragment])
+        found = rows.to_table()["_rowaddr"].to_numpy().astype(np.int64)
+        return np.asarray(found & _OFFSETS)
+
+
+def _offsets(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    addresses = batch.column(batch.num_columns - 1).to_numpy(zero_copy_only=False)
+    return np.asarray(addresses.astype(np.int64) & _OFFSETS)
+
+
+def _without_moved(deleted: pa.Table, inserted: pa.Table) -> RowDifference:
+    """Leave out pairs of equal rows, as many of each value as both sides have."""
+    if not len(deleted) or not len(inserted):
+        return RowDifference(deleted, inserted)
+    both = pa.concat_tables([deleted, inserted])
+    values = _numbered(both)
+    left, right = values[: len(deleted)], values[len(deleted) :]
+    size = int(values.max()) + 1
+    moved = np.minimum(np.bincount(left, minlength=size), np.bincount(right, minlength=size))
+    return RowDifference(
+        deleted.filter(pa.array(_occurrence(left) >= moved[left])),
+        inserted.filter(pa.array(_occurrence(right) >= moved[right])),
+    )
+
+
+def paired(
+    found: RowDifference, key: Sequence[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Tell which rows are one row that got other values: those with equal keys.
+
+    Args:
+        found: What a commit did.
+        key: Columns whose values tell rows apart; NULL is a value here.
+
+    Returns:
+        For each deleted and for each inserted row whether the other side has its like; None where
+        several rows of one side are alike, and the other side has them too.
+    """
+    left, right = len(found.deleted), len(found.inserted)
+    if not left or not right:
+        return np.zeros(left, np.bool_), np.zeros(right, np.bool_)
+    names = list(key)
+    values = _numbered(
+        pa.concat_tables([found.deleted.select(names), found.inserted.select(names)])
+    )
+    size = int(values.max()) + 1
+    before = np.bincount(values[:left], minlength=size)
+    after = np.bincount(values[left:], minlength=size)
+    is_both = (before > 0) & (after > 0)
+    if ((before > 1) | (after > 1))[is_both].any():
+        return None
+    return is_both[values[:left]], is_both[values[left:]]
+
+
+def _numbered(rows: pa.Table) -> NDArray[np.int64]:
+    """Number the distinct rows."""
+    codes = np.column_stack([_codes(column) for column in rows.columns])
+    _, values = np.unique(codes, axis=0, return_inverse=True)
+    return np.asarray(values.reshape(-1), np.int64)
+
+
+def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Number the distinct values of a column; NULL is one of them, and so is NaN."""
+    whole = column.combine_chunks()
+    if pa.types.is_nested(whole.type) or pa.types.is_floating(whole.type):
+        # Arrow has no order or hash of nested values; by their texts, NaN and -0.0 are values too.
+        whole = pa.array([None if each is None else repr(each) for each in whole.to_pylist()])
+    indices = pc.dictionary_encode(whole).indices
+    return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _occurrence(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tell for each value how many equal ones stand before it."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1 if len(ordered) else 0))
+    counts = np.arange(len(values)) - np.repeat(
+        starts, np.diff(starts, append=len(values)) if len(starts) else 0
+    )
+    occurrence = np.empty(len(values), np.int64)
+    occurrence[order] = counts
+    return occurrence
