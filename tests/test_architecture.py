@@ -98,6 +98,22 @@ def test_imports_point_one_way() -> None:
     assert offences == []
 
 
+def test_rooms_of_one_subject_import_one_way() -> None:
+    """A subject's rooms use what stands in the subject itself, and no two of them each other."""
+    uses: dict[tuple[str, str], list[str]] = {}
+    for path, tree in trees():
+        own = path.relative_to(PACKAGE).parts[:-1]
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or node.module is None:
+                continue
+            other = tuple(node.module.split(".")[1:])
+            while other and not (PACKAGE / Path(*other)).is_dir():
+                other = other[:-1]
+            if len(own) == len(other) == 2 and own[0] == other[0] and own != other:
+                uses.setdefault((own[1], other[1]), []).append(f"{named(path)}:{node.lineno}")
+    assert {pair: lines for pair, lines in uses.items() if pair[::-1] in uses} == {}
+
+
 def test_every_subject_has_its_level() -> None:
     subjects = {subject_of(path) for path in PYTHON} - {"__init__"}
     assert subjects - set(LEVEL_OF) == set()

@@ -23,10 +23,11 @@ from pennon.draft import open_snapshot
 from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, PennonError
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.checks.findings import CheckReport, Progress, Severity, no_progress
+from pennon.maintenance.checks.findings import CheckReport, Severity
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
+from pennon.maintenance.progress import Progress, no_progress
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, tuple_of_rows
-from pennon.maintenance.adoption.partition_values import RowValues
-from pennon.maintenance.checks.findings import Progress, no_progress
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
 from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
+from pennon.maintenance.partition_values import RowValues
+from pennon.maintenance.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR

@@ -18,9 +18,9 @@ from typing import Final
 
 from pennon.errors import LeafMissing
 from pennon.leaf.dataset import forget_leaves, leaf_uri
-from pennon.maintenance.checks.findings import Progress, no_progress
 from pennon.maintenance.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
+from pennon.maintenance.progress import Progress, no_progress
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.storage import StorageOptions, open_manifest

@@ -17,9 +17,9 @@ from functools import reduce
 from typing import assert_never
 
 from pennon.grouping.functions.grouping_function import GroupingFunction
-from pennon.grouping.functions.meeting_functions import meeting_functions, shared_functions
 from pennon.grouping.functions.partition_layout import LayoutFunction
 from pennon.grouping.resolve.key_group import DerivedKeys, KeyGroup, SpareGroup
+from pennon.grouping.resolve.meeting_functions import meeting_functions, shared_functions
 from pennon.grouping.resolve.offer import Offer, OfferedFunction, renamed
 from pennon.grouping.resolve.verdict import Verdict, grouping_verdict, join_verdict, not_comparable
 from pennon.plan import (

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from pennon.errors import LeafSchemaMismatch
 from pennon.leaf.schema.file_layout import field_key
+from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.schema_widening import Addition
-from pennon.leaf.write.incoming_rows import plain_field
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import NamespaceSchema, children_of, with_children
 

@@ -1,11 +1,7 @@
 """A leaf's Lance schema, changed: further fields, other names, NULL allowed, columns left out.
 
 pylance makes a Lance schema from Arrow (numbered from zero) or from the messages of Lance's file
-format, and joins no two. A schema pickles as those messages; they are Protocol Buffers, in which
-the last of two values of a field counts, so a value is changed by appending another.
-
-Spec of the messages: ``message Field`` of Lance's file format, name = 2, id = 3, parent_id = 4,
-nullable = 6, metadata = 10.
+format, and joins no two. A schema pickles as those messages; ``field_message.py`` changes one.
 """
 
 from __future__ import annotations
@@ -16,8 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-from pennon.leaf.write.incoming_rows import plain_field
-from pennon.spec.schema import FIELD_ID, children_of, field_id_of
+from pennon.leaf.schema.field_message import changed
+from pennon.leaf.schema.plain_field import plain_field
+from pennon.spec.schema import children_of, field_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,15 +33,6 @@ __all__ = [
     "widened",
     "with_replaced",
 ]
-
-_NAME = b"\x12"
-_ID = b"\x18"
-_PARENT_ID = b"\x20"
-_NULLABLE = b"\x30\x01"
-_METADATA = b"\x52"
-_KEY = b"\x0a"
-_VALUE = b"\x12"
-_NO_PARENT = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +66,7 @@ def stating_ids(columns: Sequence[pa.Field]) -> LanceSchema:
     make, (metadata, *messages) = plain.__reduce__()
     ids = [field_id for column in columns for field_id in _ids(column)]
     stated = [
-        message + (_stated(ids[at]) if parent is None or ids[at] not in (None, at) else b"")
+        changed(message, field_id=ids[at] if parent is None or ids[at] != at else None)
         for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True))
     ]
     schema: LanceSchema = make(metadata, *stated)
@@ -139,11 +127,9 @@ def edited(
     make, (metadata, *messages) = schema.__reduce__()
     kept = []
     for message, (field, _) in zip(messages, _walk(schema), strict=True):
-        changed = message
-        if field.id() in names:
-            name = names[field.id()].encode()
-            changed += _NAME + _varint(len(name)) + name
-        kept.append(changed + (_NULLABLE if field.id() in nullable else b""))
+        kept.append(
+            changed(message, name=names.get(field.id()), is_nullable=field.id() in nullable)
+        )
     other: LanceSchema = make(metadata, *kept)
     return other
 
@@ -265,28 +251,6 @@ def _messages(
         may_be_silent = is_silent or (parent is not None and ids[0] == numbers[0])
         states = ids[at] is not None and not (may_be_silent and ids[at] == numbers[at])
         own = above if parent is None else numbers[parent]
-        numbered.append(
-            message
-            + _number(_ID, numbers[at])
-            + _number(_PARENT_ID, _NO_PARENT if own is None else own)
-            + (_stated(ids[at]) if states else b"")
-        )
+        place = numbers[at], own
+        numbered.append(changed(message, place=place, field_id=ids[at] if states else None))
     return numbered
-
-
-def _number(tag: bytes, number: int) -> bytes:
-    return tag + _varint(number)
-
-
-def _stated(field_id: int | None) -> bytes:
-    value = str(field_id).encode()
-    entry = _KEY + _varint(len(FIELD_ID)) + FIELD_ID + _VALUE + _varint(len(value)) + value
-    return _METADATA + _varint(len(entry)) + entry
-
-
-def _varint(number: int) -> bytes:
-    written = bytearray()
-    while number >= 0x80:  # noqa: PLR2004 - seven bits to a byte, the eighth says that more follow
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*written, number])

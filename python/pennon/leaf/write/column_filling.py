@@ -14,8 +14,8 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from pennon.errors import InternalError
 from pennon.leaf.schema.array_conversion import convert_batch
+from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.promotion import stream_schema
-from pennon.leaf.write.incoming_rows import plain_field
 from pennon.spec.initial_default import INITIAL_DEFAULT
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pennon.caching import Cache
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.schema.file_layout import write_layout
 from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
+from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
-from pennon.leaf.write.incoming_rows import plain_field
 from pennon.manifest import leaf_name
 from pennon.manifest.partition_index import equals
 

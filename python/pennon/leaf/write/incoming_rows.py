@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 
 from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
 from pennon.leaf.schema.array_conversion import relabelled
-from pennon.spec.schema import FIELD_ID, children_of, with_children
+from pennon.leaf.schema.plain_field import plain_field
+from pennon.spec.schema import children_of, with_children
 
 if TYPE_CHECKING:
     from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["conform", "plain_field"]
+__all__ = ["conform"]
 
 
 def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.RecordBatch:
@@ -59,26 +60,6 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     if not columns:
         return batch
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-
-
-def plain_field(column: pa.Field) -> pa.Field:
-    """Give a field as a leaf stores it: without the stated ids, which a leaf states once.
-
-    What Pennon keeps for itself stays behind as well, and below a column all metadata: pylance 14
-    fails to filter by a nested column whose fields have metadata.
-    """
-    metadata = {key: each for key, each in (column.metadata or {}).items() if _is_kept(key)}
-    return _without_metadata(column).with_metadata(metadata or None)
-
-
-def _is_kept(key: bytes) -> bool:
-    return key != FIELD_ID and not key.startswith(b"pennon:")
-
-
-def _without_metadata(column: pa.Field) -> pa.Field:
-    children = [_without_metadata(child) for child in children_of(column.type)]
-    plain = column.with_type(with_children(column.type, children))
-    return plain.with_metadata(None)
 
 
 def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str, table: str) -> None:

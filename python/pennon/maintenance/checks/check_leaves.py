@@ -19,10 +19,11 @@ from pennon.errors import LeafMissing, LeafTypeMismatch, PennonError
 from pennon.leaf import open_leaf
 from pennon.leaf.dataset import resolve_reference
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
-from pennon.maintenance.adoption.partition_values import RowValues, differs
 from pennon.maintenance.checks.check_order import unsorted_fragments
-from pennon.maintenance.checks.findings import Finding, Progress, note, violation, warning
+from pennon.maintenance.checks.findings import Finding, note, violation, warning
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version
+from pennon.maintenance.partition_values import RowValues, differs
+from pennon.maintenance.progress import Progress
 from pennon.manifest.format.properties import text_of_value
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.storage import StorageOptions

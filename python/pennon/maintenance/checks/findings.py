@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["CheckReport", "Finding", "Progress", "Severity", "no_progress"]
-
-Progress = Callable[[str, int, int], None]
-"""Told what is done, how many of it are done, and how many there are."""
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Show nothing."""
-    del what, done, total
+__all__ = ["CheckReport", "Finding", "Severity"]
 
 
 class Severity(StrEnum):

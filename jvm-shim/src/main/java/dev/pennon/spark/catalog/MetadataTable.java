@@ -2,12 +2,10 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.read.MetadataScan;
-import dev.pennon.spark.worker.Messages;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -20,13 +18,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 record MetadataTable(TableHandle handle) implements SupportsRead {
   /** Reads the worker's TableDescription. */
   static MetadataTable of(String catalogJson, JsonNode description) {
-    return new MetadataTable(
-        new TableHandle(
-            catalogJson,
-            Messages.field(description, "TableReply", "table").asText(),
-            Messages.field(description, "TableReply", "name").asText(),
-            (StructType) DataType.fromJson(Messages.print(Messages.field(description, "TableReply", "schema"))),
-            "[]"));
+    return new MetadataTable(TableHandle.of(catalogJson, description));
   }
 
   @Override

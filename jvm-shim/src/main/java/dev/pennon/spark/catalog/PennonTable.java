@@ -27,7 +27,6 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -73,28 +72,14 @@ public final class PennonTable
 
   /** Reads the worker's TableDescription. */
   static PennonTable of(String catalogJson, JsonNode description) {
-    StructType schema = (StructType) DataType.fromJson(text(Messages.field(description, "TableReply", "schema")));
-    JsonNode partitioning = Messages.field(description, "TableReply", "partitioning");
-    TableHandle handle =
-        new TableHandle(
-            catalogJson,
-            Messages.field(description, "TableReply", "table").asText(),
-            Messages.field(description, "TableReply", "name").asText(),
-            schema,
-            Messages.print(partitioning));
     return new PennonTable(
-        handle,
-        SparkTransforms.fromJson(partitioning),
+        TableHandle.of(catalogJson, description),
+        SparkTransforms.fromJson(Messages.field(description, "TableReply", "partitioning")),
         Messages.toStringMap(Messages.field(description, "TableReply", "properties")),
         Messages.field(description, "TableReply", "identity").asText(null),
         Messages.field(description, "TableReply", "version").asText(null),
         HiddenColumn.all(Messages.field(description, "TableReply", "metadata_columns")),
         List.of(Messages.toStrings(Messages.field(description, "TableReply", "row_id"))));
-  }
-
-  /** JSON inside of a message stands there as text or as itself. */
-  private static String text(JsonNode json) {
-    return json.isTextual() ? json.asText() : Messages.print(json);
   }
 
   public TableHandle handle() {
