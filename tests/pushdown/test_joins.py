@@ -31,7 +31,8 @@ KEYS = {
 }
 Sides = tuple[pa.DataType, list[list[list[tuple]]]]
 Kept = tuple[str, Callable[[tuple], bool | None]]
-JOINS = [each for each in JoinType if each is not JoinType.EXISTENCE]
+# Those that add a column are compared with Spark's own.
+JOINS = [each for each in JoinType if each not in (JoinType.EXISTENCE, JoinType.SCALAR)]
 
 
 @st.composite

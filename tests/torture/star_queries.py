@@ -44,6 +44,11 @@ TABLES: Final[Mapping[str, tuple[str, str]]] = {
         "",
         "SELECT CAST(n AS INT) AS rk, CONCAT('r', n) AS s FROM (SELECT id AS n FROM RANGE(3))",
     ),
+    "t": (
+        "",
+        """SELECT DATE'2020-01-01' + CAST(n AS INT) AS d, CAST(n % 9 AS INT) AS q,
+        CONCAT('m', n % 12) AS s FROM (SELECT id AS n FROM RANGE(160))""",
+    ),
     "e": (
         "",
         """SELECT CAST(n AS INT) AS ck, CAST(n AS INT) AS q, CONCAT('e', n) AS s
@@ -57,10 +62,11 @@ _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "c": ("ck", "rk", "s", "q"),
     "p": ("pk", "s", "q"),
     "r": ("rk", "s"),
+    "t": ("d", "q", "s"),
     "e": ("ck", "q", "s"),
 }
 _LARGE: Final = ("f", "g", "i")
-_KEYS: Final = ("id", "ck", "pk", "rk")
+_KEYS: Final = ("id", "ck", "pk", "rk", "d")
 _FILTERS: Final = {
     "q": ("{c} < 4", "{c} = 3", "{c} IN (1, 2, 5)", "{c} IS NOT NULL", "NOT {c} > 5"),
     "s": ("{c} = 's1'", "{c} <> 'b2'", "{c} LIKE 's%'", "{c} >= 'n3'", "{c} IS NULL"),
@@ -184,7 +190,7 @@ class StarQueries:
                 word = self.rng.choice(["", "NOT "])
                 exists = f"{word}EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
                 return f"({alias}.q = 2 OR {exists})"
-            case 5 if "q" in visible[alias]:
+            case 5 if "q" in visible[alias] and key != "d":
                 counted = f"{table} {inner} WHERE {where} AND {key} = 7"
                 return f"{alias}.q > (SELECT count(*) FROM {counted})"
         return None

@@ -1,13 +1,21 @@
 """A fragment over the leaves of one key group, run in this process, as a stream of batches."""
 
 from pennon.execution.batch_stream import BatchStream
-from pennon.execution.fragment import Fragment, LeafRead, Query, Relation, ReplicatedPart
+from pennon.execution.fragment import (
+    Fragment,
+    LeafPruning,
+    LeafRead,
+    Query,
+    Relation,
+    ReplicatedPart,
+)
 from pennon.execution.read_ahead import run_ahead
 from pennon.execution.run import run
 
 __all__ = [
     "BatchStream",
     "Fragment",
+    "LeafPruning",
     "LeafRead",
     "Query",
     "Relation",

@@ -16,6 +16,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.engine_failures import engine_failures
+from pennon.execution.leaf_pruning import pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
 from pennon.execution.replicated_rows import REPLICATED
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from datafusion import RecordBatchStream
 
-    from pennon.execution.fragment import Query, Relation, ReplicatedPart
+    from pennon.execution.fragment import LeafPruning, Query, Relation, ReplicatedPart
     from pennon.execution.replicated_rows import ReplicatedRows
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -52,6 +53,7 @@ def run_query(
     runtime: RuntimeEnvBuilder | None = None,
     *,
     parts: Sequence[ReplicatedPart] = (),
+    prunings: Sequence[LeafPruning] = (),
 ) -> BatchStream:
     """Start a query.
 
@@ -62,6 +64,7 @@ def run_query(
         query: The query.
         runtime: The memory that it may use; None for the pool of the process.
         parts: Called ``p0``, ``p1`` and so on in the query; evaluated once for all tasks.
+        prunings: Which leaves are not opened once the parts are known.
 
     Raises:
         LeafMissing: A leaf's files are gone.
@@ -71,6 +74,7 @@ def run_query(
     """
     pool = process_runtime() if runtime is None else runtime
     rows = [REPLICATED.rows_of(part, _evaluated) for part in parts]
+    relations = pruned(relations, prunings, rows)
     batches, exhausted = _tried(relations, query, rows, pool)
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
     if exhausted is not None:

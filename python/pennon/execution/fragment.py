@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pennon.leaf import open_leaf
 from pennon.spec.write_order import OrderColumn
+from pennon.transforms.transform import Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,25 @@ class ReplicatedPart:
 
 
 @dataclass(frozen=True, slots=True)
+class LeafPruning:
+    """Leaves of a relation that the rows of a part can rule out.
+
+    Args:
+        relation: Number of the relation.
+        part: Number of the part.
+        column: Name of the part's column.
+        transform: What is computed of its values.
+        keys: The hash of what each leaf has of that; None for a leaf of NULLs.
+    """
+
+    relation: int
+    part: int
+    column: str
+    transform: Transform
+    keys: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Fragment:
     """What one task computes.
 
@@ -95,8 +115,10 @@ class Fragment:
         relations: One without a query is scanned as it stands.
         query: What DataFusion computes over them; None for a scan.
         parts: The i-th is called ``p<i>`` in the query.
+        prunings: What of the relations need not be opened once the parts are known.
     """
 
     relations: tuple[Relation, ...]
     query: Query | None = None
     parts: tuple[ReplicatedPart, ...] = ()
+    prunings: tuple[LeafPruning, ...] = ()

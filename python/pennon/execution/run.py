@@ -39,7 +39,12 @@ def run(fragment: Fragment) -> BatchStream:
         # DataFusion takes a quarter of a second to import, and scans need none of it.
         from pennon.execution.engine import run_query  # noqa: PLC0415
 
-        return run_query(fragment.relations, fragment.query, parts=fragment.parts)
+        return run_query(
+            fragment.relations,
+            fragment.query,
+            parts=fragment.parts,
+            prunings=fragment.prunings,
+        )
     if len(fragment.relations) != 1:
         raise InternalError(what=f"a scan of {len(fragment.relations)} relations")
     return _scan(fragment.relations[0])

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class JoinType(StrEnum):
-    """Join types by which sides keep their rows' attributes and grouping above the join."""
+    """Join types by which sides keep their rows' attributes and grouping above the join.
+
+    The right side of a scalar one is a subquery of one value, which every row of the left side gets
+    beside its own: NULL where the subquery has no row.
+    """
 
     INNER = "inner"
     LEFT = "left"
@@ -28,6 +32,7 @@ class JoinType(StrEnum):
     SEMI = "semi"
     ANTI = "anti"
     EXISTENCE = "existence"
+    SCALAR = "scalar"
 
     @property
     def keeps_left(self) -> bool:

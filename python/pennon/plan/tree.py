@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import assert_never, overload
@@ -12,6 +12,7 @@ from pennon.plan.nodes import (
     Filter,
     Group,
     Join,
+    JoinType,
     Limit,
     Opaque,
     Pass,
@@ -74,6 +75,31 @@ class Plan(Sequence[PlanNode]):
     def scans(self, position: int) -> tuple[int, ...]:
         """List the positions of the scans at or below a node."""
         return tuple(at for at in self.subtree(position) if isinstance(self.nodes[at], Scan))
+
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """The positions where rows get the value of a subquery."""
+        return tuple(
+            at
+            for at, node in enumerate(self.nodes)
+            if isinstance(node, Join) and node.join_type is JoinType.SCALAR
+        )
+
+    def without_values(self, scalars: Iterable[int]) -> Plan:
+        """See the plan as it is where the values of some subqueries come from elsewhere."""
+        nodes: dict[int, PlanNode] = {}
+        for position in scalars:
+            rows, value = self.children(position)
+            nodes |= dict.fromkeys(self.subtree(value), Opaque())
+            nodes.setdefault(position, Pass(rows))
+        return self.replaced(nodes) if nodes else self
+
+    def is_one_row(self, position: int) -> bool:
+        """Whether an operator has exactly one row: it is an aggregate of everything."""
+        node = self.nodes[position]
+        while isinstance(node, Project):
+            node = self.nodes[node.child]
+        return isinstance(node, Group) and node.keys == () and not node.group_by
 
     def num_read(self, position: int) -> tuple[int, int]:
         """Sum up what is read at or below a node: bytes as far as they are known, and scans."""

@@ -81,6 +81,10 @@ def choose(
     waiting = [len(division.plan) - 1]
     while waiting:
         position = waiting.pop()
+        if position in division.plan.scalars:
+            # Spark knows the subquery as a part of the condition above, and by itself.
+            waiting.append(division.plan.children(position)[0])
+            continue
         made = next(filter(None, map(accept, finder.at(position))), None)
         if made is None:
             waiting += division.plan.children(position)

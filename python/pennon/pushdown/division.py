@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 _ALLOWED: Final[Mapping[Side, frozenset[JoinType]]] = {
     Side.LEFT: frozenset({JoinType.INNER, JoinType.RIGHT}),
     Side.RIGHT: frozenset(
-        {JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE}
+        {
+            JoinType.INNER,
+            JoinType.LEFT,
+            JoinType.SEMI,
+            JoinType.ANTI,
+            JoinType.EXISTENCE,
+            JoinType.SCALAR,
+        }
     ),
 }
 # So many pairs of rows a worker compares one by one in about a second.
@@ -79,6 +86,7 @@ def divide(
         one_task_bytes: The most bytes of all inputs that one task computes; 0 for none.
         replicated_bytes: The most bytes of a replicated side's inputs; 0 for none.
     """
+    plan = _with_small_values(plan, semantics, replicated_bytes)
     sizes = sizes_of(plan)
     if _is_one_task(plan, sizes, one_task_bytes):
         return Division(plan, plan, keys, {}, sizes, is_one_task=True)
@@ -103,6 +111,18 @@ def divide(
             return Division(plan, view, served, replicated, sizes)
         replicated = {**replicated, **unserved}
     return Division(plan, view, keys, replicated, sizes)
+
+
+def _with_small_values(plan: Plan, semantics: Semantics, most_bytes: int) -> Plan:
+    """Leave the subqueries of one value to Spark that a worker does not evaluate for itself."""
+    chooser = _Chooser(plan, sizes_of(plan), semantics, most_bytes)
+    left = [
+        position
+        for position in plan.scalars
+        if not (plan.is_one_row(plan.children(position)[1]))
+        or not chooser.is_small(plan.children(position)[1])
+    ]
+    return plan.without_values(left)
 
 
 def _is_one_task(plan: Plan, sizes: tuple[Size, ...], most_bytes: int) -> bool:

@@ -73,6 +73,8 @@ def joined(
         raise Declined(why="a column that stands on both sides of a join")
     if node.join_type is JoinType.EXISTENCE:
         return _existence(name, node, inputs, semantics)
+    if node.join_type is JoinType.SCALAR:
+        return _beside(name, inputs)
     side_and_kind = _SIDES.get(node.join_type)
     if side_and_kind is None:
         raise Declined(why=f"a join of type {node.join_type}")
@@ -123,6 +125,16 @@ def _not_in(
     beside = exp.Join(this=counted.subquery(f"{name}n", copy=False), kind="CROSS")
     select.append("joins", beside)
     return Selected(select.where(kept, copy=False), left.types)
+
+
+def _beside(name: str, inputs: tuple[Selected, Selected]) -> Selected:
+    """Write the value of a subquery, which has one row, beside all rows."""
+    left, right = inputs
+    types = {**left.types, **right.types}
+    select = selected_from(left, name, _columns(types))
+    value = right.select.subquery(f"{name}r", copy=False)
+    select.append("joins", exp.Join(this=value, kind="CROSS"))
+    return Selected(select, types)
 
 
 def _existence(

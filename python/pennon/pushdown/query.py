@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Expand, Filter, Group, Join, Limit, Output, Project, Scan
+from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Output, Project, Scan
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
@@ -47,6 +47,7 @@ class FragmentQuery:
         columns: The ids of its columns, in order.
         schema: Their names and types.
         parts: What every worker evaluates for itself, over relations of its own.
+        root: Position of its uppermost node.
     """
 
     sql: str
@@ -54,6 +55,7 @@ class FragmentQuery:
     columns: tuple[int, ...]
     schema: pa.Schema
     parts: tuple[FragmentQuery, ...] = ()
+    root: int = 0
 
 
 def fragment_query(
@@ -109,6 +111,7 @@ class _Writer:
         self.replicated = replicated
         self.scans: list[int] = []
         self.parts: list[FragmentQuery] = []
+        self.values: set[str] = set()  # columns of subqueries, which only their condition sees
         self.prunings: set[int] = set()
         self.implied: set[int] = set()
 
@@ -122,6 +125,7 @@ class _Writer:
             tuple(int(name[1:]) for name in selected.types),
             pa.schema(list(selected.types.items())),
             tuple(self.parts),
+            self.root,
         )
 
     def select(self, position: int) -> Selected:
@@ -134,10 +138,11 @@ class _Writer:
                 below = self.select(node.child)
                 self.prunings |= node.prunings
                 condition = typed_condition(node.condition, below.types, self.semantics)
-                names = [exp.column(name, quoted=True) for name in below.types]
-                return Selected(
-                    selected_from(below, f"t{position}", names).where(condition), below.types
-                )
+                types = {
+                    name: kind for name, kind in below.types.items() if name not in self.values
+                }
+                names = [exp.column(name, quoted=True) for name in types]
+                return Selected(selected_from(below, f"t{position}", names).where(condition), types)
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:
@@ -224,6 +229,8 @@ class _Writer:
     def join(self, position: int, node: Join) -> Selected:
         left, right = self.select(node.left), self.select(node.right)
         self.implied |= node.implied
+        if node.join_type is JoinType.SCALAR:
+            self.values |= set(right.types)
         return joined(f"t{position}", node, (left, right), self.semantics)
 
     def expanded(self, position: int, node: Expand) -> Selected:

@@ -74,6 +74,8 @@ def _size(node: PlanNode, below: Sequence[Size]) -> Size:
     pairs = sum(each.pairs for each in below)
     rows = max((each.rows for each in below), default=math.inf)
     match node:
+        case Join(join_type=JoinType.SCALAR):
+            return Size(below[0].rows, read, pairs)
         case Join():
             left, right = below
             is_equality = bool(node.equated) or null_aware_pair(node) is not None

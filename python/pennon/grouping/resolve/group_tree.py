@@ -137,7 +137,7 @@ def _produced(tree: GroupTree, present: Mapping[int, KeySet]) -> KeySet:
         case ServedJoin(join_type, left, right):
             ours, theirs = _produced(left, present), _produced(right, present)
             match join_type:
-                case JoinType.LEFT | JoinType.ANTI | JoinType.EXISTENCE:
+                case JoinType.LEFT | JoinType.ANTI | JoinType.EXISTENCE | JoinType.SCALAR:
                     return ours
                 case JoinType.RIGHT:
                     return theirs

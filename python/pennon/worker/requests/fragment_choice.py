@@ -20,11 +20,18 @@ from pennon.plan import Group, Limit, Opaque, Plan, PlanNode, Scan
 from pennon.planning import explain
 from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown.runtime_pruning import RuntimePruning, runtime_prunings
 from pennon.pushdown.sizes import row_bytes
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
-from pennon.worker.wire.fragment_tokens import FragmentToken, PartToken, task_texts, whole_splits
+from pennon.worker.wire.fragment_tokens import (
+    FragmentToken,
+    PartToken,
+    PruningToken,
+    task_texts,
+    whole_splits,
+)
 from pennon.worker.wire.key_messages import FragmentReply
-from pennon.worker.wire.key_text import key_text
+from pennon.worker.wire.key_text import function_text, key_text
 from pennon.worker.wire.tokens import ScanToken
 
 if TYPE_CHECKING:
@@ -102,6 +109,8 @@ def choose_fragments(
 def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
     """See a plan as it is when its fragments are computed elsewhere."""
     inside = {position for each in chosen for position in each.candidate.positions}
+    if not inside:
+        return plan
     return plan.replaced(dict.fromkeys(inside, Opaque()))
 
 
@@ -125,14 +134,22 @@ class _Planner:
         if None in parts or not _is_planned(query, scans):
             return None
         known = tuple(part for part in parts if part is not None)
-        token = FragmentToken(tuple(scans), Query(query.sql, query.schema), known).to_json()
-        texts = task_texts(tasks, query.scans, {scan: plan.table for scan, plan in read.items()})
+        prunings = runtime_prunings(division.plan, query)
+        token = FragmentToken(
+            tuple(scans),
+            Query(query.sql, query.schema),
+            known,
+            tuple(_pruning_token(each, query) for each in prunings),
+        ).to_json()
+        leaves = {scan: plan.table for scan, plan in read.items()}
+        keys = [(each.scan, each.keys(division.plan, leaves[each.scan])) for each in prunings]
+        texts = task_texts(tasks, query.scans, leaves, keys)
         rows, num_bytes = self.size(candidate, len(texts))
         reply = FragmentReply(
             root=candidate.root,
             mode=str(candidate.mode),
             scan=token,
-            description=self.description(candidate, tasks),
+            description=self.description(candidate, tasks, prunings),
             columns=tuple(query.columns),
             rows=rows,
             bytes=num_bytes,
@@ -161,7 +178,9 @@ class _Planner:
         width = row_bytes(candidate.query.schema.types)
         return int(rows), int(rows * width)
 
-    def description(self, candidate: Candidate, tasks: FragmentTasks) -> str:
+    def description(
+        self, candidate: Candidate, tasks: FragmentTasks, prunings: Sequence[RuntimePruning]
+    ) -> str:
         """Tell people what is computed."""
         count = len(tasks.keys)
         lines = [f"fragment: {candidate.mode} in {count} tasks", f"query: {candidate.query.sql}"]
@@ -170,6 +189,10 @@ class _Planner:
             functions, note = tasks.groupings.get(scan, ((), ""))
             grouping = key_text(functions, self.plans[scan], note) if functions else "none"
             lines.append(f"r{at} grouping: {grouping}")
+            for each in prunings:
+                if each.scan == scan:
+                    values = function_text(each.function, self.plans[scan])
+                    lines.append(f"r{at} at run time: partitions with {values} in p{each.part}")
         for at, part in enumerate(candidate.query.parts):
             lines.append(f"p{at} in every worker: {part.sql}")
             for number, scan in enumerate(part.scans):
@@ -184,6 +207,15 @@ def _is_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> bool:
     planned = result_schema([scan.schema for scan in scans], query.sql, parts)
     return planned is not None and [stream_type(each) for each in planned.types] == list(
         query.schema.types
+    )
+
+
+def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:
+    return PruningToken.of(
+        query.scans.index(pruning.scan),
+        pruning.part,
+        pruning.column,
+        pruning.function.grouping.transform,
     )
 
 

@@ -29,6 +29,7 @@ from pennon.worker.wire.split_texts import assigned_column
 if TYPE_CHECKING:
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.verdict import Verdict
+    from pennon.plan import Plan
     from pennon.planning import ScanPlan
     from pennon.worker.requests.fragment_choice import ChosenFragment
     from pennon.worker.wire.framing import FrameSocket
@@ -48,11 +49,12 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     fragments = chosen.fragments
     if chosen.is_one_task:
         # All rows are in one place: no operator needs a key.
-        verdicts_there = {at: verdict.in_one_task() for at, verdict in whole.verdicts.items()}
+        own = derive_keys(_without_values(outline, fragments)).verdicts
+        verdicts_there = {at: verdict.in_one_task() for at, verdict in own.items()}
         assignment = Assignment(DerivedKeys({}, frozenset(), {}, verdicts_there))
     else:
-        remaining = without_fragments(outline, fragments)
-        left = derive_keys(remaining) if fragments else whole
+        remaining = without_fragments(_without_values(outline, fragments), fragments)
+        left = whole if remaining is outline else derive_keys(remaining)
         assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
     verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
@@ -75,6 +77,12 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     frames.send_json(encode(reply))
     batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _without_values(plan: Plan, fragments: Sequence[ChosenFragment]) -> Plan:
+    """Leave out the subqueries of one value that no fragment evaluates: Spark asks for each."""
+    inside = {position for each in fragments for position in each.candidate.positions}
+    return plan.without_values(at for at in plan.scalars if at not in inside)
 
 
 def _ordered(plans: Mapping[int, ScanPlan]) -> dict[int, pa.Table]:

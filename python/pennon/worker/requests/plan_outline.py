@@ -148,6 +148,19 @@ class JoinMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalarMessage:
+    """Rows beside the one value of a subquery."""
+
+    rows: int
+    value: int
+
+    def node(self) -> Join:
+        """Make the node."""
+        text = "a scalar subquery"
+        return Join(self.rows, self.value, JoinType.SCALAR, broadcast=Side.RIGHT, text=text)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupMessage:
     """``grouping``: text, type, attribute; ``functions``: attribute, name, text, types.
 
@@ -267,6 +280,7 @@ _MESSAGES: Final[Mapping[str, Callable[[Mapping[str, object]], PlanNode]]] = {
     "filter": lambda message: decode(FilterMessage, message).node(),
     "project": lambda message: decode(ProjectMessage, message).node(),
     "join": lambda message: decode(JoinMessage, message).node(),
+    "scalar": lambda message: decode(ScalarMessage, message).node(),
     "group": lambda message: decode(GroupMessage, message).node(),
     "window": lambda message: decode(WindowMessage, message).node(),
     "union": lambda message: decode(UnionMessage, message).node(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -13,14 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import MalformedMessage
-from pennon.execution import Fragment, LeafRead, Query, Relation, ReplicatedPart
+from pennon.execution import (
+    Fragment,
+    LeafPruning,
+    LeafRead,
+    Query,
+    Relation,
+    ReplicatedPart,
+)
+from pennon.transforms.epoch import Epoch, EpochUnit
+from pennon.transforms.registry import from_json
 from pennon.worker.wire.split_texts import assigned_column, split_column
 from pennon.worker.wire.tokens import ScanToken, Split, Token
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pennon.pushdown.tasks import FragmentTasks
+    from pennon.pushdown.tasks import FragmentTasks, Numbers
+    from pennon.transforms.transform import Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,40 @@ class PartToken(Token):
 
 
 @dataclass(frozen=True, slots=True)
+class PruningToken(Token):
+    """What a part can rule out of a relation.
+
+    Args:
+        relation: Number of the relation.
+        part: Number of the part.
+        column: Name of the part's column.
+        transform: The function of it, as the format writes one, or the levels of a time.
+    """
+
+    relation: int
+    part: int
+    column: str
+    transform: Mapping[str, object]
+
+    @classmethod
+    def of(cls, relation: int, part: int, column: str, transform: Transform) -> PruningToken:
+        """Make the token."""
+        if isinstance(transform, Epoch):
+            return cls(relation, part, column, {"type": Epoch.type, "unit": transform.unit})
+        return cls(relation, part, column, transform.to_json())
+
+    def pruning(self, keys: Sequence[int | None]) -> LeafPruning:
+        """Put together what one task rules out, by the keys of its leaves."""
+        is_composed = self.transform["type"] == Epoch.type
+        transform = (
+            Epoch(EpochUnit(str(self.transform["unit"])))
+            if is_composed
+            else from_json(self.transform)
+        )
+        return LeafPruning(self.relation, self.part, self.column, transform, tuple(keys))
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentToken(Token):
     """What all tasks of a fragment have in common.
 
@@ -60,11 +105,13 @@ class FragmentToken(Token):
         scans: The relations, without what is read of them.
         query: What is computed over them.
         parts: What every worker evaluates for itself.
+        prunings: What the parts can rule out, without the keys, which differ by task.
     """
 
     scans: tuple[ScanToken, ...]
     query: Query
     parts: tuple[PartToken, ...] = ()
+    prunings: tuple[PruningToken, ...] = ()
 
     @classmethod
     def from_json(cls, text: str) -> FragmentToken:
@@ -78,13 +125,17 @@ class FragmentToken(Token):
             task: One of ``task_texts``.
         """
         try:
-            splits = json.loads(task)["relations"]
+            stored = json.loads(task)
+            splits, keys = stored["relations"], stored["keys"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise MalformedMessage(why="the text task is not one of the worker's") from error
         relations = tuple(
             relation(scan, Split.of(each)) for scan, each in zip(self.scans, splits, strict=True)
         )
-        return Fragment(relations, self.query, tuple(part.part() for part in self.parts))
+        prunings = tuple(
+            pruning.pruning(each) for pruning, each in zip(self.prunings, keys, strict=True)
+        )
+        return Fragment(relations, self.query, tuple(part.part() for part in self.parts), prunings)
 
 
 @lru_cache(maxsize=32)
@@ -102,7 +153,10 @@ def whole_splits(leaves: pa.Table) -> str:
 
 
 def task_texts(
-    tasks: FragmentTasks, scans: Sequence[int], leaves: Mapping[int, pa.Table]
+    tasks: FragmentTasks,
+    scans: Sequence[int],
+    leaves: Mapping[int, pa.Table],
+    keys: Sequence[tuple[int, pa.Array]] = (),
 ) -> pa.Array:
     """Write what each task reads, for 100,000 leaves in a part of a second.
 
@@ -110,24 +164,44 @@ def task_texts(
         tasks: The tasks.
         scans: The scans of the relations, in their order.
         leaves: For each scan, columns ``location``, ``read_version`` and ``residual``.
+        keys: For each pruning its scan, and the key of each leaf of that: int32.
 
     Returns:
-        One text per task, with the splits of each relation.
+        One text per task, with the splits of each relation and the keys for each pruning.
     """
     relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
-    lists = pc.binary_join_element_wise(*relations, ",")
-    return pc.binary_join_element_wise('{"relations":[', lists, "]}", "")
+    found = [_keys_by_task(tasks, scan, each) for scan, each in keys]
+    lists, listed = (
+        pc.binary_join_element_wise(*each, ",") if each else "" for each in (relations, found)
+    )
+    return pc.binary_join_element_wise('{"relations":[', lists, '],"keys":[', listed, "]}", "")
 
 
 def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
     rows, numbers = tasks.numbers(scan)
-    counts = np.bincount(numbers, minlength=len(tasks.keys))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    # Narrow numbers are sorted in one pass over them.
-    order = np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+    order = _order(tasks, numbers)
     texts = split_column(leaves).take(pa.array(rows["leaf"].to_numpy()[order]))
     if rows["first_fragment"].null_count < rows.num_rows:
         texts = pc.coalesce(assigned_column(rows, {scan: leaves}).take(pa.array(order)), texts)
+    return _lists(tasks, numbers, texts)
+
+
+def _keys_by_task(tasks: FragmentTasks, scan: int, keys: pa.Array) -> pa.Array:
+    rows, numbers = tasks.numbers(scan)
+    order = _order(tasks, numbers)
+    texts = keys.cast(pa.utf8()).fill_null("null").take(pa.array(rows["leaf"].to_numpy()[order]))
+    return _lists(tasks, numbers, texts)
+
+
+def _order(tasks: FragmentTasks, numbers: Numbers) -> Numbers:
+    # Narrow numbers are sorted in one pass over them.
+    return np.argsort(numbers.astype(np.min_scalar_type(len(tasks.keys))), kind="stable")
+
+
+def _lists(tasks: FragmentTasks, numbers: Numbers, texts: pa.Array) -> pa.Array:
+    """Write the texts of each task, which stand together, as a list."""
+    counts = np.bincount(numbers, minlength=len(tasks.keys))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
     return pc.binary_join_element_wise("[", joined, "]", "")
 

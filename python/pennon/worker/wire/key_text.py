@@ -17,9 +17,12 @@ def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> 
     Example:
         ``bucket(8, customer_id), region as one key (24 groups in 4 tasks)``
     """
-    schema = plan.snapshot.schema
-    texts: list[str] = []
-    for function in functions:
-        sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
-        texts.append(function.grouping.transform.sql([str(source) for source in sources]))
+    texts = [function_text(function, plan) for function in functions]
     return f"{', '.join(texts)} as one key ({note})"
+
+
+def function_text(function: LayoutFunction, plan: ScanPlan) -> str:
+    """Spell one function over the columns of one scan: ``bucket(8, customer_id)``."""
+    schema = plan.snapshot.schema
+    sources = [schema.field_by_id(source_id) for source_id in function.source_ids]
+    return function.grouping.transform.sql([str(source) for source in sources])

@@ -92,8 +92,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!isWanted || plan instanceof Subquery || plan.isStreaming()) {
       return plan;
     }
-    LogicalPlan query = plan.transformAllExpressions(new InSubqueries());
-    return isSettled(query) ? query : settled(query, conf, listener);
+    LogicalPlan query = isSettled(plan) ? plan : settled(plan, conf, listener);
+    // What became a part of a fragment is not among them any more.
+    return query.transformAllExpressions(new InSubqueries());
   }
 
   /** The plans of the subqueries that stayed ones. */

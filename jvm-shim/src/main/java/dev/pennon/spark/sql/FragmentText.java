@@ -157,6 +157,10 @@ public final class FragmentText {
     if (expression instanceof ApplyFunctionExpression call) {
       return transform(call.function(), items(call.children()));
     }
+    Attribute subquery = ScalarSubqueries.column(expression);
+    if (subquery != null) {
+      return text(subquery);
+    }
     if (expression instanceof KnownFloatingPointNormalized known
         && known.child() instanceof NormalizeNaNAndZero normalized) {
       // The worker compares floating-point numbers as Spark does, wherever it compares them.

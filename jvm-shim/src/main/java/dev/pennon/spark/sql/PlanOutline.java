@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
@@ -138,13 +139,13 @@ final class PlanOutline {
     }
     if (plan instanceof Filter filter) {
       Node child = outline(filter.child());
-      ObjectNode message = node("filter").put("child", child.position());
+      ObjectNode message = node("filter").put("child", besideScalars(plan, child));
       prunings.describe(filter.condition(), message);
       return add(plan, Kind.PASS, message, List.of(child));
     }
     if (plan instanceof Project project) {
       Node child = outline(project.child());
-      ObjectNode message = node("project").put("child", child.position());
+      ObjectNode message = node("project").put("child", besideScalars(plan, child));
       message.set("columns", ids.renamed(project.projectList()));
       message.set("expressions", FragmentText.ofValues(project.projectList()));
       return add(plan, Kind.PROJECT, message, List.of(child));
@@ -183,6 +184,20 @@ final class PlanOutline {
     items(plan.children()).forEach(child -> children.add(outline(child)));
     groupings += isGroupedByPython(plan) ? 1 : 0;
     return opaque(plan, children);
+  }
+
+  /** The position of an operator's rows beside the values of the subqueries that it names. */
+  private int besideScalars(LogicalPlan plan, Node child) {
+    int rows = child.position();
+    int before = groupings;
+    for (ScalarSubquery subquery : ScalarSubqueries.of(plan)) {
+      int value = outline(subquery.plan()).position();
+      nodes.add(node("scalar").put("rows", rows).put("value", value));
+      rows = nodes.size() - 1;
+    }
+    // Its own plan is decided upon by itself, unless it becomes a part of this one.
+    groupings = before;
+    return rows;
   }
 
   /** Functions over groups want their keys together, and get nothing but them. */

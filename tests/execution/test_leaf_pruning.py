@@ -1,0 +1,52 @@
+"""Leaves that a replicated part rules out: none that has a row with one of its values."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from pennon.execution import LeafPruning, LeafRead, Relation
+from pennon.execution.leaf_pruning import pruned
+from pennon.execution.replicated_rows import ReplicatedRows
+from pennon.transforms.bucket import Bucket
+from pennon.transforms.epoch import Epoch, EpochUnit
+from pennon.transforms.identity import Identity
+from pennon.transforms.murmur3 import murmur3
+from pennon.transforms.transform import Transform
+from pennon.transforms.truncate import Truncate
+
+DAY, INSTANT = date(2023, 12, 20), datetime(1969, 12, 31, 22)  # noqa: DTZ001 - without a zone
+CASES = [
+    (Identity(), pa.int32(), lambda n: n % 40),
+    (Identity(), pa.utf8(), lambda n: f"é{n % 40}"),
+    (Identity(), pa.decimal128(9, 2), lambda n: Decimal(n % 40) / 4),
+    (Bucket(16), pa.int64(), lambda n: n),
+    (Truncate(10), pa.int32(), lambda n: n - 200),
+    (Truncate(2), pa.utf8(), lambda n: f"{n}"),
+    (Epoch(EpochUnit.MONTHS), pa.date32(), lambda n: DAY + timedelta(days=n)),
+    (Epoch(EpochUnit.HOURS), pa.timestamp("us"), lambda n: INSTANT + timedelta(minutes=7 * n)),
+]
+
+
+@pytest.mark.parametrize(("transform", "kind", "value_of"), CASES, ids=str)
+def test_a_leaf_with_a_partner_is_kept(transform: Transform, kind: pa.DataType, value_of) -> None:
+    rng = random.Random(7)  # noqa: S311 - values, not secrets
+    values = [value_of(n) for n in range(400)]
+    leaf_of = dict(zip(values, transform.apply([pa.array(values, kind)]).to_pylist(), strict=True))
+    leaves = [*dict.fromkeys(leaf_of.values()), None]
+    reads = tuple(LeafRead(str(each), 1) for each in leaves)
+    relation = Relation("/lake", reads, pa.schema([]), pa.schema([]))
+    keys = murmur3(pa.array(leaves, transform.result_type([kind]))).to_pylist()
+    pruning = LeafPruning(0, 0, "c1", transform, tuple(keys))
+    for count in (0, 1, 3):
+        chosen = rng.sample(values, count)
+        batch = pa.record_batch(
+            {"c0": list(range(count + 1)), "c1": pa.array([*chosen, None], kind)}
+        )
+        rows = ReplicatedRows(batch.schema, (batch,), 0)
+        (kept,) = pruned([relation], [pruning], [rows])
+        assert {each.location for each in kept.leaves} == {str(leaf_of[each]) for each in chosen}

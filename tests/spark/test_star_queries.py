@@ -1,0 +1,88 @@
+"""Random queries of several tables in the workers, beside plain Parquet: the torture in short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.assert_join import executed_plan
+from tests.torture.execution import MODES, StarSessions, make_star
+from tests.torture.star_queries import TABLES, StarQueries
+
+import pennon
+
+
+@pytest.fixture(scope="module")
+def star(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StarSessions]:
+    make_star(spark, tmp_path_factory.mktemp("star"))
+    yield StarSessions(spark)
+    for name in TABLES:
+        spark.catalog.dropGlobalTempView(name)
+    spark.sql("DROP NAMESPACE lance.star CASCADE")
+
+
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_a_random_query_gives_the_same_rows(star: StarSessions, seed: int) -> None:
+    sql = StarQueries(seed).query()
+    differences, _ = star.differences(sql)
+    assert differences == [], sql
+
+
+def test_a_star_is_one_fragment(star: StarSessions) -> None:
+    sql = (
+        "SELECT r.s, count(*), sum(f.amt) FROM f JOIN c ON f.ck = c.ck JOIN r ON c.rk = r.rk"
+        " JOIN p ON f.pk = p.pk WHERE p.q < 6 GROUP BY r.s HAVING count(*) > 3"
+    )
+    differences, plans = star.differences(sql)
+    assert differences == []
+    for plan in plans.values():
+        assert plan.count("fragment: ") == 1
+        assert "Join " not in plan.replace(" JOIN ", "")
+    assert "Exchange" not in plans["one task"]
+
+
+def test_partitions_without_a_value_of_a_dimension_are_not_opened(
+    spark: SparkSession, namespace: str, lake: Path
+) -> None:
+    months = "date_add(DATE'2024-01-15', CAST(30 * (id % 6) AS INT))"
+    way = spark.newSession()
+    for key, value in MODES["divided"].items():
+        way.conf.set(key, value)
+    way.sql(
+        f"CREATE TABLE {namespace}.sales PARTITIONED BY (months(d)) AS"
+        f" SELECT id, IF(id = 7, NULL, {months}) AS d FROM RANGE(60)"
+    )
+    way.sql(
+        f"CREATE TABLE {namespace}.days AS SELECT {months} AS d, CAST(id % 6 AS INT) AS q"
+        " FROM RANGE(6) UNION ALL SELECT NULL, 1"
+    )
+    wanted = [date(2024, 2, 14), date(2024, 3, 15)]
+    (root,) = lake.glob(f"*{namespace.removeprefix('lance.')}$sales")
+    partitions = pennon.open(str(root)).scan().plan().partitions
+    others = [
+        partition.location
+        for partition in partitions
+        if partition.values["d_month"] not in {each.month for each in wanted}
+    ]
+    assert len(others) == 5
+    for each in others:
+        (root / each).rename(root / f"{each}.away")
+    source = f"{namespace}.sales s JOIN {namespace}.days t ON s.d = t.d"
+    frame = way.sql(f"SELECT s.d, count(*) AS n FROM {source} WHERE t.q IN (1, 2) GROUP BY s.d")
+    assert sorted(tuple(row) for row in frame.collect()) == [(wanted[0], 9), (wanted[1], 10)]
+    assert "r0 at run time: partitions with months(d) in p0" in executed_plan(frame)
+
+
+def test_a_subquery_of_one_value_is_evaluated_in_the_workers(star: StarSessions) -> None:
+    sql = (
+        "SELECT c.s, sum(f.amt) AS amt FROM f JOIN c ON f.ck = c.ck WHERE f.amt > (SELECT"
+        " 0.2 * max(amt) FROM f WHERE q > 2) GROUP BY c.s"
+        " HAVING sum(f.amt) > (SELECT max(amt) - 100 FROM f WHERE q > 4)"
+    )
+    differences, plans = star.differences(sql)
+    assert differences == []
+    assert plans["one task"].count("fragment: ") == 1
+    assert "Subquery" not in plans["one task"]
