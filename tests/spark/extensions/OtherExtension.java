@@ -3,6 +3,7 @@ package tests;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
+import java.util.Locale;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import scala.Function1;
@@ -25,6 +26,10 @@ public final class OtherExtension implements Function1<SparkSessionExtensions, B
           boolean isStatement =
               method.getName().startsWith("parsePlan")
                   && arguments[0].toString().contains("ALTER TABLE other.");
+          if (method.getName().startsWith("parsePlan")
+              && arguments[0].toString().toLowerCase(Locale.ROOT).contains("pennon.statement' = 'add partition field")) {
+            throw new IllegalStateException("the statement is taken for one of another catalog");
+          }
           if (isStatement) {
             arguments[0] = "SELECT \"" + arguments[0] + "\" AS other_parser";
           }

@@ -7,6 +7,7 @@ it, a transaction mode that is none, a name that cannot be typed again.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT
@@ -53,7 +54,7 @@ def check_meaning(
     Raises:
         StatementNotSupported: It says what to type instead.
     """
-    words = properties.get(STATEMENT, "").split()
+    words = unquote(properties.get(STATEMENT, "")).split()
     if any(each.get("function") == "cluster_by" for each in transforms):
         words = ["CLUSTER", "BY"]
     error = not_supported(words, catalog, table)

@@ -104,8 +104,10 @@ final class TableStatements {
 
   /** The clause that stands for a statement's text. */
   static String asProperty(String text) {
-    // The characters that a string literal could read otherwise, as in a URL.
-    String encoded = text.replace("%", "%25").replace("'", "%27").replace("\\", "%5C");
+    // The characters that a string literal could read otherwise, as in a URL; spaces, because
+    // Iceberg's parser takes any ALTER TABLE for its own that has "add partition field" within.
+    String encoded =
+        text.replace("%", "%25").replace("'", "%27").replace("\\", "%5C").replace(" ", "%20");
     return "SET TBLPROPERTIES ('" + PROPERTY + "' = '" + encoded + "')";
   }
 
