@@ -51,6 +51,9 @@ test-local-cluster: $(INSTALLED) $(JAR) ## every join case on two executors that
 	@PENNON_TEST_MASTER='local-cluster[2,1,1024]' PENNON_EXHAUSTIVE=1 \
 	    $(BIN)/python -m pytest -q $(JOIN_TESTS)
 
+test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session by itself, beside Parquet; Iceberg's jar
+	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
+
 test-fast: $(INSTALLED) ## run the tests that need no Java
 	@$(BIN)/python -m pytest tests -m "not spark and not slow"
 
@@ -140,4 +143,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
+.PHONY: help test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean

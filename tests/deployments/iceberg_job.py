@@ -1,0 +1,95 @@
+"""Iceberg's statements with Pennon beside it, on a Spark that Iceberg is made for.
+
+Prints what Iceberg's tables have become, as JSON, and checks Pennon's own and joins across.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+from pennon.session import spark_conf
+
+STATEMENTS = [
+    """CREATE TABLE ice.db.t (id BIGINT NOT NULL, s STRING, ts TIMESTAMP)
+    USING iceberg PARTITIONED BY (days(ts))""",
+    """INSERT INTO ice.db.t SELECT id, concat('s', id % 3), TIMESTAMP '2024-01-01 00:00:00'
+    + make_dt_interval(CAST(id % 4 AS INT)) FROM range(40)""",
+    "ALTER TABLE ice.db.t ADD PARTITION FIELD bucket(4, id) AS shard",
+    "ALTER TABLE ice.db.t REPLACE PARTITION FIELD shard WITH truncate(2, s)",
+    "ALTER TABLE ice.db.t DROP PARTITION FIELD truncate(2, s)",
+    "ALTER TABLE ice.db.t WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY id DESC",
+    "ALTER TABLE ice.db.t SET IDENTIFIER FIELDS id",
+    "ALTER TABLE ice.db.t CREATE BRANCH later",
+    """MERGE INTO ice.db.t t USING (SELECT id + 35 AS id FROM range(10)) s ON t.id = s.id
+    WHEN MATCHED THEN UPDATE SET s = 'm'
+    WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, 'n')""",
+    "UPDATE ice.db.t SET s = 'u' WHERE id = 3",
+    "DELETE FROM ice.db.t WHERE id % 10 = 1",
+    "CALL ice.system.rewrite_data_files(table => 'db.t')",
+]
+STATES = [
+    "SELECT id, s FROM ice.db.t ORDER BY id",
+    "SELECT count(*) FROM ice.db.t.snapshots",
+    "SELECT name, type FROM ice.db.t.refs ORDER BY name",
+    "SELECT id, s FROM ice.db.t VERSION AS OF 'later' ORDER BY id",
+]
+
+
+def main() -> int:
+    """Run the statements; arguments: folder, extensions by comma, Maven coordinates."""
+    folder, extensions, package = sys.argv[1:]
+    conf = spark_conf(f"{folder}/lake")
+    conf["spark.sql.extensions"] = extensions
+    conf["spark.jars.packages"] = package
+    conf["spark.sql.catalog.ice"] = "org.apache.iceberg.spark.SparkCatalog"
+    conf["spark.sql.catalog.ice.type"] = "hadoop"
+    conf["spark.sql.catalog.ice.warehouse"] = f"{folder}/warehouse"
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    for key, value in {**conf, "spark.sql.shuffle.partitions": "2"}.items():
+        builder.config(key, value)
+    spark = builder.getOrCreate()
+    for statement in STATEMENTS:
+        spark.sql(statement)
+    said = [[list(map(str, row)) for row in spark.sql(state).collect()] for state in STATES]
+    described = spark.sql("DESCRIBE TABLE ice.db.t").collect()
+    said.append([list(map(str, row)) for row in described])
+    order = {row.key: row.value for row in spark.sql("SHOW TBLPROPERTIES ice.db.t").collect()}
+    said.append([[str(order.get("sort-order")), str(order.get("write.distribution-mode"))]])
+    if "PennonExtensions" in extensions:
+        _check_pennon(spark)
+    print(json.dumps(said))
+    spark.stop()
+    return 0
+
+
+def _check_pennon(spark: SparkSession) -> None:
+    spark.sql("CREATE NAMESPACE lance.db")
+    spark.sql("CREATE TABLE lance.db.t PARTITIONED BY (days(ts)) AS SELECT * FROM ice.db.t")
+    spark.sql("ALTER TABLE lance.db.t ADD PARTITION FIELD bucket(4, id) AS shard")
+    spark.sql("ALTER TABLE lance.db.t REPLACE PARTITION FIELD shard WITH s")
+    spark.sql("ALTER TABLE lance.db.t SET TBLPROPERTIES ('write.order' = 'id')")
+    spark.sql("DELETE FROM lance.db.t WHERE id = 5")
+    spark.sql(
+        "MERGE INTO lance.db.t t USING ice.db.t s ON t.id = s.id AND s.id < 4"
+        " WHEN MATCHED THEN UPDATE SET s = concat(s.s, '!')"
+    )
+    spark.sql(
+        "MERGE INTO ice.db.t t USING lance.db.t s ON t.id = s.id"
+        " WHEN MATCHED AND t.id = 2 THEN DELETE"
+    )
+    joined = (
+        "SELECT a.id FROM lance.db.t a JOIN ice.db.t b ON a.id = b.id AND a.ts <=> b.ts ORDER BY 1"
+    )
+    ids = [row.id for row in spark.sql("SELECT id FROM ice.db.t ORDER BY id").collect()]
+    assert [row.id for row in spark.sql(joined).collect()] == [each for each in ids if each != 5]
+    assert "PARTITIONED BY (days(ts), s)" in spark.sql("SHOW CREATE TABLE lance.db.t").head()[0]
+    assert spark.sql("CALL lance.system.check(table => 'db.t')").collect() == []
+    spark.sql("INSERT INTO ice.db.t SELECT * FROM lance.db.t WHERE id = 2")
+    assert sorted(row.id for row in spark.table("ice.db.t").collect()) == sorted([*ids, 2])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
