@@ -96,3 +96,22 @@ def test_the_rows_are_those_of_a_full_scan(
         found = rows_of(spark.sql(query(tables)))
         full = rows_of(spark.sql(query(dict.fromkeys(tables, "computed_rows"))))
     assert found == full
+
+
+def test_explain_scan_tells_what_each_condition_prunes(
+    spark: SparkSession, tables: dict[str, str]
+) -> None:
+    query = (
+        f"SELECT count(*) FROM {tables[BY_VALUE]} a JOIN {tables[BY_BUCKET]} b ON a.id = b.id"
+        " WHERE lower(a.region) = ''eu'' AND soundex(a.region) = ''E000'' AND a.id < 50"
+    )
+    told = spark.sql(f"CALL lance.system.explain_scan('{query}')").collect()
+    of_values = [(row["item"], row["description"]) for row in told if row["table"].endswith("t0")]
+    by_item = dict(of_values)
+    assert by_item["partitions"] == "2 of 4"
+    predicates = [text for item, text in of_values if item == "predicate"]
+    assert any("lower(" in text and "keeps 2 of 4 by" in text for text in predicates)
+    assert any("soundex" in text and "prunes nothing" in text for text in predicates)
+    assert by_item["rows"] == "32 before filters"
+    assert {"residual", "left to Spark", "bytes"} <= by_item.keys()
+    assert {row["table"][-2:] for row in told} == {"t0", "t2"}

@@ -196,6 +196,11 @@ def test_explain_shows_the_partitions_that_are_read(
     chosen, total = partitions_read(frame)
     assert chosen <= most < total
     assert "manifest: " in executed_plan(frame)
+    formatted = frame._jdf.queryExecution().explainString(
+        spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")
+    )
+    assert re.search(r"\nmanifest: SELECT", formatted)
+    assert max(map(len, executed_plan(frame).splitlines())) < 700
 
 
 def test_only_the_needed_columns_are_read(

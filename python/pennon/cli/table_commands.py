@@ -190,7 +190,7 @@ def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from pennon.planning import explain  # noqa: PLC0415 - only this command needs it
+    from pennon.planning.scan_report import scan_report  # noqa: PLC0415 - only this command needs it
 
     namespace = opened(options, version=options.at)
     plan = namespace.scan(options.predicate).plan()
@@ -214,7 +214,9 @@ def _plan(options: argparse.Namespace) -> int:
         }
         print(json.dumps(shown, indent=2))
         return 0
-    print(explain(plan))
+    for item, text in scan_report(plan):
+        print(f"{item}: {text}")
+    print(f"manifest: {plan.manifest_sql}")
     for at, each in enumerate(plan.partitions):
         if at == _MOST_PARTITIONS:
             print(f"… and {len(plan.partitions) - at} more")

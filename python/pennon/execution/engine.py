@@ -132,6 +132,25 @@ def result_schema(
         return None
 
 
+def rows_over(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Compute a query over rows that are in memory.
+
+    Args:
+        sql: In DataFusion's dialect.
+        tables: Rows by the names that they have in the query.
+
+    Raises:
+        FragmentOverflow: A value does not fit the type that it has in SQL.
+        FragmentFailed: DataFusion refuses the query.
+    """
+    context = SessionContext(SessionConfig(dict(_OPTIONS)))
+    for name, table in tables.items():
+        empty = pa.RecordBatch.from_pylist([], table.schema)
+        context.register_record_batches(name, [table.to_batches() or [empty]])
+    with engine_failures():
+        return context.sql(sql).to_arrow_table()
+
+
 @cache
 def process_runtime() -> RuntimeEnvBuilder:
     """Give the memory that all queries of the process share."""

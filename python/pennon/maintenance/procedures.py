@@ -340,7 +340,7 @@ def call(
     name = procedure.lower().removeprefix("system.")
     found = PROCEDURES.get(name)
     if found is None:
-        # explain_join plans a query, so that the JVM answers it.
-        known = ", ".join(sorted([*PROCEDURES, "explain_join"]))
+        # These two plan a query, so that the JVM answers them.
+        known = ", ".join(sorted([*PROCEDURES, "explain_join", "explain_scan"]))
         raise UnknownProcedure(procedure=procedure, known=known)
     return found.schema, found.run(catalog, found.checked(arguments))

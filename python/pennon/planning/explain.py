@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -10,6 +11,51 @@ if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
 
 _MOST_FILTERS = 5
+_LONGEST = 120
+_ALL_TABLES = "`object_type` = 'table'"
+_AND = " AND "
+_OF_VERSION = re.compile(r"object_id LIKE '(v\d+)\$%'")
+_PARTITION_FIELD = "partition_field_"
+
+
+def summary(plan: ScanPlan) -> str:
+    """Describe a plan in a few short lines, for EXPLAIN of a tree of operators.
+
+    Args:
+        plan: A plan of ``plan_scan``.
+
+    Returns:
+        Lines without a final line break: the partitions, the condition on them, the residual.
+    """
+    lines = [f"partitions: {plan.table.num_rows} of {plan.partitions_total}"]
+    condition = plan.manifest_sql.partition(_ALL_TABLES)[2].removeprefix(_AND)
+    if condition:
+        lines.append(f"manifest: {readable_condition(condition)}")
+    if plan.row_filters:
+        more = f" and {len(plan.row_filters) - 1} more" if len(plan.row_filters) > 1 else ""
+        lines.append(f"rows where: {shortened(plan.row_filters[0])}{more}")
+    return "\n".join(lines)
+
+
+def readable_condition(sql: str) -> str:
+    """Write a condition on the manifest as people read it, and short.
+
+    Example:
+        >>> readable_condition("`object_id` LIKE 'v1$%' AND `partition_field_k` = 3")
+        'v1 AND k = 3'
+    """
+    plain = sql.replace("`", "").replace(_PARTITION_FIELD, "")
+    return shortened(_OF_VERSION.sub(r"\1", plain))
+
+
+def shortened(text: str) -> str:
+    """Cut a text to what fits a line of a plan.
+
+    Example:
+        >>> len(shortened("x" * 1000)), shortened("k = 3")
+        (120, 'k = 3')
+    """
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def explain(plan: ScanPlan) -> str:

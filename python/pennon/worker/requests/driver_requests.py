@@ -17,13 +17,15 @@ from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.grouping.key_grouping import report
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
-from pennon.planning import explain, is_exact
+from pennon.planning import explain, is_exact, summary
 from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
+from pennon.planning.scan_report import scan_report
 from pennon.planning.splits import pack
 from pennon.worker.requests.kept_plans import filtered_plan, find_plan, plan_of, snapshot_of
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
 from pennon.worker.wire import messages as m
+from pennon.worker.wire.metadata_messages import ExplainScan, ExplainScanReply
 from pennon.worker.wire.split_texts import packed_column, split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
@@ -176,7 +178,8 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         partitions_total=plan.partitions_total,
         rows=plan.num_rows,
         bytes=plan.num_bytes,
-        description=explain(plan),
+        description=summary(plan),
+        details=explain(plan),
         ordering=tuple(map(sort_key, order)),
         filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
     )
@@ -209,6 +212,11 @@ def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
     """Answer ``prune_splits``."""
     plan = filtered_plan(request.catalog, request.plan, request.predicates)
     return m.PruneSplitsReply(tuple(plan.table["object_id"].to_pylist()))
+
+
+def explain_scan(request: ExplainScan) -> ExplainScanReply:
+    """Answer ``explain_scan``."""
+    return ExplainScanReply(tuple(scan_report(find_plan(request.catalog, request.plan))))
 
 
 def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:

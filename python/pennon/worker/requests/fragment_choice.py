@@ -16,14 +16,16 @@ from pennon.execution import Query
 from pennon.execution.engine import result_schema
 from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
-from pennon.plan import Group, Limit, Opaque, Plan, PlanNode, Scan
-from pennon.planning import explain
+from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
+from pennon.planning import summary
 from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown.manifest_answer import manifest_answer
 from pennon.pushdown.runtime_pruning import RuntimePruning, runtime_prunings
 from pennon.pushdown.sizes import row_bytes
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.worker.wire.fragment_tokens import (
+    NO_RELATIONS,
     FragmentToken,
     PartToken,
     PruningToken,
@@ -100,7 +102,7 @@ def choose_fragments(
         one_task_bytes=request.one_task_bytes,
         replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
     )
-    planner = _Planner(division, plans, target, uuid4().hex)
+    planner = _Planner(division, semantics, plans, target, uuid4().hex)
     return ChosenFragments(
         tuple(choose(division, semantics, planner.planned)), division.is_one_task
     )
@@ -117,6 +119,7 @@ def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
 @dataclass(frozen=True, slots=True)
 class _Planner:
     division: Division
+    semantics: Semantics
     plans: Mapping[int, ScanPlan]
     target: TaskTarget
     query_id: str
@@ -124,6 +127,11 @@ class _Planner:
     def planned(self, candidate: Candidate) -> ChosenFragment | None:
         """Plan the tasks of a candidate; None where it does not pay, or DataFusion refuses it."""
         query, division = candidate.query, self.division
+        answer = self.answer(candidate.root)
+        if answer is not None:
+            return self.answered(candidate, answer)
+        if self.has_answer_below(candidate.root):
+            return None
         read = {scan: self.plans[scan] for scan in query.scans}
         keyed = (division.keys, division.view)
         tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=executor_pool_bytes())
@@ -156,6 +164,38 @@ class _Planner:
         )
         return ChosenFragment(candidate, tasks.keys, texts, reply)
 
+    def answer(self, root: int) -> FragmentQuery | None:
+        """Answer an aggregate without reading a leaf, where the manifest has what it needs."""
+        return manifest_answer(self.division.plan, root, self.plans, self.semantics)
+
+    def has_answer_below(self, root: int) -> bool:
+        """Whether an operator's input is an aggregate that the manifest answers."""
+        at = root
+        while isinstance(node := self.division.plan[at], Filter | Project | Limit):
+            at = node.child
+        return at != root and self.answer(at) is not None
+
+    def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
+        """Make one task of an answer, which has its rows with it."""
+        token = FragmentToken((), Query(answer.sql, answer.schema)).to_json()
+        lines = [f"fragment: {candidate.mode}, answered by the manifest"]
+        lines += [
+            line
+            for scan in candidate.query.scans
+            for line in summary(self.plans[scan]).splitlines()
+        ]
+        rows, num_bytes = self.size(candidate, 1)
+        reply = FragmentReply(
+            root=candidate.root,
+            mode=str(candidate.mode),
+            scan=token,
+            description="\n".join(lines),
+            columns=tuple(answer.columns),
+            rows=rows,
+            bytes=num_bytes,
+        )
+        return ChosenFragment(candidate, pa.array([0], pa.int64()), pa.array([NO_RELATIONS]), reply)
+
     def part(self, query: FragmentQuery) -> PartToken | None:
         """Plan what every worker evaluates for itself."""
         scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
@@ -183,9 +223,12 @@ class _Planner:
     ) -> str:
         """Tell people what is computed."""
         count = len(tasks.keys)
-        lines = [f"fragment: {candidate.mode} in {count} tasks", f"query: {candidate.query.sql}"]
+        lines = [
+            f"fragment: {candidate.mode} in {count} tasks",
+            f"query: {candidate.query.sql}",
+        ]
         for at, scan in enumerate(candidate.query.scans):
-            lines += [f"r{at} {line}" for line in explain(self.plans[scan]).splitlines()]
+            lines += [f"r{at} {line}" for line in summary(self.plans[scan]).splitlines()]
             functions, note = tasks.groupings.get(scan, ((), ""))
             grouping = key_text(functions, self.plans[scan], note) if functions else "none"
             lines.append(f"r{at} grouping: {grouping}")
@@ -196,7 +239,7 @@ class _Planner:
         for at, part in enumerate(candidate.query.parts):
             lines.append(f"p{at} in every worker: {part.sql}")
             for number, scan in enumerate(part.scans):
-                read = explain(self.plans[scan]).splitlines()
+                read = summary(self.plans[scan]).splitlines()
                 lines += [f"p{at}.r{number} {line}" for line in read]
         return "\n".join(lines)
 

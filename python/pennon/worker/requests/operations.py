@@ -19,7 +19,7 @@ from pennon.worker.requests.metadata_requests import read_metadata
 from pennon.worker.wire import messages as m
 from pennon.worker.wire import write_messages as w
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.metadata_messages import ReadMetadata
+from pennon.worker.wire.metadata_messages import ExplainScan, ReadMetadata
 
 if TYPE_CHECKING:
     from pennon.worker.requests.dispatch import Handler
@@ -45,6 +45,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.ListSplits, driver.list_splits),
     (m.PackSplits, driver.pack_splits),
     (m.PruneSplits, driver.prune_splits),
+    (ExplainScan, driver.explain_scan),
     (w.PlanWrite, writes.plan_write),
     (w.CommitWrite, writes.commit_write),
     (w.AbortWrite, writes.abort_write),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
     from pennon.pushdown.tasks import FragmentTasks, Numbers
     from pennon.transforms.transform import Transform
+
+
+NO_RELATIONS: Final = '{"relations":[]}'
+"""The task of a fragment that reads nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,6 +286,7 @@ class PlanScanReply:
     rows: int | None
     bytes: int | None
     description: str
+    details: str
     ordering: tuple[JsonObject, ...]
     filter_columns: tuple[str, ...]
 

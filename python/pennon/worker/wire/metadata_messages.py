@@ -24,3 +24,19 @@ class MetadataRows:
     catalog: Catalog
     columns: tuple[str, ...]
     predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainScan:
+    """What a planned scan reads, and why."""
+
+    op: ClassVar[str] = "explain_scan"
+    catalog: Catalog
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainScanReply:
+    """Pairs of what is told and the text."""
+
+    rows: tuple[object, ...]

@@ -4,6 +4,7 @@ import dev.pennon.spark.catalog.CatalogOperations;
 import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.sql.ExplainJoin;
+import dev.pennon.spark.sql.ExplainScan;
 import dev.pennon.spark.worker.WorkerProcess;
 import java.util.Map;
 import java.util.Set;
@@ -229,7 +230,7 @@ public final class PennonCatalog
       return new Identifier[0];
     }
     Stream<String> ofWorker = operations.procedures().stream().map(UnboundProcedure::name);
-    return Stream.concat(ofWorker, Stream.of(ExplainJoin.NAME))
+    return Stream.concat(ofWorker, Stream.of(ExplainJoin.NAME, ExplainScan.NAME))
         .map(name -> Identifier.of(namespace, name))
         .toArray(Identifier[]::new);
   }
@@ -240,6 +241,9 @@ public final class PennonCatalog
     String name = identifier.name();
     if (isSystem(identifier.namespace()) && name.equalsIgnoreCase(ExplainJoin.NAME)) {
       return new ExplainJoin();
+    }
+    if (isSystem(identifier.namespace()) && name.equalsIgnoreCase(ExplainScan.NAME)) {
+      return new ExplainScan();
     }
     return operations.procedure(isSystem(identifier.namespace()) ? name : identifier.toString());
   }

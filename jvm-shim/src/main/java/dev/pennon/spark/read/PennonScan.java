@@ -3,10 +3,14 @@ package dev.pennon.spark.read;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -26,8 +30,10 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A planned scan as Spark sees it.
@@ -39,9 +45,13 @@ public final class PennonScan
     implements SupportsReportPartitioning,
         SupportsReportOrdering,
         SupportsReportStatistics,
-        SupportsRuntimeV2Filtering {
+        SupportsRuntimeV2Filtering,
+        SupportsMetadata {
   /** Name of the column that {@link #withDerivedKeys} adds. */
   public static final String DERIVED_KEY = "_derived_key";
+
+  /** Who wants to hear of the scans that this thread plans. */
+  private static final ThreadLocal<Consumer<PennonScan>> LISTENER = new ThreadLocal<>();
 
   private final ScanPlan plan;
   private final String derivation;
@@ -53,8 +63,28 @@ public final class PennonScan
 
   private volatile List<String> runtimePredicates = List.of();
 
-  PennonScan(ScanPlan plan) {
+  private PennonScan(ScanPlan plan) {
     this(plan, null, false, !plan.ordering().isEmpty());
+  }
+
+  /** A scan as it is planned first. */
+  static PennonScan of(ScanPlan plan) {
+    PennonScan scan = new PennonScan(plan);
+    Consumer<PennonScan> listener = LISTENER.get();
+    if (listener != null) {
+      listener.accept(scan);
+    }
+    return scan;
+  }
+
+  /** Runs something that plans queries, and hears of its scans. */
+  public static <T> T listening(Consumer<PennonScan> listener, Supplier<T> planning) {
+    LISTENER.set(listener);
+    try {
+      return planning.get();
+    } finally {
+      LISTENER.remove();
+    }
   }
 
   private PennonScan(ScanPlan plan, String derivation, boolean isPacked, boolean isOrdered) {
@@ -197,6 +227,17 @@ public final class PennonScan
       }
     }
     return String.join("; ", parts);
+  }
+
+  /** The lines of EXPLAIN FORMATTED: a name and a text each. */
+  @Override
+  public scala.collection.immutable.Map<String, String> getMetaData() {
+    Map<String, String> lines = new LinkedHashMap<>();
+    Stream.concat(plan.details().lines(), Stream.of("grouping: " + grouping()))
+        .map(line -> line.split(": ", 2))
+        .filter(pair -> pair.length == 2)
+        .forEach(pair -> lines.merge(pair[0], pair[1], (one, other) -> one + "; " + other));
+    return scala.collection.immutable.Map.from(CollectionConverters.asScala(lines));
   }
 
   /** Partitions of which something is read; parts of one are counted once. */

@@ -113,7 +113,7 @@ public final class PennonScanBuilder
   @Override
   public Scan build() {
     if (scan == null) {
-      scan = new PennonScan(ScanPlan.request(table, sent, schema, isOfRowChange));
+      scan = PennonScan.of(ScanPlan.request(table, sent, schema, isOfRowChange));
     }
     return scan;
   }

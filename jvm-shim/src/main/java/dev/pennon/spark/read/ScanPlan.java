@@ -35,6 +35,7 @@ import org.apache.spark.sql.types.StructType;
  * @param rows estimated or exact number of rows before residual filters
  * @param bytes bytes on disk of all columns
  * @param description the worker's text for EXPLAIN
+ * @param details its text for EXPLAIN FORMATTED
  * @param ordering the order that each split's rows can be read in; empty when none is known
  * @param filterColumns columns whose values, found while the query runs, can drop partitions
  * @param packing how the leaves are packed; null when each is a split
@@ -53,6 +54,7 @@ record ScanPlan(
     OptionalLong rows,
     OptionalLong bytes,
     String description,
+    String details,
     List<SortOrder> ordering,
     List<String> filterColumns,
     Packing packing,
@@ -125,6 +127,7 @@ record ScanPlan(
         optional(Messages.field(reply, "PlanScanReply", "rows")),
         optional(Messages.field(reply, "PlanScanReply", "bytes")),
         Messages.field(reply, "PlanScanReply", "description").asText(),
+        Messages.field(reply, "PlanScanReply", "details").asText(),
         SortOrders.fromJson(Messages.field(reply, "PlanScanReply", "ordering")),
         List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "filter_columns"))),
         null,
@@ -190,6 +193,7 @@ record ScanPlan(
         rows,
         bytes,
         description,
+        details,
         ordering,
         filterColumns,
         otherPacking,

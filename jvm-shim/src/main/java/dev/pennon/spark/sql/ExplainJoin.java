@@ -41,7 +41,7 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
     "operator", "left", "right", "common", "reason", "remedy"
   };
 
-  private record Rows(StructType readSchema, InternalRow... rows) implements LocalScan {}
+  record Rows(StructType readSchema, InternalRow... rows) implements LocalScan {}
 
   @Override
   public String name() {
@@ -94,7 +94,7 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
     return List.<Scan>of(new Rows(schema, rows.toArray(InternalRow[]::new))).iterator();
   }
 
-  private static SparkPlan planned(SparkSession session, String query) {
+  static SparkPlan planned(SparkSession session, String query) {
     try {
       LogicalPlan parsed = session.sessionState().sqlParser().parsePlan(query);
       return session
@@ -115,7 +115,7 @@ public final class ExplainJoin implements UnboundProcedure, BoundProcedure {
     return below + (plan instanceof ShuffleExchangeLike ? 1 : 0);
   }
 
-  private static InternalRow row(Stream<String> values) {
+  static InternalRow row(Stream<String> values) {
     return new GenericInternalRow(values.map(UTF8String::fromString).toArray());
   }
 

@@ -1,0 +1,250 @@
+"""Aggregates over whole partitions, answered by the manifest: no leaf is opened.
+
+``count(*)``, ``count(c)``, ``min``, ``max`` and GROUP BY over columns that partitions have as they
+stand need a row per partition and how many rows it has. It is an answer only where the manifest
+has counted every partition at the version that is read, and where no condition is left for the
+rows: partition values decide all of them.
+
+NULL rules: those of SQL; a partition without rows has no part in any group, minimum or maximum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.execution.engine import rows_over
+from pennon.plan import Filter, Group, Project, Scan
+from pennon.planning.residual import NO_RESIDUAL
+from pennon.planning.scan_plan import plan_scan
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import Typed, cast, is_null, is_plain
+from pennon.predicate.expressions.typed_expression import (
+    operands_of,
+    typed_condition,
+    typed_expression,
+)
+from pennon.predicate.literals import to_expression
+from pennon.predicate.parse import parse_expression, readable_predicates
+from pennon.pushdown.query import FragmentQuery, _Writer
+from pennon.pushdown.selected import Selected
+from pennon.transforms.identity import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.plan import AggregateCall, Output, PlanNode
+    from pennon.planning import ScanPlan
+    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.spec.partition_spec import PartitionSpec
+
+__all__ = ["manifest_answer"]
+
+# How many rows a partition has; no attribute of a plan has that number.
+_ROWS: Final = "c-1"
+_PARTITIONS: Final = "r0"
+_IS_ROW: Final = "is_row"
+_MOST_GROUPS: Final = 1_000
+
+
+def manifest_answer(
+    nodes: Sequence[PlanNode], root: int, plans: Mapping[int, ScanPlan], semantics: Semantics
+) -> FragmentQuery | None:
+    """Answer an aggregate from the partitions of its scan.
+
+    Args:
+        nodes: The plan.
+        root: The aggregate.
+        plans: What each scan reads.
+        semantics: The session's.
+
+    Returns:
+        A query over no relation that gives the groups; None where rows have to be read.
+
+    Spec: "Manifest Table Schema" (metadata), "Partition Pruning".
+    """
+    scan = _scan_below(nodes, root)
+    if scan is None or not _is_decided(plans[scan]):
+        return None
+    values = _values(plans[scan], nodes[scan])
+    writer = _PartitionWriter(nodes, root, semantics, plans[scan], values.column_names)
+    try:
+        query = writer.query()
+    except Declined:
+        return None
+    if writer.prunings:
+        return None
+    rows = rows_over(query.sql, {_PARTITIONS: values})
+    return _constant(query, rows) if rows.num_rows <= _MOST_GROUPS else None
+
+
+def _scan_below(nodes: Sequence[PlanNode], root: int) -> int | None:
+    """Find the one scan below an aggregate, its filters and projections."""
+    node = nodes[root]
+    if not isinstance(node, Group):
+        return None
+    at = node.child
+    while isinstance(below := nodes[at], Filter | Project):
+        at = below.child
+    return at if isinstance(below, Scan) else None
+
+
+def _is_decided(plan: ScanPlan) -> bool:
+    """Whether all rows of the chosen partitions count, and the manifest has counted them."""
+    has_residual = pc.any(pc.not_equal(plan.table["row_filter"], NO_RESIDUAL), min_count=0)
+    return plan.counted_rows is not None and not has_residual.as_py()
+
+
+def _values(plan: ScanPlan, scan: PlanNode) -> pa.Table:
+    """Give the rows of each partition that has some, and its values by the columns' names."""
+    table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
+    pattern = r"^v(?P<version>\d+)\$"
+    versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
+    specs = [plan.snapshot.specs[int(each)] for each in pc.unique(versions).to_pylist()]
+    ids = {each.path[0]: each.id for each in plan.snapshot.schema.fields if len(each.path) == 1}
+    if not specs:
+        return _no_partitions(scan)
+    columns = {_ROWS: table["num_rows"]}
+    for column in scan.columns if isinstance(scan, Scan) else ():
+        stored = _identity_column(specs, ids.get(column.name))
+        # Zeros of both signs are one partition, and any NaN is: the rows' own are not known.
+        if stored is None or column.type is None or pa.types.is_floating(column.type):
+            continue
+        columns[column.name] = table[stored].cast(column.type)
+    return pa.table(columns)
+
+
+def _no_partitions(scan: PlanNode) -> pa.Table:
+    """Give no row: every column has the same value in all of them."""
+    columns = scan.columns if isinstance(scan, Scan) else ()
+    types = {column.name: column.type for column in columns if column.type is not None}
+    return pa.schema({_ROWS: pa.int64(), **types}).empty_table()
+
+
+def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str | None:
+    """Find the manifest's column with the values of a source in partitions of all these specs."""
+    found = [
+        {
+            field.column
+            for field in spec.fields
+            if isinstance(field.transform, Identity) and field.source_ids == (source,)
+        }
+        for spec in specs
+    ]
+    shared = set.intersection(*found) if found else set[str]()
+    return min(shared, default=None)
+
+
+class _PartitionWriter(_Writer):
+    """Writes a subtree over one row per partition instead of over the rows."""
+
+    def __init__(
+        self,
+        nodes: Sequence[PlanNode],
+        root: int,
+        semantics: Semantics,
+        plan: ScanPlan,
+        known: Sequence[str],
+    ) -> None:
+        super().__init__(nodes, root, semantics, split=root)
+        self.plan = plan
+        self.known = frozenset(known)
+        self.names: dict[str, str] = {}
+
+    def select(self, position: int) -> Selected:
+        node = self.nodes[position]
+        if not isinstance(node, Filter) or node.condition is None:
+            return super().select(position)
+        below = self.select(node.child)
+        self.prunings |= node.prunings
+        kept: list[exp.Expr] = []
+        for part in operands_of(exp.and_(parse_expression(node.condition), exp.true())):
+            try:
+                kept.append(typed_condition(part, below.types, self.semantics))
+            except Declined:
+                if not self.is_true_of_all(part):
+                    raise
+        columns = [exp.column(name, quoted=True) for name in below.types]
+        source = below.select.subquery(f"t{position}", copy=False)
+        return Selected(exp.select(*columns).from_(source).where(*kept), below.types)
+
+    def is_true_of_all(self, condition: exp.Expr) -> bool:
+        """Whether a condition on other columns is decided by partition values, for all rows."""
+        named = condition.copy()
+        for column in list(named.find_all(exp.Column)):
+            name = self.names.get(column.name)
+            if name is None:
+                return False
+            column.set("this", exp.to_identifier(name, quoted=True))
+        zone = "UTC" if self.semantics.is_utc else ""
+        text = named.sql(dialect="spark")
+        decided = plan_scan(self.plan.snapshot, readable_predicates([text]), time_zone=zone).table
+        whole = decided.filter(pc.equal(decided["row_filter"], NO_RESIDUAL))["object_id"]
+        is_whole = pc.is_in(self.plan.table["object_id"], value_set=whole.combine_chunks())
+        return bool(pc.all(is_whole, min_count=0).as_py()) and bool(readable_predicates([text]))
+
+    def scan(self, position: int, scan: Scan) -> Selected:
+        self.scans.append(position)
+        types: dict[str, pa.DataType] = {}
+        columns: list[exp.Expr] = []
+        for column in scan.columns:
+            self.names[f"c{column.id}"] = column.name
+            if column.name in self.known and column.type is not None and is_plain(column.type):
+                types[f"c{column.id}"] = column.type
+                tree = exp.column(column.name, quoted=True)
+                columns.append(exp.alias_(tree, f"c{column.id}", quoted=True))
+        columns.append(exp.column(_ROWS, quoted=True))
+        types[_ROWS] = pa.int64()
+        return Selected(exp.select(*columns).from_(exp.to_table(_PARTITIONS)), types)
+
+    def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
+        made = super().computed(below, name, outputs)
+        select = made.select.select(exp.column(_ROWS, quoted=True), copy=False)
+        return Selected(select, {**made.types, _ROWS: pa.int64()})
+
+    def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
+        if call.name in ("min", "max"):
+            return super().aggregated(call, columns)
+        if call.name != "count" or call.type != pa.int64():
+            raise Declined(why=f"{call.name}, which needs the rows")
+        rows: exp.Expr = exp.column(_ROWS, quoted=True)
+        if call.argument != "1":
+            value = typed_expression(call.argument, columns, self.semantics)
+            none = exp.If(this=is_null(value.tree), true=exp.Literal.number(0))
+            rows = exp.Case(ifs=[none], default=rows)
+        total = exp.Coalesce(this=exp.Sum(this=rows), expressions=[exp.Literal.number(0)])
+        return Typed(cast(total, pa.int64()), pa.int64())
+
+
+def _constant(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:
+    """Write rows as a query; None where a value has no literal."""
+    schema = query.schema
+    if any(pa.types.is_binary(kind) for kind in schema.types):
+        return None
+    names = schema.names
+    columns = [
+        exp.alias_(cast(exp.column(name, quoted=True), kind), name, quoted=True)
+        for name, kind in zip(names, schema.types, strict=True)
+    ]
+    # A row of NULLs tells the types where there is no other, and is left out.
+    values = [[exp.false(), *(cast(exp.Null(), kind) for kind in schema.types)]]
+    for row in range(rows.num_rows):
+        cells = [_literal(rows[at][row], kind) for at, kind in enumerate(schema.types)]
+        values.append([exp.true(), *cells])
+    table = exp.Values(
+        expressions=[exp.Tuple(expressions=each) for each in values],
+        alias=exp.TableAlias(
+            this=exp.to_identifier(_PARTITIONS),
+            columns=[exp.to_identifier(name, quoted=True) for name in (_IS_ROW, *names)],
+        ),
+    )
+    sql = exp.select(*columns).from_(table).where(exp.column(_IS_ROW, quoted=True))
+    return FragmentQuery(sql.sql(dialect=DataFusion), (), query.columns, schema)
+
+
+def _literal(value: pa.Scalar, kind: pa.DataType) -> exp.Expr:
+    return cast(to_expression(value) if value.is_valid else exp.Null(), kind)
