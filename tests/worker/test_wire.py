@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pennon.worker.wire import key_messages, messages, write_messages
+from pennon.worker.wire import key_messages, messages, metadata_messages, write_messages
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}
 DECLARED = {
     name: {str(field.metadata.get("key", field.name)) for field in fields(kind)}
-    for module in (messages, write_messages, key_messages)
+    for module in (messages, write_messages, key_messages, metadata_messages)
     for name, kind in vars(module).items()
     if is_dataclass(kind)
 }
