@@ -173,3 +173,11 @@ def test_plain_datasets_change_row_by_row(spark: SparkSession, tmp_path: Path) -
     )
     assert rows_of(spark.table(f"lance.`{path}`")) == [(1, "a"), (3, "x"), (4, "d")]
     assert sorted(lance.dataset(path).to_table()["id"].to_pylist()) == [1, 3, 4]
+
+
+def test_rows_of_a_null_partition_are_changed_by_a_source(spark: SparkSession, table: str) -> None:
+    source = "SELECT id FROM VALUES (1L), (4L) AS s(id)"
+    spark.sql(
+        f"MERGE INTO {table} t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 7"
+    )
+    assert rows_of(spark.table(table)) == [(1, "a", 7), (2, "a", 2), (3, "b", 3), (4, None, 7)]
