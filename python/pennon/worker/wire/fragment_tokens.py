@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pennon.transforms.transform import Transform
 
 
-NO_RELATIONS: Final = '{"relations":[]}'
+NO_RELATIONS: Final = '{"relations":[],"keys":[]}'
 """The task of a fragment that reads nothing."""
 
 
