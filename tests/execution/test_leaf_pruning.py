@@ -32,7 +32,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("transform", "kind", "value_of"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("transform", "kind", "value_of"),
+    CASES,
+    ids=[f"{kind} {transform}" for transform, kind, _ in CASES],
+)
 def test_a_leaf_with_a_partner_is_kept(transform: Transform, kind: pa.DataType, value_of) -> None:
     rng = random.Random(7)  # noqa: S311 - values, not secrets
     values = [value_of(n) for n in range(400)]
