@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
@@ -10,9 +11,12 @@ import pytest
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
+from pennon.errors import InternalError
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.compact import compact
+from pennon.maintenance.compact import _Compaction, compact
+from pennon.maintenance.leaf_rewrite import LeafRewrite
 from pennon.maintenance.procedures import call
+from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction
@@ -148,6 +152,49 @@ def test_a_row_that_another_statement_changed_before_the_compaction_is_a_conflic
     compact(snapshot.location)
     assert isinstance(mine.commit(), Conflicted)
     assert regions(latest(snapshot))["eu"] == [0, 12, 20, 30]
+
+
+@pytest.mark.parametrize("order", [None, "id DESC"])
+def test_rows_of_which_nobody_knows_any_more_where_they_went_are_a_conflict(
+    tmp_path: Path, order: str | None
+) -> None:
+    snapshot = fragmented(tmp_path)
+    if order is not None:
+        change_root(snapshot, properties={"write.order": order})
+    mine = change(latest(snapshot), {10})
+    compact(snapshot.location, where="region = 'eu'")
+    vacuum(snapshot.location, older_than=datetime.now(UTC) + timedelta(days=1))
+    assert isinstance(mine.commit(), Conflicted)
+    assert regions(latest(snapshot))["eu"] == [0, 10, 20, 30]
+
+
+def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = fragmented(tmp_path)
+    look = _Compaction._found
+    gone = iter([0, 10])
+
+    def found(self: _Compaction, *asked: object) -> dict[str, LeafRewrite]:
+        rewrites = look(self, *asked)
+        for each in (next(gone, None),):
+            if each is not None:
+                change(latest(snapshot), {each}).commit()
+        return rewrites
+
+    monkeypatch.setattr(_Compaction, "_found", found)
+    assert compact(snapshot.location, where="region = 'eu'").num_rows == 2
+    assert regions(latest(snapshot))["eu"] == [20, 30]
+
+
+def test_a_rewrite_of_files_as_they_were_before_the_snapshot_is_refused(tmp_path: Path) -> None:
+    before = fragmented(tmp_path)
+    compaction = rewrite(before, regions(before)["eu"])
+    change(before, {10}).commit()
+    compaction.snapshot = latest(before)
+    with pytest.raises(InternalError):
+        compaction.commit()
+    assert regions(latest(before))["eu"] == [0, 20, 30]
 
 
 def test_only_small_files_and_those_with_many_deleted_rows_are_rewritten(tmp_path: Path) -> None:

@@ -164,8 +164,9 @@ class _Compaction:
         location, options = snapshot.location, snapshot.storage_options
         text = object_id
         for _ in range(_MEETINGS):
-            found = self._found(Snapshot.open(location, storage_options=options), [object_id])
-            if not found or self._try(Snapshot.open(location, storage_options=options), found):
+            newest = Snapshot.open(location, storage_options=options)
+            found = self._found(newest, [object_id])
+            if not found or self._try(newest, found):
                 return
             text = next(iter(found))
         self.done.notes.append(f"partition {text} is left alone: other commits change its rows")

@@ -102,12 +102,12 @@ def _staged(snapshot: Snapshot, leaf: LeafRewrite, target_bytes: int) -> list[St
     )
     order = WriteOrder.of(snapshot.properties, snapshot.schema)
     rows = _rows(snapshot, leaf)
+    staged: list[StagedPartition] = []
+    places: list[pa.Array] = []
+    num_seen = 0
     if order is None:
         staged = write_partitions(rows, target)
-        _check(snapshot, leaf, staged)
-        return staged
-    staged, places, num_seen = [], [], 0
-    for piece in _pieces(rows):
+    for piece in () if order is None else _pieces(rows):
         # Each piece has files of its own, so that the rows of every file are sorted.
         told: list[pa.Array] = []
         ordered = clustered(
@@ -117,9 +117,9 @@ def _staged(snapshot: Snapshot, leaf: LeafRewrite, target_bytes: int) -> list[St
         places += [pa.array(each.to_numpy().astype("int64") + num_seen) for each in told]
         num_seen += sum(each.num_rows for each in piece)
     _check(snapshot, leaf, staged)
-    record_places(
-        leaf_uri(snapshot.location, leaf.location), staged, pa.chunked_array(places), options
-    )
+    if staged:
+        told_of_all = pa.chunked_array(places, pa.int64())
+        record_places(leaf_uri(snapshot.location, leaf.location), staged, told_of_all, options)
     return staged
 
 

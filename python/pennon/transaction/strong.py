@@ -307,7 +307,9 @@ def prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) ->
                 committed = append_fragments(dataset, staged, schema)
         case Replace(staged=staged):
             committed = replace_fragments(dataset, staged, schema)
-        case Rewrite(staged=staged, fragments=fragments):
+        case Rewrite(staged=staged, fragments=fragments, version=version):
+            if dataset.version != version:  # rows that went since would come back
+                raise InternalError(what=f"a rewrite of version {version} is made on another one")
             committed = replace_fragments(dataset, staged, schema, fragments)
         case ChangeRows(deleted=deleted, staged=staged):
             committed = change_rows(dataset, deleted, staged, schema)

@@ -1,9 +1,9 @@
 """Rows that a rewrite put into other files: their addresses before → their addresses after.
 
-A rewrite takes fragments out of a leaf and adds others with the same rows. They are in the order
-that the old fragments had them in, or, where they were sorted, beside a file that tells for each
-new row which of the old ones it is. The file is no part of any version: only statements that ran
-while the rewrite was made ask for it, and vacuum takes it in its time.
+A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that tells
+for each new row which of the old ones it is; it is empty where the rows kept their order. The file
+is no part of any version: only statements that ran while the rewrite was made ask for it, and
+vacuum takes it in its time. Without it nothing is known of where a row went.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def record_places(
     Args:
         uri: The leaf.
         staged: The rewritten rows.
-        places: For each of them, its place among the rows as they were read.
+        places: For each of them, its place among the rows as they were read; none where they are
+            in the order in which they were read.
         storage_options: Given to Lance.
     """
     first = json.loads(staged[0].fragments[0])["files"][0]["path"]
@@ -82,9 +83,9 @@ def moved(
     sources = read[ROW_ADDRESS.name].to_numpy().astype(np.int64)
     targets = np.concatenate([_addresses(each) for each in come]) if come else sources[:0]
     places = _recorded_places(after, come, storage_options)
-    if len(sources) != len(targets) or (places is not None and len(places) != len(targets)):
+    if places is None or len(sources) != len(targets) or len(places) not in (0, len(targets)):
         return None
-    if places is not None:
+    if len(places):
         sources = sources[places]
     ascending = np.argsort(sources, kind="stable")
     wanted = deleted.addresses[is_moved]
@@ -109,7 +110,7 @@ def _recorded_places(
     fragments: Sequence[lance.LanceFragment],
     storage_options: Mapping[str, str],
 ) -> NDArray[np.int64] | None:
-    """Read the places of a rewrite's rows; None where they are in the order that they had."""
+    """Read the places of a rewrite's rows, none where they kept their order; None if unknown."""
     if not fragments:
         return None
     session = LanceFileSession(str(leaf.uri), storage_options=dict(storage_options) or None)
