@@ -27,7 +27,7 @@ APPENDS = """
 import sys, pennon
 table = pennon.open(sys.argv[1])
 for number in range(20):
-    table.append([{"id": number, "region": "eu"}])
+    table.append([{"id": number, "region": each} for each in sys.argv[2:]])
 """
 
 
@@ -35,15 +35,25 @@ def files(snapshot) -> int:
     return sum(snapshot.leaves().table["num_fragments"].to_pylist())
 
 
-def test_many_appends_of_a_process_leave_few_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("regions_of_all", [["eu"], ["eu", "us", "asia"]])
+def test_many_appends_of_a_process_leave_few_files(
+    tmp_path: Path, regions_of_all: list[str]
+) -> None:
     path = str(tmp_path / "table")
     table = pennon.create(path, SCHEMA, partition_by=["region"])
-    subprocess.run(
-        [sys.executable, "-c", APPENDS, path], check=True, timeout=300, env=dict(os.environ)
+    told = subprocess.run(
+        [sys.executable, "-c", APPENDS, path, *regions_of_all],
+        check=True,
+        timeout=300,
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        text=True,
     )
+    assert not told.stderr
     table.refresh()
-    assert files(table.snapshot) < 16
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(20))
+    assert files(table.snapshot) < 16 * len(regions_of_all)
+    ids = [each for each in range(20) for _ in regions_of_all]
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ids
     assert any(each.operation == "compact" for each in history(path))
     assert check(path).is_valid
 

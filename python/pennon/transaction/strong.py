@@ -276,10 +276,13 @@ def _prepare(
     if len(todo) <= 1:
         return {each: prepare_leaf(snapshot, states.get(each), change) for each, change in todo}
     with ThreadPoolExecutor(min(_MAX_THREADS, len(todo))) as pool:
-        futures = {
-            each: pool.submit(prepare_leaf, snapshot, states.get(each), change)
-            for each, change in todo
-        }
+        try:
+            futures = {
+                each: pool.submit(prepare_leaf, snapshot, states.get(each), change)
+                for each, change in todo
+            }
+        except RuntimeError:  # the process ends, and Python starts no thread any more
+            return {each: prepare_leaf(snapshot, states.get(each), change) for each, change in todo}
         return {each: future.result() for each, future in futures.items()}
 
 
