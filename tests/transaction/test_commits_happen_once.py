@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -313,6 +314,37 @@ def test_a_group_that_one_spoils_is_committed_one_by_one(
         else:
             group_commit.commit_append(each.base, each.changes, each.identity)
     assert regions(latest(base)) == {"eu": [1, 10, 11, 13]}
+
+
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_rows_written_for_a_leaf_that_was_adopted_elsewhere_meanwhile_are_refused(
+    tmp_path: Path, *, is_expired: bool
+) -> None:
+    """Beside another write of a newer base, and where the own base has expired."""
+    base = append(make(tmp_path), {1: "asia"})
+    mine = stage(base, {1: "eu"})
+    (part,) = stage(base, {2: "eu"})
+    place = "0000000000000000_adopted"
+    Path(base.location, part.location).rename(Path(base.location, place))
+    adopted = Transaction(base)
+    adopted.append([replace(part, location=place)])
+    assert isinstance(adopted.commit(), Committed)
+    newest = latest(base)
+    others = stage(newest, {3: "us"})
+    waiting = [
+        group_commit._Waiting(each, {one.object_id: Append((one,))}, CommitIdentity(str(at)))
+        for at, (each, (one,)) in enumerate([(base, mine), (newest, others)])
+    ]
+    if is_expired:
+        expire(base.location, older_than=datetime.now(UTC) + timedelta(days=1))
+    else:
+        group_commit._commit(waiting)
+    outcomes = [
+        group_commit.commit_append(each.base, each.changes, each.identity) for each in waiting
+    ]
+    assert isinstance(outcomes[0], Conflicted)
+    assert isinstance(outcomes[1], Committed)
+    assert regions(latest(base)) == {"asia": [1], "eu": [2], "us": [3]}
 
 
 def wait_for(condition: Callable[[], object]) -> object:

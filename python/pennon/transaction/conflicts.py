@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.staged import Change
 
-__all__ = ["ROWS_CHANGED", "Rebased", "check_layouts", "rebase"]
+__all__ = ["ROWS_CHANGED", "Rebased", "check_layouts", "check_places", "rebase"]
 
 ROWS_CHANGED: Final = "another commit changed the rows to be replaced"
 
@@ -62,14 +62,15 @@ def rebase(
     Spec: "Conflict", "Multi-Partition Transaction (Strong)".
     """
     redo = set()
+    misplaced = check_places(changes, after)
+    if misplaced is not None:
+        return misplaced
     for object_id, change in changes.items():
         old, new = before.get(object_id), after.get(object_id)
         if _is_unchanged(old, new):
             continue
         match change:
             case Append():
-                if new is not None and new.location != change.staged[0].location:
-                    return _conflict(new, "another writer made it in another directory")
                 redo.add(object_id)
             case ChangeRows() | Rewrite() if new is not None and old is not None:
                 redo.add(object_id)  # its rows may still be there: ``relocation`` tells
@@ -98,6 +99,22 @@ def _has_same_rows(old: LeafState | None, new: LeafState | None, rewrites: Rewri
 def _conflict(state: LeafState | None, reason: str) -> Conflicted:
     values = {} if state is None else state.values
     return Conflicted(partition_text(values), reason)
+
+
+def check_places(
+    changes: Mapping[str, Change], states: Mapping[str, LeafState]
+) -> Conflicted | None:
+    """Find rows that were written for a new leaf which is there now, in another directory.
+
+    Args:
+        changes: My change of each leaf, by object id.
+        states: The leaves as they are now.
+    """
+    for object_id, change in changes.items():
+        state = states.get(object_id)
+        if isinstance(change, Append) and state and state.location != change.staged[0].location:
+            return _conflict(state, "another writer made it in another directory")
+    return None
 
 
 def check_layouts(changes: Mapping[str, Change], schema: pa.Schema) -> Conflicted | None:

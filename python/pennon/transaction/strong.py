@@ -35,7 +35,7 @@ from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Sna
 from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.commit_description import described
-from pennon.transaction.conflicts import check_layouts, rebase
+from pennon.transaction.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
 from pennon.transaction.relocation import relocate
@@ -184,6 +184,9 @@ def _tried(
     snapshot = base
     states = leaf_states(base, changes)
     check_writable(base.location, changes, states)
+    misplaced = check_places(changes, states)
+    if misplaced is not None:
+        return misplaced
     prepared: dict[str, LeafChange] = {}
     for attempt in range(_MAX_ATTEMPTS):
         redo = [object_id for object_id in changes if object_id not in prepared]
