@@ -13,6 +13,8 @@ import pytest
 
 import pennon
 from pennon.errors import ChangesNotKept, ChangesNotPaired, SnapshotNotFound
+from pennon.metadata_tables.changes_table import CHANGES
+from pennon.metadata_tables.metadata_table import Selection
 from pennon.namespace import PartitionedNamespace
 
 SCHEMA = pa.schema(
@@ -107,6 +109,33 @@ def test_updates_are_told_by_a_key(tmp_path: Path) -> None:
     table.maintenance.expire_snapshots(datetime.now(UTC) + timedelta(minutes=1))
     with pytest.raises(SnapshotNotFound):
         table.changes(start)
+
+
+def test_commits_of_expired_versions_are_neither_told_as_later_ones_nor_left_out(
+    tmp_path: Path,
+) -> None:
+    """A tag keeps an early version, so that there is one before those that are asked for."""
+    table = pennon.create(str(tmp_path / "t"), SCHEMA, partition_by=["k"])
+    for number in range(5):
+        table.append([{"id": number, "k": "a"}])
+        if not number:
+            table.create_tag("early")
+    first, last = table.version - 4, table.version
+    table.maintenance.expire_snapshots(datetime.now(UTC) + timedelta(minutes=1), retain_last=3)
+
+    def told(condition: str) -> list[int]:
+        selection = Selection((), (condition,))
+        return [
+            each
+            for part in CHANGES.rows(table.snapshot, selection)
+            for each in part["id"].to_pylist()
+        ]
+
+    assert told(f"_commit_version > {last - 1}") == [4]
+    assert told(f"_commit_version > {last}") == []
+    assert sorted(told(f"_commit_version > {first}")) == [1, 2, 3, 4]
+    with pytest.raises(SnapshotNotFound):
+        told(f"_commit_version >= {last - 2}")
 
 
 def test_versions_that_hold_no_rows_tell_no_changes(tmp_path: Path) -> None:

@@ -128,6 +128,9 @@ def change_schema(snapshot: Snapshot) -> pa.Schema:
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     known = versions_until(snapshot)["version"].to_pylist()
     first, last = _bounds(selection.predicates)
+    if 1 < first <= snapshot.version and first - 1 not in known:
+        # What the commits until then did cannot be told from what is asked for.
+        snapshot.at_version(first - 1)  # says which versions there are
     earlier = [each for each in known if each < first] or known[:1]
     yield from changes_between(snapshot, earlier[-1], min(last, snapshot.version))
 
