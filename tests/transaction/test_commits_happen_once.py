@@ -20,7 +20,7 @@ from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.rollback import rollback
-from pennon.manifest import Snapshot
+from pennon.manifest import Snapshot, change_root
 from pennon.manifest.commits.commit_lookup import find_commit, give_up
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
@@ -247,6 +247,16 @@ def test_history_tells_every_version(tmp_path: Path) -> None:
     counts = [(each.record.added_rows, each.record.removed_rows) for each in told[2:]]
     assert counts == [(2, 0), (2, 1), (0, 3)]
     assert history(snapshot.location, limit=2) == told[-2:]
+
+
+def test_history_names_statements_that_stand_alone(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {1: "eu", 2: "us"})
+    change = Transaction(snapshot, CommitIdentity("one"), "merge")
+    change.change_rows([], stage(snapshot, {3: "eu"}), [["id < 9"]])
+    assert isinstance(change.commit(), Committed)
+    change_root(latest(snapshot), properties={"note": "x"})
+    *_, told, altered = history(snapshot.location)
+    assert (told.operation, told.record.added_rows, altered.operation) == ("merge", 1, "alter")
 
 
 def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(

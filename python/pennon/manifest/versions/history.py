@@ -6,7 +6,7 @@ what Lance did: changes of the metadata, maintenance of ``__manifest`` itself, f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from lance.file import LanceFileSession
 
 from pennon.manifest.format.commit_record import CommitRecord, made_together, records_in
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.versions.shared_fragments import open_unexpired
 
 __all__ = ["HistoryEntry", "history"]
 
@@ -85,7 +86,8 @@ def history(
     files = LanceFileSession(str(manifest.uri), storage_options=dict(storage_options or {}) or None)
 
     def told(version: int, transaction: lance.Transaction | None) -> HistoryEntry:
-        operation, record = _maker(transaction, files, location)
+        added = _added(location, version, transaction, storage_options)
+        operation, record = _maker(transaction, added, files, location)
         return HistoryEntry(version, times[version], operation, record)
 
     # Lance reads the transactions of one dataset from one thread at a time.
@@ -103,16 +105,38 @@ def _transaction(
         raise storage_failure("read", location, error) from error
 
 
+def _added(
+    location: str,
+    version: int,
+    transaction: lance.Transaction | None,
+    storage_options: StorageOptions | None,
+) -> Sequence[lance.FragmentMetadata]:
+    """Give the fragments that a commit of rows added."""
+    operation = None if transaction is None else transaction.operation
+    if isinstance(operation, lance.LanceOperation.Update):
+        return list(operation.new_fragments)
+    if not isinstance(operation, lance.LanceOperation.Merge):
+        return ()
+    # A commit that stands alone states every fragment; a change of the columns adds none.
+    before = open_unexpired(location, version - 1, storage_options or {})
+    if before is None:
+        return ()
+    known = {each.fragment_id for each in before.get_fragments()}
+    return [each for each in operation.fragments if each.id not in known]
+
+
 def _maker(
-    transaction: lance.Transaction | None, files: LanceFileSession, location: str
+    transaction: lance.Transaction | None,
+    added: Sequence[lance.FragmentMetadata],
+    files: LanceFileSession,
+    location: str,
 ) -> tuple[str, CommitRecord | None]:
     """Name what made a version, and give its record."""
     if transaction is None:
         return "write", None
-    operation = transaction.operation
-    kind = type(operation).__name__
+    kind = type(transaction.operation).__name__
     records: list[CommitRecord] = []
-    for fragment in operation.new_fragments if kind == "Update" else ():
+    for fragment in added:
         for file in fragment.files:
             try:
                 reader = files.open_reader(f"data/{file.path}", _COLUMNS)
