@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -89,3 +90,29 @@ def test_the_command_and_the_procedure_do_it(
     assert (count, rows, listed) == (1, 6, "v1: region=eu")
     assert main(["rewrite-partitions", table.location]) == 0
     assert "3 partitions with 18 rows rewritten into spec 2" in capsys.readouterr().out
+
+
+def test_a_partition_that_is_read_at_a_branch_is_left_alone(tmp_path: Path) -> None:
+    """The main branch has other rows than those that are read."""
+    table = evolved(tmp_path)
+    leaves = table.snapshot.leaves().table.to_pylist()
+    (leaf,) = [
+        each
+        for each in leaves
+        if each["partition_field_region"] == "eu" and each["object_id"].startswith("v1$")
+    ]
+    dataset = lance.dataset(f"{table.location}/{leaf['location']}", leaf["read_version"])
+    branch = lance.dataset(f"{table.location}/{leaf['location']}").create_branch("late")
+    columns = {field.name: [row(7, "eu")[field.name]] for field in dataset.schema}
+    lance.write_dataset(pa.table(columns, schema=dataset.schema), branch.uri, mode="append")
+    manifest = lance.dataset(f"{table.location}/__manifest")
+    manifest.add_columns([pa.field("read_branch", pa.utf8())])
+    manifest.update(
+        {"read_branch": "'late'", "read_version": "NULL"},
+        where=f"object_id = '{leaf['object_id']}'",
+    )
+    before = ids(table.refresh())
+    assert ("eu", 7) in [(region, number) for number, region in before]
+    done = table.maintenance.rewrite_partitions()
+    assert (len(done.partitions), len(done.notes)) == (2, 1)
+    assert ids(table) == before

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pennon.errors import InternalError, PennonError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
-from pennon.leaf.dataset import open_leaf
+from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
@@ -72,6 +72,7 @@ def rewrite_partitions(
 
     Raises:
         NotPartitionedNamespace: It is none.
+        LeafReadAtReference: Another writer has one read at a branch or a tag meanwhile.
         PartitionSourceDropped: The present spec needs a column that was dropped.
         StorageFailure: The storage refused.
 
@@ -88,7 +89,7 @@ def rewrite_partitions(
     if not snapshot.is_strong:
         done.notes.append("the table is in weak mode: no commit shows several partitions at once")
         return done
-    chosen = _older(snapshot, where)
+    chosen = _older(snapshot, where, done)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         if dry_run:
@@ -100,12 +101,20 @@ def rewrite_partitions(
     return done
 
 
-def _older(snapshot: Snapshot, where: str | None) -> list[str]:
-    """List the leaves of older specs."""
+def _older(snapshot: Snapshot, where: str | None, done: RewrittenPartitions) -> list[str]:
+    """List the leaves of older specs that are read on their main branch."""
     rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
     present = snapshot.current_spec.spec_version
     ids = {each: ObjectId.parse(each) for each in rows["object_id"].to_pylist()}
-    return [each for each, parsed in ids.items() if parsed and parsed.spec_version != present]
+    older = [each for each, parsed in ids.items() if parsed and parsed.spec_version != present]
+    chosen = []
+    for state in leaf_states(snapshot, older).values():
+        if state.read_branch is None and state.read_tag is None:
+            chosen.append(state.object_id)
+            continue
+        text = partition_text(state.values)
+        done.notes.append(f"partition {text} is left alone: it is read at a branch or a tag")
+    return chosen
 
 
 def _alone(
@@ -178,5 +187,6 @@ def _rows(snapshot: Snapshot, states: Sequence[LeafState]) -> Iterator[pa.Record
 
 
 def _leaf(snapshot: Snapshot, state: LeafState) -> lance.LanceDataset:
-    options = snapshot.storage_options
-    return open_leaf(snapshot.location, state.location, state.read_version, options)
+    location, options = snapshot.location, snapshot.storage_options
+    check_is_main(location, state.location, state.read_branch, state.read_tag)
+    return open_leaf(location, state.location, state.read_version, options)
