@@ -99,3 +99,28 @@ def test_its_failure_is_not_the_writers(
     assert done.wait(60)
     table.append([{"id": 2, "region": "eu"}])
     assert table.scan().count_rows() == 2
+
+
+def test_a_process_that_gets_no_thread_writes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And compacts as soon as it gets one."""
+    background = background_compaction._Background()
+    asked: list[str] = []
+    done = threading.Event()
+
+    def compact(location: str, *_: object) -> int:
+        asked.append(location)
+        done.set()
+        return 0
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(background_compaction, "compact_small_files", compact)
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        background.touch(str(tmp_path), ["v1$a$dataset"], {})
+    background.touch(str(tmp_path), ["v1$b$dataset"], {})
+    assert done.wait(60)
+    assert asked == [str(tmp_path)]

@@ -134,9 +134,13 @@ class _Background:
             if not due or self._is_ending:
                 return
             self._pending.setdefault(key, (storage, set()))[1].update(due)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="compaction", daemon=True)
-                self._thread.start()
+            if self._thread is None or not self._thread.is_alive():  # as in a forked process
+                thread = threading.Thread(target=self._run, name="compaction", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # no more threads: the process ends, or the system refuses
+                    return
+                self._thread = thread
                 atexit.unregister(self.end)
                 atexit.register(self.end)
             self._changed.notify_all()
