@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from pennon.catalog.layouts.partitioned_table import PartitionedTable
+from pennon.catalog.write_mode import WriteMode
 from pennon.errors import CommitGivenUp
+from pennon.leaf import WriteTarget
 from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
@@ -28,6 +31,7 @@ from pennon.transaction import Committed, Conflicted, Transaction, group_commit,
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.staged import Append
 from transaction.lake import append, latest, make, regions, stage
+from transaction.test_row_changes import found
 
 KINDS = ["append", "replace", "drop"]
 
@@ -217,6 +221,24 @@ def test_a_base_that_expired_meanwhile_stops_no_append(tmp_path: Path, kind: str
         assert isinstance(outcome, Conflicted)
         assert "expired" in outcome.reason
         assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
+
+
+def test_a_change_of_rows_is_asked_for_again_when_its_base_has_expired(tmp_path: Path) -> None:
+    base = append(make(tmp_path), {1: "eu", 2: "eu", 3: "eu", 4: "us"})
+    identity = CommitIdentity("c")
+    gone = [each.to_json() for each in found(base, {1, 4})]
+    new = [each.to_json() for each in stage(base, {9: "eu"})]
+    target = WriteTarget(base.location, base.version, 1)
+
+    def commit() -> int:
+        table = PartitionedTable.open_base("t", target, "", WriteMode.MERGE, identity)
+        return table.change_rows(WriteMode.MERGE, gone, new, [["id < 9"]], identity)
+
+    assert commit() == base.version + 1
+    append(latest(base), {5: "us"})
+    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    assert commit() == latest(base).version
+    assert regions(latest(base)) == {"eu": [2, 3, 9], "us": [5]}
 
 
 def test_rows_are_staged_and_given_up_though_their_base_expired(tmp_path: Path) -> None:

@@ -128,6 +128,8 @@ class PartitionedTable(StoredTable):
         """Mark rows as deleted in their leaves and add others, with one commit of the manifest."""
         self.check_writable("write to")
         rows = [DeletedRows.from_json(text) for text in deleted]
+        if identity is not None and not self._has(rows) and self._is_made(identity):
+            return self.snapshot.version  # an earlier try, whose base has expired since
         transaction = Transaction(self.snapshot, identity, str(mode))
         transaction.change_rows(rows, map(StagedPartition.from_json, staged), reads)
         return self._committed(transaction)
@@ -175,6 +177,17 @@ class PartitionedTable(StoredTable):
             older = overlapped_partitions(self.snapshot, self.name, staged)
             return [*(part.object_id for part in staged), *older]
         return whole_partitions(self.snapshot, self.name, predicates, action="overwrite")
+
+    def _has(self, rows: Sequence[DeletedRows]) -> bool:
+        """Whether rows are named at the versions that leaves have here."""
+        leaves = self.snapshot.leaves().table
+        columns = (leaves[name].to_pylist() for name in ("location", "read_version"))
+        return {(each.location, each.version) for each in rows} <= set(zip(*columns, strict=True))
+
+    def _is_made(self, identity: CommitIdentity) -> bool:
+        snapshot = self.snapshot
+        record = find_commit(snapshot.location, identity.id, snapshot.storage_options)
+        return record is not None and not record.is_given_up
 
     def _committed(self, transaction: Transaction) -> int:
         for _ in range(_COMMIT_ATTEMPTS):
