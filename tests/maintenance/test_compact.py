@@ -185,6 +185,8 @@ def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
     monkeypatch.setattr(_Compaction, "_found", found)
     assert compact(snapshot.location, where="region = 'eu'").num_rows == 2
     assert regions(latest(snapshot))["eu"] == [20, 30]
+    # The rewrites that met a commit have left no file.
+    assert len(list(Path(snapshot.location).rglob("*.places"))) == 1
 
 
 def test_a_rewrite_of_files_as_they_were_before_the_snapshot_is_refused(tmp_path: Path) -> None:

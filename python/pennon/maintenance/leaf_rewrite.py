@@ -18,11 +18,12 @@ import pyarrow as pa
 from pennon.errors import InternalError, PennonError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri, scan_view
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.write.moved_rows import record_places
+from pennon.leaf.write.moved_rows import forget_places, record_places
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.manifest import ObjectId, Snapshot
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Outcome, Transaction
+from pennon.transaction.staged import by_leaf
 
 if TYPE_CHECKING:
     import lance
@@ -87,6 +88,9 @@ def rewrite_leaves(
         raise
     if not isinstance(outcome, Committed):
         transaction.abort(staged)
+        for own in by_leaf(staged).values():
+            uri = leaf_uri(snapshot.location, own[0].location)
+            forget_places(uri, own, snapshot.storage_options)
     return outcome, sum(len(each.fragments) for each in staged)
 
 

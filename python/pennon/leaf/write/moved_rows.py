@@ -8,6 +8,7 @@ vacuum takes it in its time. Without it nothing is known of where a row went.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pennon.leaf.write.staged_partition import StagedPartition
 
-__all__ = ["moved", "record_places"]
+__all__ = ["forget_places", "moved", "record_places"]
 
 _PLACE: Final = "place"
 
@@ -46,12 +47,26 @@ def record_places(
             in the order in which they were read.
         storage_options: Given to Lance.
     """
-    first = json.loads(staged[0].fragments[0])["files"][0]["path"]
     schema = pa.schema([pa.field(_PLACE, pa.int64())])
     session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
-    with session.open_writer(_places_of(first), schema=schema) as writer:
+    with session.open_writer(_places_for(staged), schema=schema) as writer:
         for chunk in places.chunks:
             writer.write_batch(pa.record_batch([chunk], schema=schema))
+
+
+def forget_places(
+    uri: str, staged: Sequence[StagedPartition], storage_options: Mapping[str, str]
+) -> None:
+    """Remove the file of a rewrite that was not committed; one that is gone is no error.
+
+    Args:
+        uri: The leaf.
+        staged: The rewritten rows.
+        storage_options: Given to Lance.
+    """
+    session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
+    with contextlib.suppress(OSError):
+        session.delete_file(_places_for(staged))
 
 
 def moved(
@@ -120,6 +135,10 @@ def _recorded_places(
     read: pa.Table = session.open_reader(path).read_all().to_table()
     places: NDArray[np.int64] = read[_PLACE].to_numpy()
     return places
+
+
+def _places_for(staged: Sequence[StagedPartition]) -> str:
+    return _places_of(json.loads(staged[0].fragments[0])["files"][0]["path"])
 
 
 def _places_of(file: str) -> str:
