@@ -143,3 +143,19 @@ def test_versions_that_hold_no_rows_tell_no_changes(tmp_path: Path) -> None:
     table.append([{"id": 1}])
     with pytest.raises(ChangesNotKept):
         table.changes(table.version - 1)
+
+
+def test_partitions_that_are_read_at_a_branch_tell_no_changes(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", SCHEMA, partition_by=["k"])
+    table.append([{"id": 1, "k": "a"}])
+    table.append([{"id": 2, "k": "a"}])
+    (place,) = table.snapshot.leaves().table["location"].to_pylist()
+    lance.dataset(f"{table.location}/{place}").create_branch("late")
+    manifest = lance.dataset(f"{table.location}/__manifest")
+    manifest.add_columns([pa.field("read_branch", pa.utf8())])
+    changed = {"read_branch": "'late'", "read_version": "NULL"}
+    manifest.update(changed, where=f"location = '{place}'")
+    version = table.version
+    assert table.refresh().version > version
+    with pytest.raises(ChangesNotKept):
+        table.changes(version)

@@ -20,6 +20,7 @@ from pennon.errors import ChangesNotKept
 from pennon.leaf import LeafViews, open_leaf, scan_view
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
 from pennon.leaf.schema.promotion import stream_schema
+from pennon.manifest.format.columns import READ_BRANCH
 
 if TYPE_CHECKING:
     import lance
@@ -81,6 +82,9 @@ def row_difference(before: Snapshot, after: Snapshot, schema: pa.Schema) -> RowD
 
 def _leaves(snapshot: Snapshot) -> dict[str, tuple[str, int]]:
     table = snapshot.leaves().table
+    if READ_BRANCH in table.column_names or table["read_version"].null_count:
+        why = "a partition is read at a branch, a tag or its newest version, which moves on"
+        raise ChangesNotKept(location=snapshot.location, version=snapshot.version, why=why)
     columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
     return {key: (place, version) for key, place, version in zip(*columns, strict=True)}
 
