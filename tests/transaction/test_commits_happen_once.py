@@ -223,6 +223,17 @@ def test_a_base_that_expired_meanwhile_stops_no_append(tmp_path: Path, kind: str
         assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
 
 
+def test_rows_made_of_what_was_read_need_their_base(tmp_path: Path) -> None:
+    """A MERGE that only inserts: whether another made the same rows, nobody can tell."""
+    base = append(make(tmp_path), {1: "eu"})
+    transaction = Transaction(base, CommitIdentity("c"))
+    transaction.change_rows((), stage(base, {7: "new"}), [["id = 7"]])
+    append(latest(base), {7: "us"})
+    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    assert isinstance(transaction.commit(), Conflicted)
+    assert regions(latest(base)) == {"eu": [1], "us": [7]}
+
+
 def test_a_change_of_rows_is_asked_for_again_when_its_base_has_expired(tmp_path: Path) -> None:
     base = append(make(tmp_path), {1: "eu", 2: "eu", 3: "eu", 4: "us"})
     identity = CommitIdentity("c")

@@ -91,7 +91,7 @@ def commit_strong(
     except (SnapshotNotFound, StorageFailure, LeafMissing):
         if _is_there(base):
             raise
-    return _tried_on_newest(base, changes, identity, operation)
+    return _tried_on_newest(base, changes, identity, operation, read)
 
 
 def commit_together(
@@ -129,8 +129,13 @@ def _tried_on_newest(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
+    read: ReadSet | None,
 ) -> Outcome:
-    """Commit where the base has expired: rows to add fit every version, the rest fits none."""
+    """Commit where the base has expired: rows to add fit every version, the rest fits none.
+
+    Rows that are made of what a statement read are of the rest: nobody can tell any more whether
+    others have changed that.
+    """
     newest = _opened(base, None)
     made = _made_before(newest, identity)
     if made is not None:
@@ -138,7 +143,7 @@ def _tried_on_newest(
     dropped = check_layouts(changes, newest.schema.arrow)
     if dropped is not None:
         return dropped
-    if not all(isinstance(change, Append) for change in changes.values()):
+    if read is not None or not all(isinstance(change, Append) for change in changes.values()):
         states = leaf_states(newest, changes)
         values = next((each.values for each in states.values()), {})
         reason = f"version {base.version}, which the statement read, has expired meanwhile"

@@ -167,7 +167,8 @@ class Transaction:
         if not self._changes:
             return Committed(self.snapshot.version, self.snapshot)
         self._is_sent = True
-        if self.snapshot.is_strong and self._operation is None and self._is_append():
+        is_free = self._operation is None and self._read is None and self._is_append()
+        if self.snapshot.is_strong and is_free:  # rows that depend on nothing that was read
             return commit_append(self.snapshot, self._changes, self.identity)
         if self.snapshot.is_strong:
             return commit_strong(
