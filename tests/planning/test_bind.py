@@ -105,3 +105,15 @@ def test_an_unknown_column_is_named_with_those_near_it() -> None:
 )
 def test_only_what_the_leaf_decides_as_spark_is_exact(predicate: str, exact: bool) -> None:  # noqa: FBT001
     assert is_exact(predicate, _SCHEMA) is exact
+
+
+def test_a_field_of_the_elements_of_a_list_is_left_to_spark() -> None:
+    """Spark names it as it names the field of a struct: ``array_contains(items.x, 3)``."""
+    items = pa.list_(pa.struct([("x", pa.int32())]))
+    schema = pa.schema([("i", pa.int32()), ("items", items), ("top", pa.struct([("in", items)]))])
+    for predicate in ("array_contains(`items`.`x`, 3)", "size(top.In.x) = 1", "items.x IS NULL"):
+        bound = bind(parse_predicate(f"i = 5 AND ({predicate})"), schema)
+        assert not is_exact(predicate, schema)
+        assert "`i` = 5" in leaf_filter(bound).sql(dialect=DataFusion)
+    with pytest.raises(UnknownColumn, match=r"items\.y"):
+        bind(parse_predicate("size(items.y) = 1"), schema)

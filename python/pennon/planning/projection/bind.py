@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.errors import UnknownColumn
 from pennon.planning.projection.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
+    Opaque,
     all_of,
     any_of,
     is_not_null,
@@ -27,7 +29,7 @@ from pennon.planning.projection.bound_predicate import (
 from pennon.planning.projection.column_terms import ColumnTerms
 from pennon.planning.projection.computed_condition import computed_condition
 from pennon.planning.projection.contradictions import without_contradiction
-from pennon.planning.projection.source_columns import column_path, resolve_column
+from pennon.planning.projection.source_columns import column_path, names_elements, resolve_column
 from pennon.planning.projection.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
 from pennon.predicate.expressions.semantics import Semantics, is_utc_zone
@@ -100,11 +102,14 @@ class _Binder:
                 return without_contradiction(all_of([self.bound(part) for part in operands(node)]))
             case exp.Boolean():
                 return TRUE if node.this else FALSE
-            case exp.Not():
-                found = self._leaf(node.this, negated=True)
-            case _:
-                found = self._leaf(node, negated=False)
-        return found or computed_condition(node, self.schema, self.semantics)
+        is_not = isinstance(node, exp.Not)
+        try:
+            found = self._leaf(node.this if is_not else node, negated=is_not)
+            return found or computed_condition(node, self.schema, self.semantics)
+        except UnknownColumn:
+            if not names_elements(node, self.schema):
+                raise
+        return Opaque(node.copy(), why="a field of the elements of a list")
 
     def _leaf(self, node: exp.Expression, *, negated: bool) -> BoundPredicate | None:
         """Bind a form that is understood; the normal form has NOT above few of them."""

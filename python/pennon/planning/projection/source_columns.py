@@ -41,9 +41,7 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
     fields: Sequence[pa.Field] = list(schema)
     found: list[pa.Field] = []
     for name in path:
-        matching = [field for field in fields if field.name == name] or [
-            field for field in fields if field.name.lower() == name.lower()
-        ]
+        matching = _named(fields, name)
         if len(matching) != 1:
             raise UnknownColumn(column=".".join(path), columns=_near(path, schema))
         found.append(matching[0])
@@ -56,6 +54,27 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
     )
 
 
+def is_of_elements(path: Sequence[str], schema: pa.Schema) -> bool:
+    """Whether names lead to a field of the elements of a list, which Spark takes for a list.
+
+    Example:
+        >>> kind = pa.list_(pa.struct([("x", pa.int32())]))
+        >>> is_of_elements(["a", "x"], pa.schema([("a", kind)]))
+        True
+    """
+    fields: Sequence[pa.Field] = list(schema)
+    is_within = False
+    for at, name in enumerate(path):
+        matching = _named(fields, name)
+        if len(matching) != 1:
+            return False
+        kind = matching[0].type
+        while _is_list(kind) and at + 1 < len(path):
+            kind, is_within = kind.value_type, True
+        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    return is_within
+
+
 def source_columns(schema: pa.Schema) -> dict[int, SourceColumn]:
     """List the columns that have a field id, by it; those inside lists and maps are left out."""
     return {
@@ -63,6 +82,13 @@ def source_columns(schema: pa.Schema) -> dict[int, SourceColumn]:
         for path in _paths(list(schema))
         if (column := resolve_column(path, schema)).field_id is not None
     }
+
+
+def names_elements(node: exp.Expression, schema: pa.Schema) -> bool:
+    """Whether a tree names a field of the elements of a list."""
+    columns = node.find_all(exp.Column, exp.Dot)
+    paths = (column_path(each) for each in columns if not isinstance(each.parent, exp.Dot))
+    return any(path is not None and is_of_elements(path, schema) for path in paths)
 
 
 def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression:
@@ -82,6 +108,18 @@ def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression
             return spelled(inner)
         inner.replace(spelled(inner))
     return node
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:
+    return [field for field in fields if field.name == name] or [
+        field for field in fields if field.name.lower() == name.lower()
+    ]
 
 
 def _paths(fields: Sequence[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
