@@ -117,3 +117,12 @@ def test_a_field_of_the_elements_of_a_list_is_left_to_spark() -> None:
         assert "`i` = 5" in leaf_filter(bound).sql(dialect=DataFusion)
     with pytest.raises(UnknownColumn, match=r"items\.y"):
         bind(parse_predicate("size(items.y) = 1"), schema)
+
+
+def test_what_means_another_without_ansi_is_decided_by_no_partition_value() -> None:
+    """Zero with eight fractional digits is 0E-8 there, and 0.00000000 under ANSI."""
+    schema = pa.schema([("small", pa.decimal128(20, 8)), ("m", pa.decimal128(12, 2))])
+    small, plain = (
+        bind(parse_predicate(f"CAST({name} AS STRING) = '0E-8'"), schema) for name in ("small", "m")
+    )
+    assert (small.can_fail, plain.can_fail) == (True, False)

@@ -72,7 +72,8 @@ def bind(predicate: exp.Expression, schema: pa.Schema, time_zone: str = "UTC") -
 
     Spec: "Partition Pruning".
     """
-    # What cannot be an error under ANSI means the same without it.
+    # Plans do not know whether a session is ANSI. What means something else without it, or may,
+    # counts as what can fail: no partition value decides it.
     semantics = Semantics(ansi=True, is_utc=is_utc_zone(time_zone))
     terms = ColumnTerms(schema, semantics.is_utc)
     return _Binder(schema, terms, semantics).bound(predicate)

@@ -9,6 +9,7 @@ NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from pennon.planning.projection.transform_calls import transformed_column
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pennon.planning.projection.bound_predicate import SourceColumn, TransformedColumn
 
@@ -66,7 +67,7 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
     try:
         tree = replaced_columns(whole.copy(), numbered)
         types = {name: column.type for column, name in sources.items()}
-        value = typed_expression(tree, types, semantics, pa.bool_())
+        value = typed_expression(tree.copy(), types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
         return Opaque(own, why=str(reason))
@@ -74,7 +75,19 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
     own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
     # Rows have no such column, and DataFusion no such function.
     why = f"the transform {min(calls)[0]}" if calls else ""
-    return Opaque(own, sources=tuple(sources), can_fail=value.can_fail, why=why)
+    can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
+    return Opaque(own, sources=tuple(sources), can_fail=can_fail, why=why)
+
+
+def _is_known_without_ansi(
+    tree: exp.Expr, types: Mapping[str, pa.DataType], semantics: Semantics
+) -> bool:
+    """Whether a session that is not ANSI computes a condition, too: plans do not know which."""
+    try:
+        typed_expression(tree, types, replace(semantics, ansi=False), pa.bool_())
+    except Declined:
+        return False
+    return True
 
 
 def replaced_columns(
