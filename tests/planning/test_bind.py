@@ -126,3 +126,12 @@ def test_what_means_another_without_ansi_is_decided_by_no_partition_value() -> N
         bind(parse_predicate(f"CAST({name} AS STRING) = '0E-8'"), schema) for name in ("small", "m")
     )
     assert (small.can_fail, plain.can_fail) == (True, False)
+
+
+def test_the_hour_of_a_date_is_not_that_of_its_time() -> None:
+    assert _bound("hour(n) = 3") != _bound("hour(to_date(n)) = 3")
+
+
+@pytest.mark.parametrize("call", ["makedecimal(l)", "PARTITION_TRANSFORM()"])
+def test_a_call_without_its_arguments_is_no_failure(call: str) -> None:
+    assert not is_exact(f"{call} = 1", _SCHEMA)

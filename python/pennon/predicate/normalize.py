@@ -284,7 +284,8 @@ def _typed(node: exp.Expression) -> exp.Expression:
     part = _CALENDAR.get(type(node))
     if part is not None:
         source = node.this
-        if isinstance(source, exp.TsOrDsToDate):
+        # The parser puts it around what has a date; the hour of a date is another.
+        if isinstance(source, exp.TsOrDsToDate) and part != "HOUR":
             source = source.this
         return exp.Extract(this=exp.var(part), expression=_typed(source.pop()))
     for child in list(node.iter_expressions()):

@@ -65,7 +65,7 @@ def transform_call(node: exp.Expr) -> TransformCall | None:
     """
     if not isinstance(node, exp.Anonymous) or node.name.upper() != _FUNCTION:
         return None
-    name, *arguments = node.expressions
+    name, *arguments = node.expressions or [exp.Null()]
     named = _NAME.match(name.name)
     if named is None or not arguments:
         return None

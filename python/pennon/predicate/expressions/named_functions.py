@@ -141,7 +141,7 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return read(argument)
             case "unscaledvalue":
                 return unscaled(read(argument))
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "makedecimal":
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "makedecimal" and len(node.expressions) == 3:  # noqa: PLR2004
         digits, *sizes = node.expressions
         precision, scale = (int(each.name) for each in sizes)
         return decimal_of_unscaled(read(digits), precision, scale, semantics)
