@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import ChangesNotPaired, PredicateSyntaxError, UnsupportedTableChange
+from pennon.errors import ChangesNotPaired, UnsupportedTableChange
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.row_differences import RowDifference, paired, row_difference
-from pennon.predicate.parse import parse_predicate
+from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,11 +138,7 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
 def _bounds(predicates: Sequence[str]) -> tuple[int, int]:
     """Give the first and the last version whose changes are asked for."""
     first, last = 1, (1 << 63) - 1
-    for text in predicates:
-        try:
-            whole = parse_predicate(text)
-        except PredicateSyntaxError:
-            continue
+    for whole in readable_predicates(predicates):
         for part in whole.flatten() if isinstance(whole, exp.And) else [whole]:
             low, high = _bound(part)
             first, last = max(first, low), min(last, high)

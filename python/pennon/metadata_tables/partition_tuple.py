@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError
-from pennon.predicate.parse import parse_predicate
+from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,19 +105,11 @@ def tuple_condition(snapshot: Snapshot, predicates: Sequence[str]) -> exp.Expr |
     """
     parts = [
         part.copy()
-        for text in predicates
-        for whole in _parsed(text)
+        for whole in readable_predicates(predicates)
         for part in (whole.flatten() if isinstance(whole, exp.And) else [whole])
     ]
     written = [each for part in parts if (each := _on_manifest(snapshot, part)) is not None]
     return exp.and_(*written) if written else None
-
-
-def _parsed(text: str) -> list[exp.Expression]:
-    try:
-        return [parse_predicate(text)]
-    except PredicateSyntaxError:
-        return []
 
 
 def _on_manifest(snapshot: Snapshot, part: exp.Expr) -> exp.Expr | None:
