@@ -98,6 +98,18 @@ def test_the_rows_are_those_of_a_full_scan(
     assert found == full
 
 
+def test_a_query_keeps_the_time_zone_that_it_was_written_in(
+    spark: SparkSession, tables: dict[str, str]
+) -> None:
+    """The first day of December in Tokyo begins in November in UTC, where the query is planned."""
+    query = "SELECT id FROM {} WHERE CAST(ts AS DATE) = DATE '2024-12-01'"
+    with conf(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
+        found = spark.sql(query.format(tables[BY_TIME]))
+        full = spark.sql(query.format("computed_rows"))
+    assert rows_of(found) == rows_of(full)
+    assert [row["id"] for row in found.collect()] == [0]
+
+
 def test_explain_scan_tells_what_each_condition_prunes(
     spark: SparkSession, tables: dict[str, str]
 ) -> None:

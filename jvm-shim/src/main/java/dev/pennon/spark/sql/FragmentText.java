@@ -54,7 +54,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Each expression is written as Spark writes it, with literals that say their type; what the
  * worker makes of a text is the worker's decision. What Spark's text does not tell completely gets
  * none, and Spark evaluates it: functions of users, and expressions that were made under another
- * setting of ANSI than the session's.
+ * setting of ANSI, or in another time zone, than the session has now.
  */
 public final class FragmentText {
   private static final Logger LOG = LoggerFactory.getLogger(FragmentText.class);
@@ -63,6 +63,7 @@ public final class FragmentText {
 
   private final boolean isAnsi;
   private final Enumeration.Value evalMode;
+  private final String timeZone;
   private final ColumnNames columns;
 
   /** How the worker calls the columns of a text. */
@@ -73,6 +74,7 @@ public final class FragmentText {
   private FragmentText(SQLConf conf, ColumnNames columns) {
     this.isAnsi = conf.ansiEnabled();
     this.evalMode = EvalMode$.MODULE$.fromSQLConf(conf);
+    this.timeZone = conf.sessionLocalTimeZone();
     this.columns = columns;
   }
 
@@ -292,17 +294,19 @@ public final class FragmentText {
     return false;
   }
 
-  /** Whether an expression does with overflows, and with decimals, what the session says. */
+  /** Whether an expression does with overflows, decimals and zoned times what the session says. */
   private boolean isOfSession(Expression expression) {
     Object mode = property(expression, "evalMode");
     Object fails = property(expression, "failOnError");
     Object ansi = property(expression, "ansiEnabled");
     Object context = property(expression, "evalContext");
+    Object zone = property(expression, "timeZoneId");
     Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
     return (mode == null || mode.equals(evalMode))
         && (fails == null || fails.equals(isAnsi))
         && (ansi == null || ansi.equals(isAnsi))
-        && (isLossy == null || isLossy.equals(true));
+        && (isLossy == null || isLossy.equals(true))
+        && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
   }
 
   /** What a public method without parameters gives; null when there is no such method. */
