@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.errors import FragmentDivision, FragmentOverflow
 from pennon.execution.engine import rows_over
 from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
@@ -74,11 +75,12 @@ def manifest_answer(
     writer = _PartitionWriter(nodes, root, semantics, plans[scan], values.column_names)
     try:
         query = writer.query()
-    except Declined:
+        if writer.prunings:
+            return None
+        rows = rows_over(query.sql, {_PARTITIONS: values})
+    except (Declined, FragmentDivision, FragmentOverflow):
+        # An error of a value is one of the running query, and never of its planning.
         return None
-    if writer.prunings:
-        return None
-    rows = rows_over(query.sql, {_PARTITIONS: values})
     return _constant(query, rows) if rows.num_rows <= _MOST_GROUPS else None
 
 

@@ -1,0 +1,67 @@
+"""Aggregates over partition values: their groups, and what is left to the running query."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.execution.engine import rows_over
+from pennon.plan import AggregateCall, Column, Filter, Group, Output, PlanNode, Scan
+from pennon.predicate.expressions.semantics import Semantics
+from pennon.pushdown.manifest_answer import manifest_answer
+
+KINDS = {"k": pa.int32(), "day": pa.date32(), "dec": pa.decimal128(9, 2), "s": pa.string()}
+VALUES = [
+    (0, date(1969, 12, 31), Decimal("-1.50"), "a'b"),
+    (2, None, Decimal("0.00"), "c\\d"),
+    (None, date(2024, 2, 29), None, ""),
+]
+ROWS = [dict(zip(KINDS, VALUES[at % 3], strict=True)) | {"id": at} for at in range(10)]
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> object:
+    place: Path = tmp_path_factory.mktemp("answers") / "n"
+    schema = pa.schema([("id", pa.int64()), *KINDS.items()])
+    made = pennon.create(str(place), schema, list(KINDS))
+    made.append(pa.Table.from_pylist(ROWS, schema))
+    return pennon.open(str(place)).scan().plan()
+
+
+def answer(plan: object, key: str, argument: str, kind: pa.DataType) -> pa.Table | None:
+    """Group by a column, and take the most of an expression."""
+    columns = tuple(Column(at, name, each) for at, (name, each) in enumerate(KINDS.items()))
+    at = list(KINDS).index(key)
+    keys = (Output(10, f"`c{at}`", KINDS[key]),)
+    calls = (
+        AggregateCall(11, "count", "1", pa.int64()),
+        AggregateCall(12, "max", argument, kind),
+    )
+    nodes: list[PlanNode] = [
+        Scan(columns),
+        Filter(0, "TRUE"),
+        Group(1, frozenset({at}), (), keys, calls, ()),
+    ]
+    found = manifest_answer(nodes, 2, {0: plan}, Semantics())
+    return None if found is None else rows_over(found.sql, {})
+
+
+@pytest.mark.parametrize("key", KINDS)
+def test_groups_have_the_values_and_the_rows_of_the_partitions(plan: object, key: str) -> None:
+    found = answer(plan, key, "`c0`", pa.int32())
+    rows = found.to_pylist()
+    assert {row["c10"]: row["c11"] for row in rows} == Counter(row[key] for row in ROWS)
+    assert {row["c10"]: row["c12"] for row in rows} == {row[key]: row["k"] for row in ROWS}
+
+
+def test_an_error_of_a_value_is_left_to_the_running_query(plan: object) -> None:
+    """One partition has zero: planning, and EXPLAIN, are none the worse for it."""
+    divided = "(CAST(10 AS INT) div `c0`)"
+    assert answer(plan, "k", divided, pa.int64()) is None
+    assert answer(plan, "k", "CAST((`c0` - CAST(129 AS INT)) AS TINYINT)", pa.int8()) is None
