@@ -94,7 +94,7 @@ def test_a_missing_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         raise session.metadata.PackageNotFoundError
 
     monkeypatch.setattr(session.metadata, "version", absent)
-    with pytest.raises(SparkNotInstalled, match=r"pip install 'pennon\[spark\]'"):
+    with pytest.raises(SparkNotInstalled, match=r"pip install 'pyspark>=4\.1"):
         session.spark_conf("lake")
 
 

@@ -16,12 +16,12 @@ import os, signal, sys
 import pyarrow as pa
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot
-from pennon.transaction import Transaction, strong, weak
+from pennon.transaction import Transaction, leaf_preparation, strong, weak
 
 location, moment, step, id_ = sys.argv[1:]
 module, name = {
-    "create": (strong, "create_leaf"),
-    "detached": (strong, "append_fragments"),
+    "create": (leaf_preparation, "create_leaf"),
+    "detached": (leaf_preparation, "append_fragments"),
     "manifest": (strong, "commit_leaves"),
     "weak_manifest": (weak, "commit_leaves"),
     "weak_append": (weak, "append_fragments"),

@@ -15,11 +15,11 @@ KILLED = """
 import os, signal, sys
 import pennon
 from pennon.manifest.commits import manifest_commit
-from pennon.transaction import strong
+from pennon.transaction import leaf_preparation, strong
 
 location, moment, step = sys.argv[1:]
 module, name = {
-    "deletion": (strong, "change_rows"),
+    "deletion": (leaf_preparation, "change_rows"),
     "commit": (strong, "commit_leaves"),
     "exclusive": (manifest_commit, "exclusive"),
 }[step]

@@ -111,9 +111,8 @@ def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(kind) for is_kind in tests)
 
 
 def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:

@@ -141,10 +141,12 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return read(argument)
             case "unscaledvalue":
                 return unscaled(read(argument))
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "makedecimal" and len(node.expressions) == 3:  # noqa: PLR2004
-        digits, *sizes = node.expressions
-        precision, scale = (int(each.name) for each in sizes)
-        return decimal_of_unscaled(read(digits), precision, scale, semantics)
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "makedecimal":
+        match node.expressions:
+            case [digits, precision, scale]:
+                return decimal_of_unscaled(
+                    read(digits), int(precision.name), int(scale.name), semantics
+                )
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
     raise Declined(why=name)
 
