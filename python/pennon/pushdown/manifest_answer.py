@@ -182,12 +182,14 @@ class _PartitionWriter(_Writer):
             if name is None:
                 return False
             column.set("this", exp.to_identifier(name, quoted=True))
+        readable = readable_predicates([named.sql(dialect="spark")])
+        if not readable:
+            return False
         zone = "UTC" if self.semantics.is_utc else ""
-        text = named.sql(dialect="spark")
-        decided = plan_scan(self.plan.snapshot, readable_predicates([text]), time_zone=zone).table
+        decided = plan_scan(self.plan.snapshot, readable, time_zone=zone).table
         whole = decided.filter(pc.equal(decided["row_filter"], NO_RESIDUAL))["object_id"]
         is_whole = pc.is_in(self.plan.table["object_id"], value_set=whole.combine_chunks())
-        return bool(pc.all(is_whole, min_count=0).as_py()) and bool(readable_predicates([text]))
+        return bool(pc.all(is_whole, min_count=0).as_py())
 
     def scan(self, position: int, scan: Scan) -> Selected:
         self.scans.append(position)
