@@ -65,7 +65,7 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@$(BIN)/python -m pytest -q --doctest-modules python/pennon
 
 docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests
-	@PYTHONPATH=tests $(BIN)/python -m conformance.document
+	@$(BIN)/python -m tests.conformance.document
 
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
@@ -74,32 +74,32 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 bench: bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
 bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
-	@$(BIN)/python benchmarks/scan.py
+	@$(BIN)/python -m benchmarks.scan
 
 bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new session, beside plain Spark
-	@$(BIN)/python benchmarks/first_row.py
+	@$(BIN)/python -m benchmarks.first_row
 
 bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parquet and Iceberg, which it fetches
-	@$(BIN)/python benchmarks/join.py --scale $(or $(SF),1) $(ARGS)
+	@$(BIN)/python -m benchmarks.join --scale $(or $(SF),1) $(ARGS)
 
 bench-tpch: $(INSTALLED) $(JAR) ## the 22 queries of TPC-H (SF=1) at Spark's defaults, beside Parquet
-	@$(BIN)/python benchmarks/analytic.py tpch --scale $(or $(SF),1) $(ARGS)
+	@$(BIN)/python -m benchmarks.analytic tpch --scale $(or $(SF),1) $(ARGS)
 
 bench-star: $(INSTALLED) $(JAR) ## queries on a star and a snowflake at Spark's defaults, beside Parquet
-	@$(BIN)/python benchmarks/analytic.py star $(ARGS)
+	@$(BIN)/python -m benchmarks.analytic star $(ARGS)
 
 bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
-	@$(BIN)/python benchmarks/sorted_join.py $(ARGS)
+	@$(BIN)/python -m benchmarks.sorted_join $(ARGS)
 
 bench-plan: $(INSTALLED) $(JAR) ## planning scans of up to 1,000,000 partitions, and joins of 100,000
-	@PYTHONPATH=benchmarks $(BIN)/python benchmarks/plan_scan.py
-	@PYTHONPATH=. $(BIN)/python benchmarks/plan_join.py $(ARGS)
+	@$(BIN)/python -m benchmarks.plan_scan
+	@$(BIN)/python -m benchmarks.plan_join $(ARGS)
 
 bench-commits: $(INSTALLED) ## CPU per commit over 1,000 commits of one row, and what they leave
-	@$(BIN)/python benchmarks/commits.py $(ARGS)
+	@$(BIN)/python -m benchmarks.commits $(ARGS)
 
 bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and how fast they are read
-	@$(BIN)/python benchmarks/small_appends.py $(ARGS)
+	@$(BIN)/python -m benchmarks.small_appends $(ARGS)
 
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py

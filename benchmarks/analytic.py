@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import fetched
-from query_files import named_queries, star_tables
-from side_by_side import FOLDER, OtherLoad, print_table
-from spark_side import Side
+from benchmarks import fetched
+from benchmarks.query_files import named_queries, star_tables
+from benchmarks.side_by_side import FOLDER, ROOT, OtherLoad, print_table
+from benchmarks.spark_side import Side
 
 PENNON, PARQUET, DUCKDB, DATAFUSION = "Pennon", "Parquet", "DuckDB", "DataFusion"
 # Spark's defaults for all that decides on plans; the rest keeps the terminal quiet.
@@ -64,14 +64,15 @@ class Engine:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self, tables: dict[str, Path]) -> None:
-        script = Path(__file__).parent / "engine_side.py"
         self.process = subprocess.Popen(
             [
                 str(self.python),
-                str(script),
+                "-m",
+                "benchmarks.engine_side",
                 self.name,
                 json.dumps({k: str(v) for k, v in tables.items()}),
             ],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from side_by_side import ROOT
+from benchmarks.side_by_side import ROOT
 
 TPCHGEN = "tpchgen-cli==4.0.0"
 # Iceberg's newest release, and the newest Spark that it has a runtime for.

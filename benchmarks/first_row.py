@@ -9,7 +9,7 @@ import shutil
 import sys
 from statistics import median
 
-from side_by_side import (
+from benchmarks.side_by_side import (
     FOLDER,
     RUNS,
     SPARK_CONF,
@@ -61,12 +61,12 @@ def read_parquet() -> None:
 
 
 def report() -> None:
-    in_fresh_process("first_row.py", "make")
+    in_fresh_process("first_row", "make")
     seconds: dict[str, list[float]] = {"pennon": [], "parquet": []}
     rows = set()
     for run in range(RUNS + 1):
         for reader, taken in seconds.items():
-            row, elapsed = first_line_of_fresh_process("first_row.py", reader)
+            row, elapsed = first_line_of_fresh_process("first_row", reader)
             rows.add(row)
             if run > 0:
                 taken.append(elapsed)

@@ -13,12 +13,13 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import fetched
-from join_cases import Case, cases, tpch_tables
-from join_tables import print_tables
+from benchmarks import fetched
+from benchmarks.join_cases import Case, cases, tpch_tables
+from benchmarks.join_tables import print_tables
+from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad
+from benchmarks.spark_side import Side
+
 from pennon.demo import flights_data
-from side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad
-from spark_side import Side
 
 PENNON, PARQUET, ICEBERG, OLDER_PARQUET = "Pennon", "Parquet", "Iceberg", "Parquet, older Spark"
 CONF = SPARK_CONF | {

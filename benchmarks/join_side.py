@@ -13,11 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.side_by_side import cpu_seconds, descendants, peak_megabytes
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-
-from side_by_side import cpu_seconds, descendants, peak_megabytes
 
 ANSWER = "answer: "
 

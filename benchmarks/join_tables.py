@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from benchmarks.side_by_side import print_table
+
 from pennon.demo.executed_plan import ExecutedPlan
-from side_by_side import print_table
 
 if TYPE_CHECKING:
-    from join import Measured, Side
-    from join_cases import Case
+    from benchmarks.join import Measured, Side
+    from benchmarks.join_cases import Case
 
 Results = Mapping[tuple[str, str], "Measured"]
 

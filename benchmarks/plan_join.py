@@ -14,10 +14,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.manifest.many_partitions import add_partitions
-
-import pennon
-from side_by_side import (
+from benchmarks.side_by_side import (
     FOLDER,
     RUNS,
     SPARK_CONF,
@@ -27,6 +24,9 @@ from side_by_side import (
     resident_megabytes,
     worker_peak_megabytes,
 )
+from tests.manifest.many_partitions import add_partitions
+
+import pennon
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

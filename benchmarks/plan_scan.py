@@ -13,14 +13,12 @@ import shutil
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import lance
 import numpy as np
 import pyarrow as pa
-
-from partitions_in_bulk import FIRST_DAY, PER_DAY, make_namespace
-from side_by_side import FOLDER, RUNS, SPARK_CONF, in_fresh_process, print_table
+from benchmarks.partitions_in_bulk import FIRST_DAY, PER_DAY, make_namespace
+from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, in_fresh_process, print_table
 
 LAKE = FOLDER / "scan_lake"
 SIZES = (10_000, 100_000, 1_000_000)
@@ -120,9 +118,7 @@ def main() -> None:
         location.mkdir(parents=True)
         make_namespace(location, count, is_shuffled=options.shuffled)
         for name in questions(count):
-            printed = in_fresh_process(
-                str(Path(__file__)), "--one", str(location), str(count), name
-            )
+            printed = in_fresh_process("plan_scan", "--one", str(location), str(count), name)
             taken = json.loads(printed.splitlines()[-1])
             times = _milliseconds(taken["cold"], taken["warm"], taken["after"])
             rows.append((f"{count:,}", name, *times, f"{taken['memory']:.0f} MB"))

@@ -11,8 +11,7 @@ import os
 import shutil
 import sys
 
-import pennon
-from side_by_side import (
+from benchmarks.side_by_side import (
     FOLDER,
     SPARK_CONF,
     in_fresh_process,
@@ -20,6 +19,8 @@ from side_by_side import (
     print_table,
     worker_peak_megabytes,
 )
+
+import pennon
 
 ROWS = int(os.environ.get("PENNON_BENCH_ROWS", "20000000"))
 LAKE, PARQUET, MADE = FOLDER / "scan_lake", FOLDER / "scan_parquet", FOLDER / f"scan_{ROWS}.made"
@@ -87,8 +88,8 @@ def measure() -> None:
 def report() -> None:
     if not MADE.exists():
         print(f"Making {ROWS:,} rows in {FOLDER} …", flush=True)
-        in_fresh_process("scan.py", "make")
-    measured = json.loads(in_fresh_process("scan.py", "measure").splitlines()[-1])
+        in_fresh_process("scan", "make")
+    measured = json.loads(in_fresh_process("scan", "measure").splitlines()[-1])
     seconds = measured["seconds"]
     questions = dict.fromkeys(name.split(":")[0] for name in seconds)
     rows = [

@@ -55,10 +55,11 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[objec
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
 
 
-def in_fresh_process(script: str, *arguments: str) -> str:
-    """Run this folder's script again in a process of its own and return what it printed."""
+def in_fresh_process(module: str, *arguments: str) -> str:
+    """Run a benchmark again in a process of its own and return what it printed."""
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / script), *arguments],
+        [sys.executable, "-m", f"benchmarks.{module}", *arguments],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
@@ -68,16 +69,16 @@ def in_fresh_process(script: str, *arguments: str) -> str:
     return done.stdout
 
 
-def first_line_of_fresh_process(script: str, *arguments: str) -> tuple[str, float]:
-    """Run this folder's script in a process of its own until it prints its first line.
+def first_line_of_fresh_process(module: str, *arguments: str) -> tuple[str, float]:
+    """Run a benchmark in a process of its own until it prints its first line.
 
     Returns:
         The line, and the seconds from the start of the process to it.
     """
-    command = [sys.executable, str(Path(__file__).parent / script), *arguments]
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     started = time.perf_counter()
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

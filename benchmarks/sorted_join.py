@@ -13,8 +13,17 @@ import statistics
 import time
 from typing import TYPE_CHECKING
 
+from benchmarks.side_by_side import (
+    FOLDER,
+    RUNS,
+    SPARK_CONF,
+    OtherLoad,
+    cpu_seconds,
+    descendants,
+    print_table,
+)
+
 import pennon
-from side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad, cpu_seconds, descendants, print_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from join_side import ANSWER
-from side_by_side import FOLDER
+from benchmarks.join_side import ANSWER
+from benchmarks.side_by_side import FOLDER, ROOT
 
 
 @dataclass(slots=True)
@@ -37,9 +37,9 @@ class Side:
 
     def start(self) -> dict[str, object]:
         log = (FOLDER / f"{self.name}.log").open("w")
-        script = Path(__file__).parent / "join_side.py"
         self.process = subprocess.Popen(
-            [str(self.python), str(script)],
+            [str(self.python), "-m", "benchmarks.join_side"],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.separate_process import ENVIRONMENT
 
 from pennon.demo import flights_data, story
 from pennon.demo.executed_plan import ExecutedPlan
 from pennon.errors import DemoCheckFailed, DemoDataNotFound
-from separate_process import ENVIRONMENT
 
 
 def test_the_data_is_that_of_2013(tmp_path: Path) -> None:

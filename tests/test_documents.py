@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.document_snippets import GIVEN, commands, snippets
+from tests.separate_process import ENVIRONMENT
 
-from document_snippets import GIVEN, commands, snippets
 from pennon.cli.command_line import parser
-from separate_process import ENVIRONMENT
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,10 +9,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from tests.test_architecture import all_errors
 
 import pennon
 from pennon.errors import PennonError
-from test_architecture import all_errors
 
 
 @pytest.mark.parametrize("kind", list(all_errors()), ids=lambda kind: kind.__name__)

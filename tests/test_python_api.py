@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from tests.separate_process import run_script
 
 import pennon
 from pennon.errors import (
@@ -25,7 +26,6 @@ from pennon.leaf import clustered
 from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
 from pennon.namespace import PartitionedNamespace
 from pennon.spec.write_order import WriteOrder
-from separate_process import run_script
 
 SCHEMA = pa.schema(
     {

@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.separate_process import ENVIRONMENT
 
 import pennon
 from pennon.cli import quiet_start, shell
 from pennon.cli.row_format import print_table
 from pennon.cli.statements import split_statements
 from pennon.session import spark as session_builder
-from separate_process import ENVIRONMENT
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import lance
 import pytest
+from tests.manifest.handmade import NOWHERE, SALES_LATE, appendix_c
+from tests.manifest.many_partitions import add_partitions
+from tests.worker.worker_client import field, transform
 
-from manifest.handmade import NOWHERE, SALES_LATE, appendix_c
-from manifest.many_partitions import add_partitions
 from pennon.caching import Cache, TableKey, log_figures, storage_identity
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
@@ -22,7 +23,6 @@ from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.worker.requests.kept_plans import find_plan, plan_of
 from pennon.worker.wire.tokens import TableToken
-from worker.worker_client import field, transform
 
 CREDENTIAL = "hunter2-and-more"
 

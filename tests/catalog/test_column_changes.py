@@ -7,6 +7,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
@@ -24,7 +25,6 @@ from pennon.transforms.bucket import Bucket
 from pennon.transforms.calendar import Day
 from pennon.transforms.transform_text import parse_transform
 from pennon.transforms.truncate import Truncate
-from transaction.lake import append, latest, make, regions, stage
 
 
 def changed(snapshot: Snapshot, kind: str, *column: str, **more: object) -> Snapshot:

@@ -7,8 +7,9 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.catalog.test_column_changes import changed, rows
+from tests.transaction.lake import append, latest, make, read, regions, stage
 
-from catalog.test_column_changes import changed, rows
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl.table_statement import FieldChange
@@ -16,7 +17,6 @@ from pennon.errors import UnsupportedTableChange
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.transaction import Committed, Transaction
-from transaction.lake import append, latest, make, read, regions, stage
 
 STRUCT = {
     "type": "struct",

@@ -16,8 +16,8 @@ import lance_namespace as upstream
 import pyarrow as pa
 import pytest
 from lance_namespace import errors as upstream_errors
+from tests.manifest.handmade import NOWHERE, SALES_EARLY, US, Handmade, appendix_c
 
-from manifest.handmade import NOWHERE, SALES_EARLY, US, Handmade, appendix_c
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
 from pennon.catalog.upstream.namespace_alias import IMPLEMENTATION

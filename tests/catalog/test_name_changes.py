@@ -9,6 +9,7 @@ import lance
 import lance_namespace as upstream
 import pyarrow as pa
 import pytest
+from tests.worker.worker_client import field
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
@@ -16,7 +17,6 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.errors import TableNotFound, WriteConflict
 from pennon.manifest import registered_location
-from worker.worker_client import field
 
 ORDERS, SALES = ("shop", "orders"), ("shop", "sales")
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
-from catalog.evolving_table import (
+from tests.catalog.evolving_table import (
     VALUES,
     WIDER,
     Column,
@@ -21,6 +20,8 @@ from catalog.evolving_table import (
     paths,
     spark_path,
 )
+from tests.transaction.lake import latest
+
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl.table_statement import FieldChange
@@ -33,7 +34,6 @@ from pennon.spec.schema import children_of, with_children
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform_text import parse_transform
-from transaction.lake import latest
 
 NAMES = ["a", "b", "c", "d"]
 _EPOCH = dt.date(1970, 1, 1)

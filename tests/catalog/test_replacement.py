@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.transaction.lake import SCHEMA, append, latest, make, read, regions, stage
 
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
@@ -12,7 +13,6 @@ from pennon.manifest import Snapshot, change_root, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.identity import Identity
-from transaction.lake import SCHEMA, append, latest, make, read, regions, stage
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.document import DOCUMENT, document, known, marked, readings, statements
+from tests.conformance.document import DOCUMENT, document, known, marked, readings, statements
 
 
 def test_every_marker_names_a_sentence_a_section_or_a_reading() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.manifest import handmade
+from tests.transaction import lake
 
-from manifest import handmade
 from pennon.errors import InvalidPartitionFieldName
 from pennon.grouping.functions.partition_layout import layout_of
 from pennon.grouping.key_grouping import report
@@ -23,7 +24,6 @@ from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
 from pennon.spec.evolution import add_field
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.registry import TransformCall, from_sql
-from transaction import lake
 
 DAY = dt.date(2025, 12, 10)
 

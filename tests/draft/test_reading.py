@@ -16,9 +16,9 @@ from lance_namespace import (
     ListNamespacesRequest,
 )
 from lance_namespace.errors import UnsupportedOperationError
+from tests.draft.older_draft import CASES, ROWS, Row, make, murmur
 
 import pennon
-from draft.older_draft import CASES, ROWS, Row, make, murmur
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables

@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-
-from transaction.lake import append, latest, make, regions
+from tests.transaction.lake import append, latest, make, regions
 
 # Kills itself on the way into the step that is named, and where it says "after", behind it.
 KILLED = """

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.transaction import Committed, Conflicted, Transaction
-from transaction.lake import append, latest, make, regions, stage
 
 WRITER = """
 import sys

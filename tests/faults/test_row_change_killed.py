@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-
-from transaction.lake import append, latest, make, regions
+from tests.transaction.lake import append, latest, make, regions
 
 # Kills itself before or after the step that is named.
 KILLED = """

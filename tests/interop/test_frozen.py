@@ -10,9 +10,9 @@ from pathlib import Path
 
 import lance
 import pytest
+from tests.interop.freeze import FIRST, SECOND, THIRD, append, time
 
 import pennon
-from interop.freeze import FIRST, SECOND, THIRD, append, time
 from pennon.cli import main
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot

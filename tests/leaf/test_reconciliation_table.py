@@ -9,6 +9,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, latest, make, stage
 
 from pennon.errors import (
     LeafSchemaMismatch,
@@ -17,7 +18,6 @@ from pennon.errors import (
 )
 from pennon.manifest import ManifestCommitted, Snapshot, change_root
 from pennon.namespace import Scan
-from transaction.lake import append, latest, make, stage
 
 COLUMNS = [("id", pa.int64()), ("region", pa.utf8())]
 

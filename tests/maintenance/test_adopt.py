@@ -10,6 +10,7 @@ import lance_namespace
 import pyarrow as pa
 import pytest
 from lance_namespace import DescribeTableRequest
+from tests.transaction import lake
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
@@ -28,7 +29,6 @@ from pennon.namespace import Scan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, spec_of
 from pennon.transforms.registry import from_sql
-from transaction import lake
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, latest, make, regions
 
 import pennon
 from pennon.errors import StorageFailure
@@ -18,7 +19,6 @@ from pennon.maintenance.background_compaction import compact_small_files
 from pennon.maintenance.checks.check import check
 from pennon.manifest import change_root
 from pennon.manifest.versions.history import history
-from transaction.lake import append, latest, make, regions
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.utf8()})
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.manifest import handmade
+from tests.transaction import lake
 
-from manifest import handmade
 from pennon.cli import main
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
 from pennon.manifest import Snapshot
-from transaction import lake
 
 
 @pytest.fixture

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import lance
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.lake import read as read_rows
+from tests.transaction.test_row_changes import change
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
@@ -20,9 +23,6 @@ from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction
-from transaction.lake import append, latest, make, regions, stage
-from transaction.lake import read as read_rows
-from transaction.test_row_changes import change
 
 
 def fragmented(tmp_path: Path) -> Snapshot:

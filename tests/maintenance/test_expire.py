@@ -11,6 +11,8 @@ from random import Random
 import lance
 import pyarrow as pa
 import pytest
+from tests.separate_process import run_script
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
@@ -22,8 +24,6 @@ from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 from pennon.namespace import Scan
 from pennon.transaction import Committed, Transaction
-from separate_process import run_script
-from transaction.lake import append, latest, make, regions, stage
 
 Rows = dict[str | None, list[int]]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.manifest import handmade
 
-from manifest import handmade
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl.table_statement import FieldChange

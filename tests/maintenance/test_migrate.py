@@ -9,8 +9,8 @@ import lance
 import lance_namespace
 import pytest
 from lance_namespace import DescribeTableRequest
+from tests.draft.older_draft import CASES, Row, make
 
-from draft.older_draft import CASES, Row, make
 from pennon.cli import main
 from pennon.errors import DraftLayout, MigrationRefused
 from pennon.maintenance.checks.check import check

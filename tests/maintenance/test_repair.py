@@ -10,6 +10,7 @@ import lance_namespace
 import pyarrow as pa
 import pytest
 from lance_namespace import CreateNamespaceRequest
+from tests.transaction import lake
 
 from pennon.cli import main
 from pennon.errors import (
@@ -26,7 +27,6 @@ from pennon.manifest.repair.column_repair import set_guard
 from pennon.namespace import Scan
 from pennon.planning import plan_scan
 from pennon.spec import PartitionSpec
-from transaction import lake
 
 
 def rewritten_by_upstream(snapshot: Snapshot, *, keep_history: bool = True) -> str:

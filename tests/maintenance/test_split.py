@@ -7,6 +7,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction import lake
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
@@ -15,7 +16,6 @@ from pennon.maintenance.adoption.split import split
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
-from transaction import lake
 
 
 @pytest.fixture

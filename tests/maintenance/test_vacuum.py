@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import drop
@@ -25,7 +26,6 @@ from pennon.manifest.storage import open_manifest
 from pennon.manifest.versions.history import history
 from pennon.manifest.versions.shared_fragments import unseen_rows
 from pennon.transaction import Committed, Transaction
-from transaction.lake import append, latest, make, regions, stage
 
 # Dies between the leaves' detached commits and the manifest's: known and new leaves, files staged.
 KILLED = """

@@ -9,10 +9,10 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, make
 
 import pennon
 from pennon.manifest import Snapshot
-from transaction.lake import append, make
 
 UTC = dt.UTC
 TIMES = [dt.datetime(2024, 2, 29, 23, 30, tzinfo=UTC), dt.datetime(1969, 12, 31, tzinfo=UTC), None]

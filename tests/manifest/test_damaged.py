@@ -11,9 +11,9 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from tests.manifest import handmade
 
 import pennon
-from manifest import handmade
 from pennon import errors
 from pennon.cli import main
 from pennon.namespace import read_plan

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lance
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction
-from transaction.lake import append, latest, make, regions, stage
 
 
 def fragments(snapshot: Snapshot) -> int:

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlglot import exp
+from tests.manifest.handmade import appendix_c
+from tests.transaction.lake import append, make
 
-from manifest.handmade import appendix_c
 from pennon.errors import ManifestMetadataLost
 from pennon.manifest import Snapshot, create, leaf_rows, partition_index
 from pennon.planning import plan_scan
 from pennon.predicate.dialect import DataFusion
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.identity import Identity
-from transaction.lake import append, make
 
 CONDITIONS = (
     "object_id LIKE 'v1$%' AND partition_field_{0} = {1}",

@@ -14,6 +14,7 @@ import pytest
 from lance_namespace import CreateNamespaceRequest
 from sqlglot import exp, parse_one
 from tests.manifest.handmade import NOWHERE, SALES_EARLY, SALES_LATE, US, Handmade, appendix_c
+from tests.transaction.lake import append, make
 
 from pennon.errors import (
     CorruptJson,
@@ -27,7 +28,6 @@ from pennon.errors import (
     SnapshotNotFound,
 )
 from pennon.manifest import Snapshot, runtime_properties
-from transaction.lake import append, make
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

@@ -15,6 +15,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from tests.planning.exhaustive import Exhaustive, exhaustive
+from tests.properties.strategies import MICRO, compared, sql_literal
 
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.calendar import Day, Hour, Month, Year
@@ -22,8 +24,6 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
-from planning.exhaustive import Exhaustive, exhaustive
-from properties.strategies import MICRO, compared, sql_literal
 
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 _BOUND = (Bucket, MultiBucket, Expression)

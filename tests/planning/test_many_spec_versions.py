@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, latest
 
 from pennon.manifest import Snapshot, create
 from pennon.manifest.commits.root_change import change_root
@@ -20,7 +21,6 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.registry import TransformCall
 from pennon.transforms.truncate import Truncate
-from transaction.lake import append, latest
 
 _VERSIONS = 50
 _SCHEMA = pa.schema(

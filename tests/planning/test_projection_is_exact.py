@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
+from tests.planning.exhaustive import Exhaustive, exhaustive
+from tests.properties.strategies import MICRO, compared, sql_literal
 
 from pennon.planning.projection.bind import bind
 from pennon.planning.projection.inclusive_projection import spec_projection
@@ -26,8 +28,6 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
-from planning.exhaustive import Exhaustive, exhaustive
-from properties.strategies import MICRO, compared, sql_literal
 
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 

@@ -9,6 +9,7 @@ import lance_namespace as upstream
 import pyarrow as pa
 import pytest
 from lance_namespace import errors as upstream_errors
+from tests.transaction.lake import append, make, stage
 
 from pennon.errors import LeafMissing, LeafReadAtReference, ManifestColumnType
 from pennon.maintenance.checks.check import check
@@ -16,7 +17,6 @@ from pennon.manifest import Snapshot
 from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
 from pennon.transaction import Committed, Transaction
-from transaction.lake import append, make, stage
 
 _ROWS = {1: "eu", 2: "us", 3: None, 4: "br"}
 

@@ -14,12 +14,12 @@ import datafusion
 import pyarrow as pa
 import pytest
 from sqlglot import exp
+from tests.predicate.plain_truth import is_true
 
 from pennon.planning.projection.bind import bind
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
-from predicate.plain_truth import is_true
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "predicates"
 _VALUES = {

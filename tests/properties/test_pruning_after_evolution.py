@@ -21,6 +21,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.properties.strategies import Predicate, Row, compared, sql_literal, trees
+from tests.transaction.lake import append, latest
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
@@ -35,8 +37,6 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.registry import TransformCall
 from pennon.transforms.truncate import Truncate
-from properties.strategies import Predicate, Row, compared, sql_literal, trees
-from transaction.lake import append, latest
 
 UTC = dt.UTC
 Column = tuple[str, ...]

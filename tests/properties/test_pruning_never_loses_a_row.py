@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
+from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
 
 from pennon.manifest.select import LeafQuery
 from pennon.planning.manifest_query import manifest_query
@@ -27,7 +28,6 @@ from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
-from properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
 
 Field = tuple[Transform, tuple[str, ...]]
 _NUMBERS = {name: number for number, name in enumerate(TYPES)}

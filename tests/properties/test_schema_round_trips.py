@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance_namespace_urllib3_client.models import JsonArrowSchema
+from tests.spec.test_arrow_json import TYPES
+from tests.transaction.lake import append, latest, make
 
 from pennon.namespace import Scan
 from pennon.spec import NamespaceSchema
 from pennon.spec.arrow_json import field_from_json
-from spec.test_arrow_json import TYPES
-from transaction.lake import append, latest, make
 
 _NAMES = st.text(st.sampled_from("abcé𝒳 .$_"), min_size=1, max_size=4)
 _PLAIN = [kind for kind in TYPES if not pa.types.is_nested(kind)]

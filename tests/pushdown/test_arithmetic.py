@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.pushdown.computed import value_of
 
 from pennon.errors import FragmentOverflow
-from pushdown.computed import value_of
 
 WIDE = Context(prec=120)
 Row = dict[str, int | Decimal | None]

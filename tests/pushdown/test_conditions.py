@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.pushdown.computed import computed, relation, scan_of
 
 from pennon.plan import Filter
-from pushdown.computed import computed, relation, scan_of
 
 MONEY: Final = pa.decimal128(9, 2)
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without zone

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.pushdown.computed import ANSI, aggregate_of, grouped, value_of
 
 from pennon.errors import FragmentOverflow
 from pennon.plan import AggregateCall, Output
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.pushdown import Semantics
-from pushdown.computed import ANSI, aggregate_of, grouped, value_of
 
 NAN, MINUS_NAN = float("nan"), math.copysign(float("nan"), -1.0)
 BIG = 2**63 - 1

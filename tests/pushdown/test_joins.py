@@ -15,11 +15,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.pushdown.computed import columns_of, computed, grouped, relation, scan_of
 
 from pennon.errors import FragmentFailed
 from pennon.execution import engine
 from pennon.plan import AggregateCall, Filter, Group, Join, JoinType, Output, Project
-from pushdown.computed import columns_of, computed, grouped, relation, scan_of
 
 MONEY = pa.decimal128(9, 2)
 KEYS = {

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
 from pennon.plan import AggregateCall, Limit, Output, SortKey
 from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.query import fragment_query
-from pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
 VALUES = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2),

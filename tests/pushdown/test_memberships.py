@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.pushdown.computed import computed, grouped, relation, scan_of
 
 from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Output
-from pushdown.computed import computed, grouped, relation, scan_of
 
 NOT_IN = "((`c1` = `c11`) OR ((`c1` = `c11`) IS NULL))"
 LEFT = ([1, 2, None], [None], [], [3])

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from tests.pushdown.computed import computed, relation, scan_of
 
 from pennon.catalog.columns.spark_types import arrow_type
 from pennon.errors import UnsupportedColumnType
@@ -20,7 +21,6 @@ from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Output, Project
 from pennon.predicate.expressions import Declined, Semantics
 from pennon.pushdown.query import fragment_query
-from pushdown.computed import computed, relation, scan_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from separate_process import run_module, run_script, serving
+from tests.separate_process import run_module, run_script, serving
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from separate_process import run_script
+from tests.separate_process import run_script
 
 START = """
 import ast, os, sys

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from tests.manifest.handmade import NOWHERE, appendix_c
 
-from manifest.handmade import NOWHERE, appendix_c
 from pennon.manifest import Snapshot
 
 GOLDEN = Path(__file__).parent.parent / "golden"

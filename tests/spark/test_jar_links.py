@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyspark
+from tests.jar_references import ClassPath, unlinked
 
-from jar_references import ClassPath, unlinked
 from pennon.session import find_jar
 
 PARSER = "dev/pennon/spark/sql/PennonParser: org/apache/spark/sql/catalyst/parser/ParserInterface"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
+from tests.separate_process import run_script
 from tests.spark.assert_join import EXECUTION, conf, execute, views
 from tests.spark.join_sides import Sides
-
-from separate_process import run_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

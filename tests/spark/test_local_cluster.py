@@ -6,8 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-
-from separate_process import run_module, run_script
+from tests.separate_process import run_module, run_script
 
 pytestmark = pytest.mark.slow
 

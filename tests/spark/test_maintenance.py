@@ -10,8 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from tests.draft.older_draft import CASES, make
 
-from draft.older_draft import CASES, make
 from pennon.manifest.format.properties import WRITER_FLAGS
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-
-from separate_process import run_script
+from tests.separate_process import run_script
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from separate_process import run_script
+from tests.separate_process import run_script
 
 SCRIPT = """
 import sys

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from tests.separate_process import ENVIRONMENT, free_port
 
 from pennon.session import find_jar
-from separate_process import ENVIRONMENT, free_port
 
 HOME = Path(pyspark.__path__[0])
 JOB = """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-from separate_process import run_script
+from tests.separate_process import run_script
 
 EXECUTION = "spark.sql.catalog.lance.execution"
 # One place that can fail, so that it can be named.

@@ -9,9 +9,8 @@ from pathlib import Path
 import pyspark
 import pytest
 from pyhive import exc, hive
+from tests.separate_process import ENVIRONMENT, serving
 from tests.spark.short_joins import OVERFLOW, Run, failures, mixed_up
-
-from separate_process import ENVIRONMENT, serving
 
 pytestmark = pytest.mark.slow
 

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.test_row_changes import found
 
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.write_mode import WriteMode
@@ -30,8 +32,6 @@ from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, group_commit, strong
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.staged import Append
-from transaction.lake import append, latest, make, regions, stage
-from transaction.test_row_changes import found
 
 KINDS = ["append", "replace", "drop"]
 

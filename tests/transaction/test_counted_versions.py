@@ -6,12 +6,12 @@ from pathlib import Path
 
 import lance
 import pytest
+from tests.transaction.lake import append, make, read
 
 import pennon
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan
 from pennon.planning.splits import pack
-from transaction.lake import append, make, read
 
 
 def moved_on(snapshot: Snapshot) -> Snapshot:

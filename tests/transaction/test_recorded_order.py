@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 from sqlglot import exp
+from tests.transaction.lake import SCHEMA, append, latest, make, stage
 
 from pennon.maintenance.checks.check import check
 from pennon.manifest import LeafChange, Snapshot, change_root, commit_leaves
@@ -16,7 +17,6 @@ from pennon.planning import plan_scan
 from pennon.planning.leaf_order import known_order, mergeable_scans
 from pennon.spec.write_order import OrderColumn
 from pennon.transaction import Committed, Transaction
-from transaction.lake import SCHEMA, append, latest, make, stage
 
 BY_ID = (OrderColumn("id"),)
 

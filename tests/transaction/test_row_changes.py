@@ -9,6 +9,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.errors import InternalError, UnknownIsolation
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
@@ -18,7 +19,6 @@ from pennon.leaf.write.row_changes import change_rows
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
 from pennon.transaction.isolation import isolation
-from transaction.lake import append, latest, make, regions, stage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -10,6 +10,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.transaction.lake import append, latest, make, read, regions, stage
 
 from pennon.errors import (
     InternalError,
@@ -19,7 +20,6 @@ from pennon.errors import (
 )
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
-from transaction.lake import append, latest, make, read, regions, stage
 
 
 @pytest.mark.spec("Physical Layout and Naming 6", "Partitioned Namespace 2")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import lance
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.transaction import Committed, Transaction
-from transaction.lake import append, latest, make, regions, stage
 
 
 @pytest.mark.spec("Multi-Partition Transaction (Weak) 3")

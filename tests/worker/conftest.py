@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from worker.worker_client import Connection, Driver, Worker
+from tests.worker.worker_client import Connection, Driver, Worker
 
 
 @pytest.fixture(scope="session")

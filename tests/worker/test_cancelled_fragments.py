@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-
-from worker.worker_client import DERIVATION, Connection, Driver, Worker, field, joined, transform
+from tests.worker.worker_client import (
+    DERIVATION,
+    Connection,
+    Driver,
+    Worker,
+    field,
+    joined,
+    transform,
+)
 
 # Every row meets every other: 2.5 thousand million pairs, minutes of work.
 ROWS = 50_000

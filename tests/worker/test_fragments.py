@@ -10,8 +10,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-
-from worker.worker_client import DERIVATION, Driver, WorkerFailed, field, joined, transform
+from tests.worker.worker_client import DERIVATION, Driver, WorkerFailed, field, joined, transform
 
 ORDERS = [field("id", "long"), field("region", "string"), field("day", "date")]
 ITEMS = [field("id", "long"), field("price", "decimal(12,2)"), field("n", "integer")]

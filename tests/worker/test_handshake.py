@@ -10,11 +10,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.worker.worker_client import JVM, SOURCES, Worker, worker_arguments
 
 import pennon
 from pennon.session import find_jar
 from pennon.worker.handshake import PROTOCOL
-from worker.worker_client import JVM, SOURCES, Worker, worker_arguments
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 

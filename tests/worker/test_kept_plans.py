@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.manifest.many_partitions import add_partitions
+from tests.worker.worker_client import field, transform
 
-from manifest.many_partitions import add_partitions
 from pennon.caching import Cache
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
@@ -16,7 +17,6 @@ from pennon.errors import PlanNotRepeated, TableMadeAnew
 from pennon.manifest import Snapshot
 from pennon.worker.requests import kept_plans as plans
 from pennon.worker.wire.tokens import TableToken
-from worker.worker_client import field, transform
 
 
 def test_the_oldest_plans_go_when_the_kept_ones_are_large(

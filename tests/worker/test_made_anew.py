@@ -8,9 +8,8 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-
-from manifest.handmade import SALES_EARLY, SALES_LATE, appendix_c
-from worker.worker_client import Driver, field, transform
+from tests.manifest.handmade import SALES_EARLY, SALES_LATE, appendix_c
+from tests.worker.worker_client import Driver, field, transform
 
 FIELDS = [field("id", "long"), field("region", "string")]
 BY_REGION = [transform("identity", "region")]

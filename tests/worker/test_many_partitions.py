@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-
-from manifest.many_partitions import add_partitions
-from worker.worker_client import DERIVATION, Driver, field, joined, transform
+from tests.manifest.many_partitions import add_partitions
+from tests.worker.worker_client import DERIVATION, Driver, field, joined, transform
 
 COUNT = 100_000
 FIELDS = [field("k", "long"), field("v", "double")]

@@ -11,8 +11,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-
-from worker.worker_client import Driver, Worker, WorkerFailed, field, transform
+from tests.worker.worker_client import Driver, Worker, WorkerFailed, field, transform
 
 ORDERS = [
     field("id", "long", comment="the key"),

@@ -16,8 +16,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-
-from worker.worker_client import (
+from tests.worker.worker_client import (
     SOURCES,
     Connection,
     Driver,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-
-from worker.worker_client import Driver, WorkerFailed, field, transform
+from tests.worker.worker_client import Driver, WorkerFailed, field, transform
 
 FIELDS = [field("id", "long"), field("region", "string")]
 BY_REGION = [transform("identity", "region")]
