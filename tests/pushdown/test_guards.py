@@ -108,6 +108,29 @@ def test_decimals_beyond_38_digits_are_rounded_half_up(
     assert found == [each[operator].quantize(step, ROUND_HALF_UP) for each in exact]
 
 
+def test_an_average_of_decimals_is_rounded_half_up_to_four_more_digits(tmp_path: Path) -> None:
+    """As Spark ends an average: ``sum / count`` as decimal(p + 4, s + 4); none of nothing."""
+    rows = pa.table(
+        {
+            "c1": pa.array([Decimal("0.05"), Decimal("-0.05"), Decimal("20.00"), None]).cast(
+                pa.decimal128(25, 2)
+            ),
+            "c2": pa.array([40000, 40000, 3, 0], pa.int64()),
+        }
+    )
+    divided = "decimalaverage(`c1`, CAST(`c2` AS DECIMAL(20,0)), 19, 6)"
+    text = f"(IF((`c2` = CAST(0 AS BIGINT)), CAST(NULL AS DECIMAL(19,6)), {divided}))"
+    exact = [Decimal("0.000001"), Decimal("-0.000001"), Decimal("6.666667"), None]
+    assert value_of(text, pa.decimal128(19, 6), rows, tmp_path) == exact
+    for kept, total in (("38, 20", 34), ("38, 6", 38)):
+        with pytest.raises(Declined):
+            typed_expression(
+                f"decimalaverage(`c1`, CAST(`c2` AS DECIMAL(20,0)), {kept})",
+                {"c1": pa.decimal128(total, 2), "c2": pa.int64()},
+                Semantics(ansi=False),
+            )
+
+
 def test_decimals_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
     rows = pairs(pa.decimal128(38, 0), (MOST, Decimal(10)))
     for at, text in enumerate(("(`c1` + `c2`)", "(`c1` * `c2`)")):

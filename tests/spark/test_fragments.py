@@ -113,6 +113,12 @@ QUERIES = [
         "SELECT x.id FROM x JOIN (SELECT id, sum(CAST(dec AS DECIMAL(7, 2))) AS t FROM y"
         " GROUP BY id HAVING sum(CAST(dec AS DECIMAL(7, 2))) > 50) y ON x.id = y.id AND x.dec < t"
     ),
+    # averages that are not the last thing that is computed
+    "SELECT x.id FROM x WHERE x.v > (SELECT avg(y.v) FROM y WHERE y.id = x.id)",
+    (
+        "SELECT x.id, a, b FROM x JOIN (SELECT id, avg(dec) AS a, avg(i) AS b FROM y GROUP BY id)"
+        " y ON x.id = y.id AND x.dec < a WHERE b >= 1 OR b IS NULL"
+    ),
     # one relation
     "SELECT i, flag, {x} FROM x GROUP BY i, flag",
     "SELECT {x} FROM x WHERE v > 0.5 AND d >= DATE'2019-12-31'",
@@ -132,7 +138,6 @@ QUERIES = [
 
 # No part of these is certain, or possible: Spark executes them.
 DECLINED = [
-    "SELECT x.id FROM x WHERE x.v > (SELECT avg(y.v) FROM y WHERE y.id = x.id)",
     "SELECT x.id, y.v FROM x JOIN y ON x.i = y.i",
     "SELECT x.id FROM x WHERE x.id NOT IN (SELECT id FROM y)",
     "SELECT id, v FROM x WHERE v > 1",

@@ -13,7 +13,7 @@ from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
+from pennon.predicate.expressions.typed import Typed, call, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
 from pennon.pushdown.joined import joined
 from pennon.pushdown.selected import (
@@ -256,13 +256,15 @@ class _Writer:
             is_same = len(set(output.texts)) == 1
             tree = values[0].tree if is_same else exp.Case(ifs=branches)
             columns.append(named(tree, f"c{output.id}"))
-        listed: exp.Query = _number(0)
-        for at in range(1, len(node.outputs[0].texts)):
-            listed = exp.Union(this=listed, expression=_number(at), distinct=False)
-        select = selected_from(below, f"t{position}", columns)
-        beside = exp.Join(this=listed.subquery(f"t{position}n", copy=False), kind="CROSS")
-        select.append("joins", beside)
-        return Selected(select, types)
+        # A cross join with the numbers may go through all rows one by one.
+        numbers = [whole_number(at) for at in range(len(node.outputs[0].texts))]
+        listed = call("unnest", call("make_array", *numbers))
+        repeated = [
+            *(exp.column(name, quoted=True) for name in below.types),
+            named(listed, _PROJECTION),
+        ]
+        rows = Selected(selected_from(below, f"t{position}n", repeated), below.types)
+        return Selected(selected_from(rows, f"t{position}", columns), types)
 
     def group(self, position: int, node: Group) -> Selected:
         below = self.select(node.child)
@@ -275,13 +277,13 @@ class _Writer:
             keys.append(comparable(value))
             types[f"c{key.id}"] = value.type
             columns.append(named(comparable(value), f"c{key.id}"))
-        for call in node.calls:
-            result = self.aggregated(call, below.types)
-            if keys and call.name in ("min", "max") and pa.types.is_floating(result.type):
+        for function in node.calls:
+            result = self.aggregated(function, below.types)
+            if keys and function.name in ("min", "max") and pa.types.is_floating(result.type):
                 # DataFusion compares by < there, which is false on either side of a NaN
                 raise Declined(why="extremes of floats by group")
-            types[f"c{call.output}"] = result.type
-            columns.append(named(result.tree, f"c{call.output}"))
+            types[f"c{function.output}"] = result.type
+            columns.append(named(result.tree, f"c{function.output}"))
         select = selected_from(below, f"t{position}", columns)
         return Selected(select.group_by(*keys) if keys else select, types)
 
@@ -304,7 +306,3 @@ class _Writer:
         if found.type != call.type:
             raise Declined(why=f"a {call.name} of type {call.type} that would be {found.type}")
         return found
-
-
-def _number(value: int) -> exp.Select:
-    return exp.select(named(whole_number(value), _PROJECTION), copy=False)

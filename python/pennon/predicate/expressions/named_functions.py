@@ -5,6 +5,7 @@ NULL rules: those of ``text_functions`` and ``time_functions``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from sqlglot import exp
 
 from pennon.predicate.expressions import text_functions, time_functions
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
+from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, enclosed, integer
 from pennon.predicate.literals import literal_value
@@ -141,12 +143,17 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return read(argument)
             case "unscaledvalue":
                 return unscaled(read(argument))
-    if isinstance(node, exp.Anonymous) and node.name.lower() == "makedecimal":
-        match node.expressions:
-            case [digits, precision, scale]:
+    if isinstance(node, exp.Anonymous):
+        match node.name.lower(), node.expressions:
+            case "makedecimal", [digits, precision, scale]:
                 return decimal_of_unscaled(
                     read(digits), int(precision.name), int(scale.name), semantics
                 )
+            case "decimalaverage", [total, count, precision, scale]:
+                kept = int(precision.name), int(scale.name)
+                return average(read(total), read(count), kept, semantics)
+            case "doubleaverage", [total, count]:
+                return quotient(read(total), read(count), replace(semantics, ansi=False))
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
     raise Declined(why=name)
 

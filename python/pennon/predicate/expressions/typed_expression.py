@@ -23,14 +23,12 @@ from pennon.predicate.expressions.arithmetic import (
     common_number,
     magnitude,
     negated,
-    quotient,
-    remainder,
     rounded,
-    whole_quotient,
 )
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.float_order import comparable, compared
 from pennon.predicate.expressions.named_functions import named_function
+from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import (
     NTZ,

@@ -20,6 +20,8 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
+import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
@@ -40,6 +42,7 @@ import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StringType;
 import org.slf4j.Logger;
@@ -172,6 +175,19 @@ public final class FragmentText {
       // Spark's own text leaves the type out.
       String digits = ", " + made.precision() + ", " + made.scale();
       return "makedecimal(" + text(made.child()) + digits + ")";
+    }
+    if (expression instanceof DecimalDivideWithOverflowCheck divided
+        && divided.nullOnOverflow() != isAnsi) {
+      // How Spark ends an average; its own text holds that of the whole query.
+      DecimalType kept = divided.dataType();
+      String operands = text(divided.left()) + ", " + text(divided.right());
+      return "decimalaverage(" + operands + ", " + kept.precision() + ", " + kept.scale() + ")";
+    }
+    if (expression instanceof Divide divided
+        && DataTypes.DoubleType.equals(divided.dataType())
+        && EvalMode$.MODULE$.LEGACY().equals(property(divided, "evalMode"))) {
+      // An average divides so whatever the session says: NULL for a division by zero.
+      return "doubleaverage(" + text(divided.left()) + ", " + text(divided.right()) + ")";
     }
     if (expression instanceof And || expression instanceof Or) {
       return chain(expression);
