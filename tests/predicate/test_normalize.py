@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.planning.projection.bind import bind
@@ -79,7 +79,9 @@ _predicate = st.recursive(
 def test_the_same_rows_pass(written: str) -> None:
     # the strings hold backslashes as they are in DataFusion, and as escapes in Spark
     tree = parse_predicate(written.replace("\\", "\\\\"))
-    assert _passing(tree.sql(dialect=DataFusion)) == _passing(written), tree.sql(dialect=DataFusion)
+    # DataFusion 54 merges lists, and then forgets NULL: the dialect writes them otherwise.
+    plain = parse_one(written, dialect=DataFusion).sql(dialect=DataFusion)
+    assert _passing(tree.sql(dialect=DataFusion)) == _passing(plain), tree.sql(dialect=DataFusion)
     for negation in tree.find_all(exp.Not):
         assert isinstance(negation.this, exp.In | exp.Is | exp.StartsWith | exp.EndsWith | exp.Like)
 
