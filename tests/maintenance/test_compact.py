@@ -15,6 +15,7 @@ from tests.transaction.test_row_changes import change
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import InternalError
+from pennon.maintenance import leaf_rewrite
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import _Compaction, compact
 from pennon.maintenance.leaf_rewrite import LeafRewrite
@@ -197,6 +198,30 @@ def test_a_rewrite_of_files_as_they_were_before_the_snapshot_is_refused(tmp_path
     with pytest.raises(InternalError):
         compaction.commit()
     assert regions(latest(before))["eu"] == [0, 20, 30]
+
+
+@pytest.mark.parametrize("at", ["staging", "committing"])
+def test_a_failure_of_any_kind_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    snapshot = fragmented(tmp_path)
+
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    if at == "staging":
+        monkeypatch.setattr(leaf_rewrite, "record_places", fails)
+    else:
+        monkeypatch.setattr(Transaction, "_sent", fails)
+    before = sorted(Path(snapshot.location).glob("*/data/*"))
+    with pytest.raises(MemoryError):
+        compact(snapshot.location)
+    monkeypatch.undo()
+    there = sorted(Path(snapshot.location).glob("*/data/*"))
+    assert [each for each in there if each.parts[-3] != "__manifest"] == [
+        each for each in before if each.parts[-3] != "__manifest"
+    ]
+    assert compact(snapshot.location).leaves == 3
 
 
 def test_only_small_files_and_those_with_many_deleted_rows_are_rewritten(tmp_path: Path) -> None:

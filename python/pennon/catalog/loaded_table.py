@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from pennon.errors import (
 )
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS, ROW_ID_COLUMNS
 from pennon.manifest import Snapshot
+from pennon.manifest.table_identity import table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.tags import listed_names, tags_of
 
@@ -82,8 +82,7 @@ class Table:
         """
         if not self.stored.has_manifest:
             return None
-        # The salt is a secret, and drawn anew for every namespace.
-        return hashlib.blake2b(self.snapshot.salt, digest_size=8).hexdigest()
+        return table_id(self.snapshot)
 
     @property
     def schema(self) -> dict[str, object]:

@@ -8,6 +8,7 @@ delete are found in their new files.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -77,25 +78,32 @@ def rewrite_leaves(
     """
     transaction = Transaction(snapshot, operation=operation)
     staged: list[StagedPartition] = []
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(_undo, transaction, staged)
         for each in rewrites:
-            parts = _staged(snapshot, each, target_bytes)
-            staged += parts
-            transaction.rewrite(parts, each.fragments, each.version)
+            first = len(staged)
+            _stage(snapshot, each, target_bytes, staged)
+            transaction.rewrite(staged[first:], each.fragments, each.version)
         outcome = transaction.commit()
-    except PennonError:
-        transaction.abort(staged)
-        raise
-    if not isinstance(outcome, Committed):
-        transaction.abort(staged)
-        for own in by_leaf(staged).values():
-            uri = leaf_uri(snapshot.location, own[0].location)
-            forget_places(uri, own, snapshot.storage_options)
+        if isinstance(outcome, Committed):
+            undo.pop_all()
     return outcome, sum(len(each.fragments) for each in staged)
 
 
-def _staged(snapshot: Snapshot, leaf: LeafRewrite, target_bytes: int) -> list[StagedPartition]:
-    """Write the rows of some fragments of a leaf again."""
+def _undo(transaction: Transaction, staged: Sequence[StagedPartition]) -> None:
+    """Remove what was written; what cannot be removed is left to vacuum."""
+    snapshot = transaction.snapshot
+    with contextlib.suppress(PennonError, OSError):
+        if transaction.abort(staged):
+            for own in by_leaf(staged).values():
+                uri = leaf_uri(snapshot.location, own[0].location)
+                forget_places(uri, own, snapshot.storage_options)
+
+
+def _stage(
+    snapshot: Snapshot, leaf: LeafRewrite, target_bytes: int, written: list[StagedPartition]
+) -> None:
+    """Write the rows of some fragments of a leaf again, and add to what is written."""
     parsed = ObjectId.parse(leaf.object_id)
     if parsed is None:
         raise InternalError(what=f"{leaf.object_id} is no leaf")
@@ -106,31 +114,30 @@ def _staged(snapshot: Snapshot, leaf: LeafRewrite, target_bytes: int) -> list[St
     )
     order = WriteOrder.of(snapshot.properties, snapshot.schema)
     rows = _rows(snapshot, leaf)
-    staged: list[StagedPartition] = []
+    first = len(written)
     places: list[pa.Array] = []
     num_seen = 0
     if order is None:
-        staged = write_partitions(rows, target)
+        written += write_partitions(rows, target)
     for piece in () if order is None else _pieces(rows):
         # Each piece has files of its own, so that the rows of every file are sorted.
         told: list[pa.Array] = []
         ordered = clustered(
             piece, snapshot, spec, order, gathered_bytes=2 * _PIECE_BYTES, observe=told.append
         )
-        staged += write_partitions(ordered, target)
+        written += write_partitions(ordered, target)
         places += [pa.array(each.to_numpy().astype("int64") + num_seen) for each in told]
         num_seen += sum(each.num_rows for each in piece)
-    _check(snapshot, leaf, staged)
+    staged = written[first:]
+    _check(leaf, staged)
     if staged:
         told_of_all = pa.chunked_array(places, pa.int64())
         record_places(leaf_uri(snapshot.location, leaf.location), staged, told_of_all, options)
-    return staged
 
 
-def _check(snapshot: Snapshot, leaf: LeafRewrite, staged: Sequence[StagedPartition]) -> None:
+def _check(leaf: LeafRewrite, staged: Sequence[StagedPartition]) -> None:
     num_rows = sum(each.num_rows for each in staged)
     if num_rows != leaf.num_rows or any(each.object_id != leaf.object_id for each in staged):
-        Transaction(snapshot).abort(staged)
         what = f"leaf {leaf.location} has rows of other partitions or not {leaf.num_rows} rows"
         raise InternalError(what=f"{what}: check the table")
 

@@ -15,7 +15,7 @@ from typing import Final
 import lance
 import pyarrow as pa
 
-from pennon.errors import InternalError, PennonError
+from pennon.errors import InternalError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
@@ -137,14 +137,11 @@ def _is_done(
     states = list(leaf_states(snapshot, leaves).values())
     transaction = Transaction(snapshot, operation="rewrite_partitions")
     staged: list[StagedPartition] = []
-    try:
-        staged = _staged(snapshot, states)
+    with transaction.removing_on_failure(staged):
+        staged += _staged(snapshot, states)
         transaction.drop(each.object_id for each in states)
         transaction.append(staged)
         outcome = transaction.commit()
-    except PennonError:
-        transaction.abort(staged)
-        raise
     if not isinstance(outcome, Committed):
         transaction.abort(staged)
         return False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.caching import storage_identity
 from pennon.errors import PennonError
+from pennon.manifest.table_identity import table_id
 from pennon.transaction.conflicts import check_layouts
 from pennon.transaction.outcome import Committed, Outcome
 from pennon.transaction.staged import Append
@@ -128,7 +129,7 @@ def _fits(one: _Waiting, base: Snapshot, ids: set[str], places: dict[str, str]) 
     """Whether a write can be made with the others, whose ids and leaves are given."""
     own = {name: part.location for name in one.changes for part in _of(one, name)}
     is_elsewhere = any(places.get(name, place) != place for name, place in own.items())
-    if one.identity.id in ids or is_elsewhere:
+    if one.identity.id in ids or is_elsewhere or table_id(one.base) != table_id(base):
         return False
     if check_layouts(one.changes, base.schema.arrow) is not None:
         return False

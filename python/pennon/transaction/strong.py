@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, assert_never
 
+import pyarrow as pa
+
 from pennon.errors import (
     CommitGivenUp,
     InternalError,
@@ -22,6 +24,7 @@ from pennon.errors import (
 )
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
+from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.leaf_preparation import prepare_leaves
@@ -67,12 +70,14 @@ def commit_strong(
 
     Raises:
         CommitGivenUp: The write was aborted; its files may be gone.
+        TableMadeAnew: Another table stands at the location by now.
 
     Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
     """
     try:
         return _alone(base, changes, identity, operation, read)
-    except (SnapshotNotFound, StorageFailure, LeafMissing):
+    except (SnapshotNotFound, StorageFailure, LeafMissing, OSError, pa.ArrowInvalid):
+        # Files of the base are gone, as Lance or Arrow say it: expired, or dropped with the table.
         if _is_there(base):
             raise
     return _tried_on_newest(base, changes, identity, operation, read)
@@ -251,7 +256,9 @@ def _rewrites(
 
 
 def _opened(base: Snapshot, version: int | None) -> Snapshot:
-    return Snapshot.open(base.location, version, storage_options=base.storage_options)
+    newer = Snapshot.open(base.location, version, storage_options=base.storage_options)
+    check_same_table(newer, table_id(base))
+    return newer
 
 
 def wait_for_others(attempt: int) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
-from pennon.errors import InternalError
+from pennon.errors import InternalError, PennonError
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.group_commit import commit_append
@@ -16,7 +17,7 @@ from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pennon.leaf import StagedPartition
     from pennon.leaf.write.deleted_rows import DeletedRows
@@ -167,6 +168,11 @@ class Transaction:
         if not self._changes:
             return Committed(self.snapshot.version, self.snapshot)
         self._is_sent = True
+        outcome = self._sent()
+        self._is_sent = isinstance(outcome, Committed)  # after a refusal nothing is open
+        return outcome
+
+    def _sent(self) -> Outcome:
         is_free = self._operation is None and self._read is None and self._is_append()
         if self.snapshot.is_strong and is_free:  # rows that depend on nothing that was read
             return commit_append(self.snapshot, self._changes, self.identity)
@@ -176,7 +182,20 @@ class Transaction:
             )
         return commit_weak(self.snapshot, self._changes)
 
-    def abort(self, staged: Iterable[StagedPartition]) -> None:
+    @contextlib.contextmanager
+    def removing_on_failure(self, staged: Sequence[StagedPartition]) -> Iterator[None]:
+        """Remove the files of staged rows where anything goes wrong before they are committed.
+
+        Args:
+            staged: May grow while the context is open. Files that cannot be removed are left to
+                vacuum, and what went wrong before is raised.
+        """
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._remove, staged)
+            yield
+            undo.pop_all()
+
+    def abort(self, staged: Iterable[StagedPartition]) -> bool:
         """Remove the files of staged rows that will not be committed.
 
         Files that a commit made visible after all are kept. The directory of a new partition goes
@@ -184,9 +203,16 @@ class Transaction:
 
         Args:
             staged: The reports of all tasks, committed by none.
+
+        Returns:
+            Whether the write is undone; False where its commit was made after all.
         """
         location, options = self.snapshot.location, self.snapshot.storage_options
-        abandon(location, staged, options, self.identity if self._is_sent else None)
+        return abandon(location, staged, options, self.identity if self._is_sent else None)
+
+    def _remove(self, staged: Sequence[StagedPartition]) -> None:
+        with contextlib.suppress(PennonError, OSError):
+            self.abort(staged)
 
     def _is_append(self) -> bool:
         return all(isinstance(each, Append) for each in self._changes.values())

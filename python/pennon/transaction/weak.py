@@ -21,6 +21,7 @@ from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts
 from pennon.transaction.leaf_preparation import staged_values
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
@@ -105,6 +106,7 @@ def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | Non
             version = None
             wait_for_others(attempt)
         snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
+        check_same_table(snapshot, table_id(base))
         if version is not None:
             return snapshot
     return None

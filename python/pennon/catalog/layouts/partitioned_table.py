@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
+from pennon.caching.version_identity import LOOK
 from pennon.catalog.configured_catalog import is_local
 from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
 from pennon.catalog.name_changes import replace_partitioned
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import SnapshotNotFound, WriteConflict
+from pennon.errors import SnapshotNotFound, TableMadeAnew, WriteConflict
 from pennon.leaf import StagedPartition, clustered, drop_dataset, leaf_uri, write_partitions
 from pennon.leaf.write.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
@@ -21,6 +22,7 @@ from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import find_commit
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.storage import manifest_uri
+from pennon.manifest.table_identity import check_same_table
 from pennon.manifest.versions.shared_fragments import leaf_locations
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.abandonment import abandon
@@ -56,15 +58,20 @@ class PartitionedTable(StoredTable):
 
         The newest one serves as well where the commit was made already: it is found there.
         """
-        del identity  # leaves and commits are named after the namespace's own secret
         location, version, storage = target.location, target.version, target.storage_options
         try:
-            return cls(name, Snapshot.open(location, version, None, storage))
+            base = Snapshot.open(location, version, None, storage)
         except SnapshotNotFound:
+            newest = Snapshot.open(location, None, None, storage)
+            check_same_table(newest, target.table_id)
             if mode is WriteMode.APPEND or find_commit(location, commit.id, storage) is not None:
-                return cls(name, Snapshot.open(location, None, None, storage))
+                return cls(name, newest)
             why = f"version {version}, which the statement read, has expired meanwhile"
             raise WriteConflict(table=name, why=why) from None
+        check_same_table(base, target.table_id)
+        if identity and identity.partition(LOOK)[0] != base.identity:
+            raise TableMadeAnew(table=name, location=location)
+        return cls(name, base)
 
     def check_writable(self, verb: str) -> None:
         """Allow it."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pennon.catalog.replacement import whole_partitions
 from pennon.catalog.write_mode import WriteMode
 from pennon.leaf import WriteTarget
+from pennon.manifest.table_identity import table_id
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction.isolation import isolation
 
@@ -70,6 +71,7 @@ class StoredTable(ABC):
             snapshot.version,
             snapshot.current_spec.spec_version,
             snapshot.storage_options,
+            table_id=table_id(snapshot) if self.has_manifest else "",
         )
 
     @property

@@ -28,6 +28,7 @@ from pennon.leaf.write.partition_tuples import check_sources, partition_tuples, 
 from pennon.leaf.write.staged_partition import StagedPartition
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import canonical_bytes
+from pennon.manifest.table_identity import check_same_table
 from pennon.spec.write_order import WriteOrder
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def write_partitions(
         WriteTypeMismatch: A value does not fit its column.
         PartitionValueOverflow: A partition value does not fit the manifest's column.
         LeafSchemaMismatch: An existing leaf cannot take the rows.
+        TableMadeAnew: Another table stands there by now.
 
     Whatever is raised, the files that this call wrote are removed.
 
@@ -136,12 +138,14 @@ def _base(target: WriteTarget) -> Snapshot:
     """
     options = target.storage_options
     try:
-        return Snapshot.open(target.location, target.version, storage_options=options)
+        base = Snapshot.open(target.location, target.version, storage_options=options)
     except SnapshotNotFound:
-        newest = Snapshot.open(target.location, storage_options=options)
-        if target.spec_version not in newest.specs:
+        base = Snapshot.open(target.location, storage_options=options)
+        check_same_table(base, target.table_id)
+        if target.spec_version not in base.specs:
             raise
-        return newest
+    check_same_table(base, target.table_id)
+    return base
 
 
 class _Task:

@@ -22,6 +22,7 @@ class WriteTarget:
         spec_version: The partition spec that the rows are split by.
         storage_options: Passed to Lance, never printed.
         file_bytes: About how large a file becomes; None for Lance's own bound.
+        table_id: Which table it is, whatever its version; empty where nobody asks.
     """
 
     location: str
@@ -29,6 +30,7 @@ class WriteTarget:
     spec_version: int
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     file_bytes: int | None = None
+    table_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

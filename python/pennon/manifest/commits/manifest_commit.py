@@ -39,6 +39,7 @@ from pennon.manifest.format.statistics import (
 from pennon.manifest.format.table_versions import last_sequence_numbers
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import open_manifest, storage_failure
+from pennon.manifest.table_identity import open_commit_base
 from pennon.predicate.dialect import DataFusion
 
 __all__ = ["LeafChange", "commit_leaves"]
@@ -115,13 +116,12 @@ def commit_leaves(
 
     Raises:
         CommitGivenUp: The record says that the commit shall never be made.
+        TableMadeAnew: Another table stands there by now.
         StorageFailure: The storage refused; nothing is visible.
 
     Spec: "Commit Behavior".
     """
-    base = open_manifest(
-        snapshot.location, snapshot.version, storage_options=snapshot.storage_options
-    )
+    base = open_commit_base(snapshot)
     if not changes and not removed:
         return ManifestCommitted(snapshot.version)
     merge = base.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()

@@ -26,6 +26,7 @@ from pennon.manifest.format.columns import partition_columns
 from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import open_manifest, storage_failure
+from pennon.manifest.table_identity import open_commit_base
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 
@@ -58,6 +59,7 @@ def change_root(
         InvalidPartitionSpec: The spec does not fit the schema.
         ReservedProperty: A property has a name of Pennon's own.
         StorageFailure: The storage refused.
+        TableMadeAnew: Another table stands there by now.
 
     Spec: "Partition Evolution", "Manifest Table Schema".
     """
@@ -72,9 +74,7 @@ def change_root(
             raise InternalError(what=f"{spec.key} exists and specs never change")
         spec.check(schema or snapshot.schema)
         written[spec.key] = spec.to_json()
-    base = open_manifest(
-        snapshot.location, snapshot.version, storage_options=snapshot.storage_options
-    )
+    base = open_commit_base(snapshot)
     try:
         if spec is not None:
             _fit_columns(base, spec)
