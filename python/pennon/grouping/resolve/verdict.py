@@ -11,7 +11,7 @@ from pennon.plan import Expand, Scan
 from pennon.transforms.bucket import Bucket, MultiBucket
 
 if TYPE_CHECKING:
-    from pennon.grouping.resolve.offer import Offer, OfferedFunction
+    from pennon.grouping.resolve.offered_partitioning import PartitionExpression, Partitioning
     from pennon.plan import PlanNode
 
 _NOTHING = "no partitioning reaches this place"
@@ -49,9 +49,9 @@ class Verdict:
 
 def join_verdict(
     nodes: Sequence[PlanNode],
-    left: Offer | None,
-    right: Offer | None,
-    common: Sequence[OfferedFunction],
+    left: Partitioning | None,
+    right: Partitioning | None,
+    common: Sequence[PartitionExpression],
     equated: Sequence[tuple[int, int]],
     *,
     is_one_sided: bool = False,
@@ -66,8 +66,8 @@ def join_verdict(
         equated: The pairs of attributes that the join compares.
         is_one_sided: Whether they meet only because one side is shuffled onto the other.
     """
-    left_text = _spelled(nodes, left.functions if left else ())
-    right_text = _spelled(nodes, right.functions if right else ())
+    left_text = _spelled(nodes, left.expressions if left else ())
+    right_text = _spelled(nodes, right.expressions if right else ())
     if common and not is_one_sided:
         return Verdict("join", left_text, right_text, _spelled(nodes, common))
     reason, remedy = _why_not(nodes, left, right, equated)
@@ -79,20 +79,20 @@ def join_verdict(
 def grouping_verdict(
     nodes: Sequence[PlanNode],
     operator: str,
-    offer: Offer | None,
-    covered: Sequence[OfferedFunction],
+    offered: Partitioning | None,
+    satisfying: Sequence[PartitionExpression],
 ) -> Verdict:
     """Judge an aggregate or a window by the functions that its keys cover."""
-    functions = offer.functions if offer else ()
+    functions = offered.expressions if offered else ()
     spelled = _spelled(nodes, functions)
-    if covered:
-        return Verdict(operator, spelled, "", _spelled(nodes, covered))
+    if satisfying:
+        return Verdict(operator, spelled, "", _spelled(nodes, satisfying))
     if not functions:
         return Verdict(
             operator, spelled, "", "", "its input is not partitioned, or was shuffled before"
         )
     columns = " or ".join(_columns(nodes, each) for each in functions)
-    if offer is not None and any(isinstance(nodes[each], Expand) for each in offer.carriers):
+    if offered is not None and any(isinstance(nodes[each], Expand) for each in offered.carriers):
         reason = f"it does not group by {columns}, or not in all of its grouping sets"
         return Verdict(operator, spelled, "", "", reason, f"group by {columns} in all sets")
     reason = f"it does not group by {columns}"
@@ -100,10 +100,10 @@ def grouping_verdict(
 
 
 def not_comparable(
-    nodes: Sequence[PlanNode], sides: Sequence[Offer | None], condition: str
+    nodes: Sequence[PlanNode], sides: Sequence[Partitioning | None], condition: str
 ) -> Verdict:
     """Judge a join whose condition equates no two columns as they are."""
-    left, right = [_spelled(nodes, each.functions if each else ()) for each in sides] or ("", "")
+    left, right = [_spelled(nodes, each.expressions if each else ()) for each in sides] or ("", "")
     return Verdict(
         "join",
         left,
@@ -131,15 +131,15 @@ def too_few_groups(num_groups: int, num_bytes: int, parallelism: int) -> tuple[s
 
 def _why_not(
     nodes: Sequence[PlanNode],
-    left: Offer | None,
-    right: Offer | None,
+    left: Partitioning | None,
+    right: Partitioning | None,
     equated: Sequence[tuple[int, int]],
 ) -> tuple[str, str]:
     if left is None and right is None:
         return "neither side is partitioned, or both were shuffled before", ""
     if left is None or right is None:
-        offer = right if left is None else left
-        functions = offer.functions if offer else ()
+        offered = right if left is None else left
+        functions = offered.expressions if offered else ()
         at = 1 if left is None else 0
         if any(_is_compared(each, equated, at) for each in functions):
             return (
@@ -151,11 +151,11 @@ def _why_not(
             f"the partitioned side's {columns} is not compared in the join condition",
             f"add {columns} to the join condition",
         )
-    mine = [each for each in left.functions if _is_compared(each, equated, 0)]
-    theirs = [each for each in right.functions if _is_compared(each, equated, 1)]
+    mine = [each for each in left.expressions if _is_compared(each, equated, 0)]
+    theirs = [each for each in right.expressions if _is_compared(each, equated, 1)]
     if mine and theirs:
         return _no_common_reduction(nodes, mine[0], theirs[0])
-    missing = [*([] if mine else left.functions), *([] if theirs else right.functions)]
+    missing = [*([] if mine else left.expressions), *([] if theirs else right.expressions)]
     columns = " or ".join(dict.fromkeys(_columns(nodes, each) for each in missing))
     return (
         f"the join condition does not compare {columns}",
@@ -164,10 +164,10 @@ def _why_not(
 
 
 def _no_common_reduction(
-    nodes: Sequence[PlanNode], mine: OfferedFunction, theirs: OfferedFunction
+    nodes: Sequence[PlanNode], mine: PartitionExpression, theirs: PartitionExpression
 ) -> tuple[str, str]:
     pair = f"{_spelled(nodes, [mine])} and {_spelled(nodes, [theirs])}"
-    left, right = mine.grouping.transform, theirs.grouping.transform
+    left, right = mine.function.transform, theirs.function.transform
     if (
         isinstance(left, Bucket | MultiBucket)
         and isinstance(right, Bucket | MultiBucket)
@@ -180,23 +180,23 @@ def _no_common_reduction(
     return f"{pair} have no common reduction", "partition both sides by the same transform"
 
 
-def _is_compared(function: OfferedFunction, equated: Sequence[tuple[int, int]], side: int) -> bool:
+def _is_compared(
+    expression: PartitionExpression, equated: Sequence[tuple[int, int]], side: int
+) -> bool:
     compared = {pair[side] for pair in equated}
-    return all(not compared.isdisjoint(slot) for slot in function.slots)
+    return all(not compared.isdisjoint(each) for each in expression.attributes)
 
 
 def _spelled(
-    nodes: Sequence[PlanNode], functions: Sequence[OfferedFunction], nothing: str = _NOTHING
+    nodes: Sequence[PlanNode], functions: Sequence[PartitionExpression], nothing: str = _NOTHING
 ) -> str:
     if not functions:
         return nothing
-    return ", ".join(
-        function.grouping.transform.sql(_names(nodes, function.sources)) for function in functions
-    )
+    return ", ".join(each.function.transform.sql(_names(nodes, each.sources)) for each in functions)
 
 
-def _columns(nodes: Sequence[PlanNode], function: OfferedFunction) -> str:
-    return " and ".join(_names(nodes, function.sources))
+def _columns(nodes: Sequence[PlanNode], expression: PartitionExpression) -> str:
+    return " and ".join(_names(nodes, expression.sources))
 
 
 def _names(nodes: Sequence[PlanNode], sources: Mapping[int, tuple[int, ...]]) -> list[str]:
