@@ -50,6 +50,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (w.CommitWrite, writes.commit_write),
     (w.AbortWrite, writes.abort_write),
     (w.CheckDelete, writes.check_delete),
+    (w.CheckChange, writes.check_change),
     (w.DeleteRows, writes.delete_rows),
     (m.ListProcedures, driver.list_procedures),
     (m.Call, driver.call),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pennon.catalog.columns.evolving_columns import evolves_by
 from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.layouts import STORED_TABLES, stored_table
@@ -87,6 +88,13 @@ def check_delete(request: m.CheckDelete) -> m.CheckDeleteReply:
     except NotWholePartitions:
         return m.CheckDeleteReply(possible=False)
     return m.CheckDeleteReply(possible=True)
+
+
+def check_change(request: m.CheckChange) -> m.CheckChangeReply:
+    """Answer ``check_change``."""
+    name = TableToken.from_json(request.table).name
+    snapshot = snapshot_of(request.catalog, request.table)
+    return m.CheckChangeReply(evolves_by(name, snapshot, request.change))
 
 
 def delete_rows(request: m.DeleteRows) -> m.CommitWriteReply:

@@ -126,6 +126,21 @@ class CheckDeleteReply:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckChange(TableRequest):
+    """Whether a statement WITH SCHEMA EVOLUTION changes a column so, or casts its values."""
+
+    op: ClassVar[str] = "check_change"
+    change: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class CheckChangeReply:
+    """Whether it does; else the column stays as it is."""
+
+    possible: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteRows(TableRequest):
     """DELETE of whole partitions, and TRUNCATE TABLE (no predicates)."""
 

@@ -2,6 +2,7 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.SchemaEvolution;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
@@ -31,7 +32,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table of the catalog at the snapshot that was current when it was loaded. */
-public final class PennonTable
+public class PennonTable
     implements SupportsRead,
         SupportsWrite,
         SupportsDeleteV2,
@@ -41,6 +42,7 @@ public final class PennonTable
       Set.of(
           TableCapability.BATCH_READ,
           TableCapability.BATCH_WRITE,
+          TableCapability.AUTOMATIC_SCHEMA_EVOLUTION,
           TableCapability.OVERWRITE_BY_FILTER,
           TableCapability.OVERWRITE_DYNAMIC,
           TableCapability.TRUNCATE);
@@ -53,36 +55,27 @@ public final class PennonTable
   private final List<MetadataColumn> metadataColumns;
   private final List<String> rowId;
 
-  private PennonTable(
-      TableHandle handle,
-      Transform[] partitioning,
-      Map<String, String> properties,
-      String identity,
-      String version,
-      List<MetadataColumn> metadataColumns,
-      List<String> rowId) {
-    this.handle = handle;
-    this.partitioning = partitioning;
-    this.properties = properties;
-    this.identity = identity;
-    this.version = version;
-    this.metadataColumns = metadataColumns;
-    this.rowId = rowId;
-  }
-
   /** Reads the worker's TableDescription. */
-  static PennonTable of(String catalogJson, JsonNode description) {
-    return new PennonTable(
-        TableHandle.of(catalogJson, description),
-        SparkTransforms.fromJson(Messages.field(description, "TableReply", "partitioning")),
-        Messages.toStringMap(Messages.field(description, "TableReply", "properties")),
-        Messages.field(description, "TableReply", "identity").asText(null),
-        Messages.field(description, "TableReply", "version").asText(null),
-        HiddenColumn.all(Messages.field(description, "TableReply", "metadata_columns")),
-        List.of(Messages.toStrings(Messages.field(description, "TableReply", "row_id"))));
+  PennonTable(String catalogJson, JsonNode description) {
+    handle = TableHandle.of(catalogJson, description);
+    partitioning =
+        SparkTransforms.fromJson(Messages.field(description, "TableReply", "partitioning"));
+    properties = Messages.toStringMap(Messages.field(description, "TableReply", "properties"));
+    identity = Messages.field(description, "TableReply", "identity").asText(null);
+    version = Messages.field(description, "TableReply", "version").asText(null);
+    metadataColumns =
+        HiddenColumn.all(Messages.field(description, "TableReply", "metadata_columns"));
+    rowId = List.of(Messages.toStrings(Messages.field(description, "TableReply", "row_id")));
   }
 
-  public TableHandle handle() {
+  /** A table of the kind that this Spark asks for. */
+  static PennonTable of(String catalogJson, JsonNode description) {
+    return SchemaEvolution.IS_ASKED_FOR
+        ? EvolvingTable.evolving(catalogJson, description)
+        : new PennonTable(catalogJson, description);
+  }
+
+  public final TableHandle handle() {
     return handle;
   }
 

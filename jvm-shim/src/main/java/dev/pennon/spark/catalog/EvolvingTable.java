@@ -1,0 +1,36 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
+import org.apache.spark.sql.connector.catalog.TableChange;
+
+/**
+ * A table for Spark 4.2 and later, which ask of each column of a statement WITH SCHEMA EVOLUTION whether the
+ * table takes its change; 4.1 hands all changes to {@code alterTable}.
+ */
+final class EvolvingTable extends PennonTable implements SupportsSchemaEvolution {
+  private EvolvingTable(String catalogJson, JsonNode description) {
+    super(catalogJson, description);
+  }
+
+  /** Says no more of its type, so that whoever calls this is verified without this class. */
+  static PennonTable evolving(String catalogJson, JsonNode description) {
+    return new EvolvingTable(catalogJson, description);
+  }
+
+  @Override
+  public boolean supportsColumnChange(TableChange.ColumnChange change) {
+    ObjectNode request = handle().request("check_change");
+    request.set("change", SchemaChanges.toJson(change).get(0));
+    try {
+      return Messages.field(WorkerConnection.exchange(request), "CheckChangeReply", "possible")
+          .asBoolean();
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+  }
+}

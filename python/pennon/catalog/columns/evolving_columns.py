@@ -1,0 +1,44 @@
+"""Which columns a statement WITH SCHEMA EVOLUTION changes, and which it casts its values to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pennon.catalog.columns.column_changes import changed_columns
+from pennon.catalog.loaded_table import Table
+from pennon.errors import UnsupportedTableChange
+
+if TYPE_CHECKING:
+    from pennon.manifest import Snapshot
+
+__all__ = ["evolves_by"]
+
+
+def evolves_by(name: str, snapshot: Snapshot, change: Mapping[str, object]) -> bool:
+    """Whether the table follows its source in one column.
+
+    A column that the table lacks is added, whatever stands in the way being told then. A type is
+    followed where it is wider; where it is narrower, or where partition values would change, the
+    column keeps its own, and Spark casts the values as it does for every INSERT.
+
+    Args:
+        name: The table's name, for errors.
+        snapshot: The table.
+        change: As the protocol has it.
+
+    Example:
+        >>> evolves_by(
+        ...     "shop.orders",
+        ...     snapshot,
+        ...     {"change": "update_type", "column": ["id"], "type": '"byte"'},
+        ... )  # doctest: +SKIP
+        False
+    """
+    if change.get("change") != "update_type":
+        return True
+    try:
+        changed_columns(Table(name, (), snapshot), snapshot.schema, change)
+    except UnsupportedTableChange:
+        return False
+    return True
