@@ -38,7 +38,8 @@ def types_of(spark: SparkSession, table: str) -> dict[str, str]:
 
 def test_a_merge_adds_columns_and_widens_types(spark: SparkSession, table: str) -> None:
     source = (
-        "SELECT id, dep, n, named_struct('x', 7, 'y', 'new') AS at, 1.5 AS price"
+        "SELECT id, CAST(dep AS STRING) AS dep, n, named_struct('x', 7, 'y', 'new') AS at,"
+        " 1.5 AS price"
         " FROM VALUES (2L, NULL, 5000000000L), (9L, NULL, NULL) AS v(id, dep, n)"
     )
     spark.sql(MERGE.format(t=table, source=source))
