@@ -71,13 +71,14 @@ def subject_of(path: Path) -> str:
 
 def imported_subjects(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
-        modules: list[str] = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             modules = [node.module]
             if node.module == "pennon":
                 modules = [f"pennon.{alias.name}" for alias in node.names]
+        else:
+            continue
         for module in modules:
             parts = module.split(".")
             if parts[0] == "pennon" and len(parts) > 1:
@@ -234,8 +235,9 @@ def test_public_things_have_docstrings() -> None:
         if ast.get_docstring(tree) is None:
             offences.append(f"{named(path)}: module")
         for node in tree.body:
-            is_public = isinstance(node, ast.FunctionDef | ast.ClassDef)
-            if is_public and not node.name.startswith("_") and ast.get_docstring(node) is None:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if ast.get_docstring(node) is None:
                 offences.append(f"{named(path)}:{node.lineno}: {node.name}")
     assert offences == []
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -84,16 +85,16 @@ def test_a_java_that_states_nothing_is_not_a_java(no_java_home: Path) -> None:
 
 
 def test_a_pyspark_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session.metadata, "version", lambda _: "3.5.1")
+    monkeypatch.setattr(metadata, "version", lambda _: "3.5.1")
     with pytest.raises(SparkVersionNotSupported, match="Spark 3.5.1.*4.1 to 4.3"):
         session.spark_conf("lake")
 
 
 def test_a_missing_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(_: str) -> str:
-        raise session.metadata.PackageNotFoundError
+        raise metadata.PackageNotFoundError
 
-    monkeypatch.setattr(session.metadata, "version", absent)
+    monkeypatch.setattr(metadata, "version", absent)
     with pytest.raises(SparkNotInstalled, match=r"pip install 'pyspark>=4\.1"):
         session.spark_conf("lake")
 

@@ -9,19 +9,29 @@ from pennon import errors
 from pennon.catalog.upstream import namespace_alias
 
 if TYPE_CHECKING:
-    from pennon.namespace import connect
+    from pennon.namespace import PartitionedNamespace, connect
     from pennon.namespace import create_namespace as create
     from pennon.namespace import open_namespace as open  # noqa: A004
     from pennon.session import configure, spark
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "configure", "connect", "create", "errors", "open", "spark"]
+__all__ = [
+    "PartitionedNamespace",
+    "__version__",
+    "configure",
+    "connect",
+    "create",
+    "errors",
+    "open",
+    "spark",
+]
 
 # lance_namespace.connect("pennon", …) works from here on.
 namespace_alias.register()
 
 # Imported on first use: opening a namespace needs no pyspark, and the worker neither.
 _PLACES = {
+    "PartitionedNamespace": ("pennon.namespace", "PartitionedNamespace"),
     "connect": ("pennon.namespace", "connect"),
     "create": ("pennon.namespace", "create_namespace"),
     "open": ("pennon.namespace", "open_namespace"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def test_a_crash_at_any_step_leaves_one_name_per_table(
         (tables, "drop_dataset"),
         (lance.LanceDataset, "update"),
         (registered_location, "_inserted"),
-        (tables.shutil, "rmtree"),
+        (shutil, "rmtree"),
     ]:
         real = getattr(owner, name)
         monkeypatch.setattr(

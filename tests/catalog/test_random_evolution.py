@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
@@ -55,7 +56,7 @@ class Evolving:
         self.history: list[tuple[int, list[dict[str, object]]]] = []
         self.log: list[str] = []
 
-    def one_of(self, choices: list) -> object:
+    def one_of(self, choices: list) -> Any:
         return self.draw(st.sampled_from(choices))
 
     # Steps
@@ -196,7 +197,9 @@ class Evolving:
         kinds = [*VALUES, *(["struct", "struct", "array", "map"] if depth < 3 else [])]
         kind = self.one_of(kinds)
         if kind == "struct":
-            names = self.draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
+            names: list[str] = self.draw(
+                st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True)
+            )
             return Column(name, kind, [self.new_column(each, depth + 1) for each in names])
         if kind in ("array", "map"):
             return Column(name, kind, [self.new_column("item", depth + 1)])
@@ -211,7 +214,7 @@ class Evolving:
             size = self.draw(st.integers(0, 2))
             return [self.value(column.children[0]) for _ in range(size)]
         if column.kind == "map":
-            keys = self.draw(st.lists(st.sampled_from("xyz"), max_size=2, unique=True))
+            keys: list[str] = self.draw(st.lists(st.sampled_from("xyz"), max_size=2, unique=True))
             return [(key, self.value(column.children[0])) for key in keys]
         return self.one_of(VALUES[column.kind])
 
@@ -302,7 +305,7 @@ def _literal(value: object, kind: str) -> str:
     return f"CAST('{value}' AS {kind})" if isinstance(value, Decimal) else str(value)
 
 
-def _json_value(column: Column, value: object) -> object:
+def _json_value(column: Column, value: Any) -> object:
     if value is None:
         return None
     if column.kind == "struct":
@@ -323,7 +326,7 @@ def _arrow_value(column: Column, value: object) -> object:
     return _dated(column, column.shown(value))
 
 
-def _dated(column: Column, value: object) -> object:
+def _dated(column: Column, value: Any) -> object:
     if value is None:
         return None
     if column.kind == "struct":

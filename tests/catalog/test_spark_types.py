@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -88,7 +89,8 @@ def test_types_of_other_writers_have_a_spark_type_or_name_their_column() -> None
             "ns": pa.timestamp("ns"),
         }
     )
-    kinds = [each["type"] for each in spark_schema(arrow)["fields"]]
+    fields: Any = spark_schema(arrow)["fields"]
+    kinds = [each["type"] for each in fields]
     assert kinds == [
         "decimal(20,0)",
         {"type": "array", "elementType": "float", "containsNull": True},

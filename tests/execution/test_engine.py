@@ -125,7 +125,7 @@ def test_queries_share_one_pool_and_give_it_back(
     monkeypatch.setattr(engine, "_SPILLING", engine._OPTIONS)
     with pytest.raises(FragmentMemory):
         run_query((one, one), query, pool)
-    first.batches.close()
+    first.batches.close()  # type: ignore[attr-defined]
     assert next(run_query((one, one), query, pool).batches).num_rows
 
 
@@ -142,7 +142,7 @@ def test_a_reader_that_goes_away_ends_the_query(tmp_path: Path) -> None:
     one, query = big(tmp_path, 300_000)
     stream = run(Fragment((one, one), query))
     assert next(stream.batches).num_rows
-    stream.batches.close()
+    stream.batches.close()  # type: ignore[attr-defined]
     assert list(stream.batches) == []
 
 

@@ -54,7 +54,7 @@ def test_closing_the_stream_closes_the_scan(tmp_path: Path) -> None:
     lance.write_dataset(ROWS, str(tmp_path / "one"))
     stream = run(fragment(tmp_path, LeafRead("one", 1)))
     next(stream.batches)
-    stream.batches.close()
+    stream.batches.close()  # type: ignore[attr-defined]
     assert list(stream.batches) == []
 
 

@@ -47,7 +47,7 @@ def table(tmp_path: Path) -> Relation:
     return Relation(str(tmp_path), tuple(leaves), WANTED, WANTED)
 
 
-def rows_of(query: Query, table: Relation) -> list[tuple]:
+def rows_of(query: Query, table: Relation) -> list[str]:
     stream = run(Fragment((table,), query))
     rows = pa.Table.from_batches(stream.batches, stream.schema).to_pylist()
     return sorted(map(str, rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance_namespace
@@ -140,7 +141,8 @@ def test_the_procedure_takes_the_values_as_a_path_has_them(snapshot: Snapshot) -
     catalog = Catalog("lance", snapshot.location)
     arguments = {"table": snapshot.location, "path": path, "partition_values": "region=a%2Fb"}
     schema, rows = call(catalog, "system.adopt", arguments)
-    assert [each["name"] for each in schema["fields"]][:2] == ["dataset", "object_id"]
+    fields: Any = schema["fields"]
+    assert [each["name"] for each in fields][:2] == ["dataset", "object_id"]
     assert rows[0][3:5] == ("region=a/b", 1)
     _, findings = call(catalog, "check", {"table": snapshot.location})
     assert [each for each in findings if each[0] == Severity.VIOLATION] == []

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -43,7 +43,7 @@ VALUES: Final[dict[str, list[object]]] = {
     "c7": [True, False],
 }
 TYPES: Final = {"c1": "INT", "c2": "DOUBLE", "c4": "DECIMAL(9,2)"}
-Row = dict[str, object]
+Row = dict[str, Any]
 Condition = tuple[str, Callable[[Row], bool | None]]
 ROWS = st.fixed_dictionaries(
     {name: st.none() | st.sampled_from(values) for name, values in VALUES.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException, SparkRuntimeException
@@ -231,7 +231,7 @@ def test_statements_of_other_tables_tell_what_to_type(spark: SparkSession, table
 def test_lengths_are_kept_as_spark_keeps_them(spark: SparkSession, namespace: str):
     """The same statements give the same rows and errors as with a table of Parquet."""
     pennon, parquet = f"{namespace}.t", "spark_catalog.default.lengths"
-    rows = []
+    rows: list[Any] = []
     try:
         for name, form in ((pennon, ""), (parquet, "USING parquet")):
             spark.sql(f"CREATE TABLE {name} (id INT, v VARCHAR(3), c CHAR(3)) {form}")

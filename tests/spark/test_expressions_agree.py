@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -45,7 +45,7 @@ def test_expressions_give_the_values_of_spark(
 
 
 # What is an error in Spark under ANSI: the expression, and a row for which it is one.
-ERRORS = [
+ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("i32 + 1", {"i32": 2**31 - 1}),
     ("i32 * i32", {"i32": 2**16}),
     ("i64 - 1", {"i64": -(2**63)}),

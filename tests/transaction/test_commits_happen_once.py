@@ -104,7 +104,7 @@ def test_a_commit_between_the_steps_of_a_rollback_is_found(
     base = append(make(tmp_path), {1: "eu"})
     append(base, {2: "eu"})
     transaction = transaction_of(latest(base), "append", CommitIdentity("the one"))
-    with_records = rollback_module.with_records
+    with_records = vars(rollback_module)["with_records"]
 
     def interrupted(*arguments: object) -> object:
         made = with_records(*arguments)
@@ -190,7 +190,7 @@ def test_nothing_after_the_commit_point_fails_the_statement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = append(make(tmp_path), {1: "eu"})
-    original = strong.commit_leaves
+    original = vars(strong)["commit_leaves"]
 
     def followed(*arguments: object, **keywords: object) -> object:
         outcome = original(*arguments, **keywords)
@@ -300,7 +300,7 @@ def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(
     names = ["a", "b", "c", "d", "e", "f", "g", "h", "h", "i"]
     staged = [stage(base, {10 + ord(name): "eu", 300 + ord(name): name}) for name in names]
     entered, held = threading.Event(), threading.Event()
-    commit_strong = group_commit.commit_strong
+    commit_strong = vars(group_commit)["commit_strong"]
 
     def holding(*arguments: object) -> object:
         entered.set()

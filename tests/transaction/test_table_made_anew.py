@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.write_mode import WriteMode
@@ -16,7 +17,6 @@ from pennon.manifest import Snapshot, change_root
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.group_commit import _queues
-from transaction.lake import append, latest, make, regions, stage
 
 
 def made_anew(old: Snapshot, *, versions: int) -> Snapshot:

@@ -209,7 +209,7 @@ def field(name: str, kind: object, *, nullable: bool = True, **metadata: str) ->
     return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
 
 
-def transform(function: str, *arguments: object) -> dict:
+def transform(function: str, *arguments: int | str) -> dict:
     return {
         "function": function,
         "arguments": [
