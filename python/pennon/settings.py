@@ -119,6 +119,14 @@ COMPACTION = Setting(
     "true",
     "Whether small files are put together behind the commits that leave many of them.",
 )
+STATISTICS_COLUMNS = Setting(
+    "write.statistics.columns",
+    Place.TABLE,
+    "a number, or names of columns",
+    "32",
+    "Of which columns writes keep the least and the greatest value and the number of NULLs per"
+    " partition: so many of the first ones, or those named; 0 for none.",
+)
 JAR = Setting(
     "PENNON_JAR",
     Place.ENVIRONMENT,
@@ -173,6 +181,7 @@ SETTINGS: tuple[Setting, ...] = (
     ORDER,
     ISOLATION,
     COMPACTION,
+    STATISTICS_COLUMNS,
     JAR,
     PYTHON,
     WORKER_PYTHON,

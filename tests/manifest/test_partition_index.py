@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -240,9 +241,11 @@ def test_a_write_into_many_partitions_goes_over_no_list_of_them(
     asked: list[object] = []
     leaves = Snapshot.leaves
 
-    def counted(self: Snapshot, condition: exp.Expr | None = None, *more: object) -> object:
+    def counted(
+        self: Snapshot, condition: exp.Expr | None = None, *more: Any, **named: Any
+    ) -> object:
         asked.append(condition)
-        return leaves(self, condition, *more)  # type: ignore[arg-type]
+        return leaves(self, condition, *more, **named)
 
     monkeypatch.setattr(Snapshot, "leaves", counted)
     append(snapshot, {10: "r1", 11: "r9", 12: None})

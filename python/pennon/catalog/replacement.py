@@ -45,7 +45,7 @@ def whole_partitions(
     Raises:
         NotWholePartitions: Another partition may have such rows too.
     """
-    plan = plan_scan(snapshot, predicates)
+    plan = plan_scan(snapshot, predicates, by_statistics=False)
     divided = plan.table.filter(
         pc.and_(
             pc.greater_equal(plan.table["row_filter"], 0),

@@ -81,7 +81,7 @@ def _indexed(
     if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
         return None
     rows = fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
-    for name in chosen.column_names[1:]:
+    for name in chosen.column_names:
         rows = rows.append_column(name, chosen[name])
     shown = statement([*columns, *_named(flags)], TABLE, condition)
     sql = shown.sql(dialect=DataFusion, copy=False)

@@ -32,7 +32,7 @@ class LeafQuery:
 
     Args:
         sql: The text, as it ran.
-        table: The rows.
+        table: The rows, with their addresses (``_rowaddr``).
     """
 
     sql: str
@@ -66,8 +66,7 @@ def select(
         if isinstance(error, OSError) or "LanceError(IO)" in str(error):
             raise storage_failure("read", manifest.uri, error) from error
         raise InternalError(what=f"Lance refused the manifest query {sql}: {error}") from error
-    table = in_order(table).drop_columns([ADDRESS])
-    return LeafQuery(sql, table.replace_schema_metadata(None))
+    return LeafQuery(sql, in_order(table).replace_schema_metadata(None))
 
 
 def statement(

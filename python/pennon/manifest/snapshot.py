@@ -186,13 +186,17 @@ class Snapshot:
         return self.manifest.schema.field("partition_field_" + field_id).type
 
     def leaves(
-        self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()
+        self,
+        condition: exp.Expr | None = None,
+        flags: Sequence[exp.Expr] = (),
+        beside: Sequence[str] = (),
     ) -> LeafQuery:
         """Find leaves with one SQL over ``__manifest``.
 
         Args:
             condition: On ``object_id`` and the partition columns; None for all leaves.
             flags: Conditions to evaluate per leaf, returned as ``flag_0``, ``flag_1``, ….
+            beside: More columns to return of the rows: ``metadata``, ``_rowaddr``.
 
         Returns:
             The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
@@ -211,7 +215,7 @@ class Snapshot:
         index = self._index if condition is not None and condition.find(exp.Column) else None
         found = leaf_rows(self.manifest, index, columns, condition, flags)
         names = [f"flag_{at}" for at in range(len(flags))]
-        return LeafQuery(found.sql, self._shown(found.table, names))
+        return LeafQuery(found.sql, self._shown(found.table, [*names, *beside]))
 
     def leaves_of(self, spec_version: int, values: pa.RecordBatch) -> pa.Table | None:
         """Find the leaves of one partition tuple without a pass over all leaves' rows.
@@ -235,7 +239,7 @@ class Snapshot:
         own = ["object_id", "location", *versions, *self._reference_columns, "metadata"]
         return [*own, *self.partition_columns]
 
-    def _shown(self, rows: pa.Table, flags: Sequence[str]) -> pa.Table:
+    def _shown(self, rows: pa.Table, others: Sequence[str]) -> pa.Table:
         """Make what ``leaves`` returns of rows of the manifest."""
         rows = self._only_leaves(rows)
         self._refuse_doubled(rows["object_id"])
@@ -257,7 +261,7 @@ class Snapshot:
         }
         if WRITE_ORDER in self.properties:
             shown[RECORDED_ORDER] = order_column(metadata)
-        shown.update({name: rows[name] for name in (*self.partition_columns, *flags)})
+        shown.update({name: rows[name] for name in (*self.partition_columns, *others)})
         return pa.table(shown)
 
     @property
@@ -334,14 +338,9 @@ class Snapshot:
         newest = newest_versions(self.manifest, leaves) if leaves else {}
         if not newest:
             return stated
-        found = pa.table(
-            {
-                "leaf": pa.array(newest.keys(), pa.utf8()),
-                "v": pa.array(newest.values(), pa.uint64()),
-            }
-        )
-        at = pc.index_in(rows["object_id"], value_set=found["leaf"].combine_chunks())
-        return pc.coalesce(stated, pc.take(found["v"], at))
+        at = pc.index_in(rows["object_id"], value_set=pa.array(newest.keys(), pa.utf8()))
+        found = pa.array(newest.values(), pa.uint64())
+        return pc.coalesce(stated, pc.take(found, at))
 
 
 def _all_null(columns: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:

@@ -27,7 +27,7 @@ def summary(plan: ScanPlan) -> str:
     Returns:
         Lines without a final line break: the partitions, the condition on them, the residual.
     """
-    lines = [f"partitions: {plan.table.num_rows} of {plan.partitions_total}"]
+    lines = [partitions_kept(plan)]
     condition = plan.manifest_sql.partition(_ALL_TABLES)[2].removeprefix(_AND)
     if condition:
         lines.append(f"manifest: {readable_condition(condition)}")
@@ -35,6 +35,16 @@ def summary(plan: ScanPlan) -> str:
         more = f" and {len(plan.row_filters) - 1} more" if len(plan.row_filters) > 1 else ""
         lines.append(f"rows where: {shortened(plan.row_filters[0])}{more}")
     return "\n".join(lines)
+
+
+def partitions_kept(plan: ScanPlan) -> str:
+    """Tell how many partitions a plan keeps, and how many statistics have dropped of them.
+
+    Args:
+        plan: A plan of ``plan_scan``.
+    """
+    told = f"partitions: {plan.table.num_rows} of {plan.partitions_total}"
+    return f"{told}, {plan.num_pruned} pruned by statistics" if plan.num_pruned else told
 
 
 def readable_condition(sql: str) -> str:
@@ -68,7 +78,7 @@ def explain(plan: ScanPlan) -> str:
         Lines without a final line break; a residual is shown with the partitions that have it.
     """
     chosen = plan.table.num_rows
-    lines = [f"partitions: {chosen} of {plan.partitions_total}", f"manifest: {plan.manifest_sql}"]
+    lines = [partitions_kept(plan), f"manifest: {plan.manifest_sql}"]
     if plan.predicate:
         lines.append(f"predicate: {plan.predicate}")
         lines.append(f"pushed: {plan.pushed or 'none'}")

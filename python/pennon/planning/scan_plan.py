@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
@@ -27,6 +28,7 @@ from pennon.planning.projection.bound_predicate import (
 )
 from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
+from pennon.planning.statistics_pruning import has_possible_row, may_prune
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -80,6 +82,7 @@ class ScanPlan:
         residuals: The distinct residual filters of exact conjuncts, in the DataFusion dialect.
         row_filters: The distinct complete residual filters, for readers without Spark behind them.
         identity: Tells the leaves at these versions from others that were at their places before.
+        num_pruned: Partitions that partition values leave and the statistics of columns do not.
     """
 
     snapshot: Snapshot
@@ -90,6 +93,7 @@ class ScanPlan:
     residuals: tuple[str, ...]
     row_filters: tuple[str, ...]
     identity: str
+    num_pruned: int = 0
 
     def __repr__(self) -> str:
         """Tell in one line how much is read."""
@@ -186,6 +190,7 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     *,
     time_zone: str = "UTC",
+    by_statistics: bool = True,
 ) -> ScanPlan:
     """Choose the partitions that can have a row for which the predicate is true.
 
@@ -195,6 +200,8 @@ def plan_scan(
         columns: Top-level columns to read, in this order; None for all.
         time_zone: Spark's session time zone. In any other than UTC, casts between zoned timestamps
             and dates, and calendar functions of them, do not prune.
+        by_statistics: Whether the statistics of columns prune, too; without them partition values
+            alone decide, which are the same whatever rows come and go.
 
     Returns:
         The plan. FALSE and NULL predicates have no partition.
@@ -208,15 +215,27 @@ def plan_scan(
     schema = snapshot.schema.arrow
     bound = bind_all(_parsed(predicate), schema, time_zone)
     parts = conjuncts(bound)
+    undecided: list[BoundPredicate] = []
     if bound == FALSE:
         query = snapshot.leaves(exp.false())
         flagged: tuple[int, ...] = ()
     else:
         asked = manifest_query(snapshot, parts)
-        query, flagged = snapshot.leaves(asked.condition, asked.flags), asked.flagged
+        is_asked = by_statistics and any(may_prune(part) for part in parts)
+        beside = BESIDE if is_asked else ()
+        query, flagged = snapshot.leaves(asked.condition, asked.flags, beside), asked.flagged
+        if is_asked:
+            undecided = _undecided(parts, flagged, query.table)
     leaves, identity = pinned(snapshot, query.table)
+    num_pruned = 0
+    if undecided:
+        is_possible = has_possible_row(snapshot, leaves, undecided)
+        num_pruned = leaves.num_rows - is_possible.true_count
+        leaves = leaves.filter(is_possible) if num_pruned else leaves
     exact, whole = exact_and_whole(parts, flagged, leaves)
-    kept = [name for name in leaves.column_names if not name.startswith("flag_")]
+    kept = [
+        name for name in leaves.column_names if not name.startswith("flag_") and name not in BESIDE
+    ]
     table = leaves.select(kept).append_column("residual", exact.indices)
     return ScanPlan(
         snapshot=snapshot,
@@ -227,7 +246,20 @@ def plan_scan(
         residuals=exact.texts,
         row_filters=whole.texts,
         identity=identity,
+        num_pruned=num_pruned,
     )
+
+
+def _undecided(
+    parts: Sequence[BoundPredicate], flagged: Sequence[int], leaves: pa.Table
+) -> list[BoundPredicate]:
+    """Leave out the conjuncts that partition values decide for all leaves."""
+    decided = {
+        position
+        for flag, position in enumerate(flagged)
+        if pc.all(pc.fill_null(leaves[f"flag_{flag}"], fill_value=False), min_count=0).as_py()
+    }
+    return [part for at, part in enumerate(parts) if at not in decided and may_prune(part)]
 
 
 def _parsed(

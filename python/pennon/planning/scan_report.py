@@ -50,6 +50,7 @@ def scan_report(plan: ScanPlan) -> list[tuple[str, str]]:
         ("partitions", f"{plan.table.num_rows} of {plan.partitions_total}"),
         *_of_versions(plan),
         *(("predicate", _pruning(plan, part)) for part in conjuncts(plan.bound)),
+        *_by_statistics(plan),
         *_residuals(plan),
         ("rows", "unknown" if plan.num_rows is None else f"{plan.num_rows} before filters"),
         ("bytes", "unknown" if plan.num_bytes is None else _size(plan.num_bytes)),
@@ -80,6 +81,11 @@ def _pruning(plan: ScanPlan, part: BoundPredicate) -> str:
     alone = plan.snapshot.leaves(asked.condition).table.num_rows
     by = readable_condition(asked.condition.sql(dialect=DataFusion))
     return f"{text}: keeps {alone} of {plan.partitions_total} by {by}"
+
+
+def _by_statistics(plan: ScanPlan) -> Iterator[tuple[str, str]]:
+    if plan.num_pruned:
+        yield "statistics", f"{plan.num_pruned} more partitions pruned by statistics of columns"
 
 
 def _why(part: BoundPredicate) -> str:

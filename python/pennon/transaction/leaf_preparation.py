@@ -18,6 +18,7 @@ from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows
 from pennon.manifest import LeafChange, Snapshot
 from pennon.manifest.format.statistics import order_at, recorded_order
+from pennon.transaction.changed_statistics import changed_statistics
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         counted.num_bytes,
         counted.num_fragments,
         _order(state, change, dataset),
+        changed_statistics(state, change, dataset, snapshot.schema),
     )
 
 

@@ -11,6 +11,8 @@ from sqlglot import exp
 
 from pennon.leaf.dataset import check_is_main
 from pennon.manifest import ObjectId
+from pennon.manifest.format.column_statistics import LeafStatistics, statistics_in
+from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.transaction.staged import Drop
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ class LeafState:
     read_branch: str | None = None
     read_tag: str | None = None
     write_order: str | None = None
+    columns: LeafStatistics | None = None
+    """The statistics of its columns at ``read_version``; None where they are not known."""
 
 
 def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:
@@ -49,14 +53,24 @@ def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, Leaf
     condition = None
     if len(ids) <= _MAX_KEYS:
         condition = exp.column("object_id").isin(*[exp.Literal.string(each) for each in ids])
-    rows = snapshot.leaves(condition).table
+    rows = snapshot.leaves(condition, beside=("metadata",)).table
     rows = rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(ids, pa.utf8())))
-    names = [each.name for each in fields(LeafState) if each.name != "values"]
+    made = ("values", "columns")
+    names = [each.name for each in fields(LeafState) if each.name not in made]
     plain = rows.select([name for name in names if name in rows.column_names]).to_pylist()
     return {
-        row["object_id"]: LeafState(values=_values(snapshot, rows, at, row["object_id"]), **row)
+        row["object_id"]: LeafState(
+            values=_values(snapshot, rows, at, row["object_id"]), columns=_columns(rows, at), **row
+        )
         for at, row in enumerate(plain)
     }
+
+
+def _columns(rows: pa.Table, at: int) -> LeafStatistics | None:
+    """Read the statistics of a leaf's columns where they are of the version that is read."""
+    if "metadata" not in rows.column_names or not rows[IS_COUNTED][at].as_py():
+        return None
+    return statistics_in(rows["metadata"][at].as_py())
 
 
 def _values(snapshot: Snapshot, rows: pa.Table, at: int, object_id: str) -> dict[str, pa.Scalar]:

@@ -74,7 +74,10 @@ class PlainSnapshot(Snapshot):
         return 1
 
     def leaves(
-        self, condition: exp.Expr | None = None, flags: Sequence[exp.Expr] = ()
+        self,
+        condition: exp.Expr | None = None,
+        flags: Sequence[exp.Expr] = (),
+        beside: Sequence[str] = (),  # noqa: ARG002 - there is no manifest with more of it
     ) -> LeafQuery:
         """Give the one leaf, or none where the condition is false."""
         row = {

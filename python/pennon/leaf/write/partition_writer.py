@@ -22,6 +22,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from pennon.errors import InternalError, LeafSchemaMismatch, SnapshotNotFound
 from pennon.leaf.dataset import leaf_uri
 from pennon.leaf.row_order import SortedCheck
+from pennon.leaf.write.column_counting import ColumnCounting, counted_fields
 from pennon.leaf.write.destination import Destinations
 from pennon.leaf.write.incoming_rows import conform
 from pennon.leaf.write.partition_tuples import check_sources, partition_tuples, runs
@@ -127,6 +128,7 @@ class _Partition:
     """What the task has written for one partition so far."""
 
     destination: Destination
+    counting: ColumnCounting
     fragments: list[FragmentMetadata] = field(default_factory=list)
     is_sorted: bool = True
 
@@ -158,6 +160,7 @@ class _Task:
         check_sources(self._spec, self._snapshot)
         self._order = WriteOrder.of(self._snapshot.properties, self._snapshot.schema)
         self._destinations = Destinations(self._snapshot, self._spec)
+        self._counted = counted_fields(self._snapshot.properties, self._snapshot.schema)
         self._partitions: dict[bytes, _Partition] = {}
 
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Run]:
@@ -169,10 +172,11 @@ class _Task:
         key = _tuple_key(first.values)
         partition = self._partitions.get(key)
         if partition is None:
-            partition = _Partition(self._destinations.find(first.values))
+            destination = self._destinations.find(first.values)
+            partition = _Partition(destination, ColumnCounting(self._counted))
             self._partitions[key] = partition
         destination = partition.destination
-        rows = _Rows(stream.take_while(key), destination, self._order)
+        rows = _Rows(stream.take_while(key), destination, self._order, partition.counting)
         uri = leaf_uri(self._target.location, destination.location)
         try:
             written = _write(uri, rows, destination, self._target)
@@ -205,8 +209,10 @@ class _Rows:
         rows: Iterator[pa.RecordBatch],
         destination: Destination,
         order: WriteOrder | None,
+        counting: ColumnCounting,
     ) -> None:
         self._rows = rows
+        self._counting = counting
         self._destination = destination
         self._order = () if order is None else order.columns
         self._check = SortedCheck(self._order)
@@ -231,6 +237,7 @@ class _Rows:
                     self._check.observe(
                         [stored.column(names.index(each.name)) for each in self._order]
                     )
+                self._counting.observe(rows)
                 self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES
                 self._pulled = [*self._pulled, stored] if self.is_restartable else []
                 yield stored
@@ -311,4 +318,5 @@ def _staged(spec_version: int, partition: _Partition, order: WriteOrder | None) 
         sum(fragment.num_rows for fragment in fragments),
         sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files),
         None if order is None or not partition.is_sorted else order.identity,
+        partition.counting.statistics.to_json(),
     )

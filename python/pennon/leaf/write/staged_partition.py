@@ -47,6 +47,7 @@ class StagedPartition:
         num_rows: Rows in the fragments.
         num_bytes: Bytes of the fragments' files.
         order: The write order in which each fragment's rows are; None where they are in none.
+        statistics: Those of the rows' columns as the manifest has them; None where unknown.
     """
 
     spec_version: int
@@ -58,6 +59,7 @@ class StagedPartition:
     num_rows: int
     num_bytes: int
     order: str | None = None
+    statistics: str | None = None
 
     def to_json(self) -> str:
         """Write the report as text; partition values survive exactly, whatever their type."""
@@ -72,6 +74,7 @@ class StagedPartition:
                 "num_rows": self.num_rows,
                 "num_bytes": self.num_bytes,
                 "order": self.order,
+                "statistics": self.statistics,
             }
         )
 

@@ -26,6 +26,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestOutcome,
     is_conflict,
 )
+from pennon.manifest.format.column_statistics import COLUMN_STATISTICS, LeafStatistics
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.commit_record import CommitRecord, records_in
 from pennon.manifest.format.names import SEPARATOR, ObjectId
@@ -62,6 +63,7 @@ class LeafChange:
         num_bytes: Bytes of its data files; None where unknown.
         num_fragments: Fragments of it; None where unknown.
         order: The write order in which the rows of each of its fragments are; None where unknown.
+        columns: The statistics of its columns; None where unknown.
     """
 
     object_id: str
@@ -72,6 +74,7 @@ class LeafChange:
     num_bytes: int | None = None
     num_fragments: int | None = None
     order: str | None = None
+    columns: LeafStatistics | None = None
 
     @property
     def statistics(self) -> dict[str, int | str | None]:
@@ -85,6 +88,9 @@ class LeafChange:
             RECORDED_ORDER: None
             if order is None or version is None
             else recorded_order(version, order),
+            COLUMN_STATISTICS: None
+            if self.columns is None or self.num_rows is None or version is None
+            else self.columns.to_json(),
         }
 
 

@@ -1,0 +1,299 @@
+"""The statistics of a leaf's columns, as they stand in the ``metadata`` of its row.
+
+One more key, ``column_statistics``, with a JSON text of parallel lists, one entry per column that
+is counted: ``field_ids``, ``lower`` and ``upper`` (bounds as text), ``null_counts``; then
+``truncated``, the ids of those whose bounds are no values, and ``is_exact``, false once rows went.
+They are those of ``counted_version`` like all numbers of the row, and a map of strings stays one.
+
+Bounds are inclusive. Numbers are decimal, dates and timestamps (UTC) ISO without trailing zeros,
+so that a column that was promoted since reads them as they are. Texts are cut to 16 characters, an
+upper bound is rounded up. NULL has no part in bounds; NaN is the greatest number, as in Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pennon.spec.json_text import text_of
+
+__all__ = [
+    "COLUMN_STATISTICS",
+    "ColumnStatistics",
+    "LeafStatistics",
+    "bounds_of",
+    "is_counted_type",
+    "read_statistics",
+    "statistics_in",
+    "text_above",
+]
+
+COLUMN_STATISTICS: Final = "column_statistics"
+_MOST_CHARACTERS: Final = 16
+_HIGHEST: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+_MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What is known of one column's values in one leaf.
+
+    Args:
+        lower: Text of a value that none is below; None where every value is NULL.
+        upper: Text of one that none is above; None as well where there is no such text.
+        null_count: NULLs; not fewer than there are where rows went since.
+        is_truncated: Whether a bound is no value of the column, but a text below or above one.
+        distinct_count: About how many values there are; None where nobody has counted.
+    """
+
+    lower: str | None
+    upper: str | None
+    null_count: int
+    is_truncated: bool = False
+    distinct_count: int | None = None
+
+    def merged(self, other: ColumnStatistics, data_type: pa.DataType) -> ColumnStatistics:
+        """Give the statistics of the rows of both.
+
+        Args:
+            other: Those of other rows.
+            data_type: The column's type.
+
+        Example:
+            >>> one, two = ColumnStatistics("9", "9", 0), ColumnStatistics("10", "10", 1)
+            >>> both = one.merged(two, pa.int64())
+            >>> both.lower, both.upper, both.null_count
+            ('9', '10', 1)
+        """
+        null_count = self.null_count + other.null_count
+        if self.lower is None or other.lower is None:
+            return replace(other if self.lower is None else self, null_count=null_count)
+        key = _order_of(data_type)
+        upper = None
+        if self.upper is not None and other.upper is not None:
+            upper = max(self.upper, other.upper, key=key)
+        return ColumnStatistics(
+            min(self.lower, other.lower, key=key),
+            upper,
+            null_count,
+            self.is_truncated or other.is_truncated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStatistics:
+    """The statistics of a leaf's columns, by field id.
+
+    Args:
+        columns: Those of the columns that are counted.
+        is_exact: Whether they are those of the rows that are there; else some of the rows that
+            they were counted of have gone since, and they are only bounds.
+    """
+
+    columns: Mapping[int, ColumnStatistics]
+    is_exact: bool = True
+
+    def merged(
+        self, others: Iterable[LeafStatistics], types: Mapping[int, pa.DataType]
+    ) -> LeafStatistics:
+        """Give the statistics of the rows of all: of the columns that each of them has counted.
+
+        Args:
+            others: Those of other rows.
+            types: The types of columns by field id; others are left out.
+        """
+
+        def joined(one: LeafStatistics, two: LeafStatistics) -> LeafStatistics:
+            shared = [each for each in one.columns if each in two.columns and each in types]
+            columns = {
+                each: one.columns[each].merged(two.columns[each], types[each]) for each in shared
+            }
+            return LeafStatistics(columns, one.is_exact and two.is_exact)
+
+        return reduce(joined, others, self)
+
+    def to_json(self) -> str | None:
+        """Write the statistics as text; None where no column is counted.
+
+        Example:
+            >>> LeafStatistics({3: ColumnStatistics("1", "9", 0)}).to_json()
+            '{"field_ids":[3],"lower":["1"],"upper":["9"],"null_counts":[0]}'
+        """
+        if not self.columns:
+            return None
+        known = self.columns.values()
+        written: dict[str, object] = {
+            "field_ids": list(self.columns),
+            "lower": [each.lower for each in known],
+            "upper": [each.upper for each in known],
+            "null_counts": [each.null_count for each in known],
+        }
+        truncated = [field_id for field_id, each in self.columns.items() if each.is_truncated]
+        if truncated:
+            written["truncated"] = truncated
+        if any(each.distinct_count is not None for each in known):
+            written["distinct_counts"] = [each.distinct_count for each in known]
+        if not self.is_exact:
+            written["is_exact"] = False
+        return text_of(written)
+
+
+def read_statistics(text: str | None) -> LeafStatistics | None:
+    """Read what ``LeafStatistics.to_json`` wrote; None for what it did not write.
+
+    Example:
+        >>> read_statistics('{"field_ids":[3],"lower":["1"],"upper":["9"],"null_counts":[0]}')
+        LeafStatistics(columns={3: ColumnStatistics(lower='1', ...)}, is_exact=True)
+        >>> read_statistics("of another writer")
+    """
+    try:
+        stored = json.loads(text) if text else None
+    except json.JSONDecodeError:
+        return None
+    if not isinstance(stored, dict):
+        return None
+    lists = [stored.get(name) for name in ("field_ids", "lower", "upper", "null_counts")]
+    if not all(isinstance(each, list) and len(each) == len(lists[0] or ()) for each in lists):
+        return None
+    ids, lower, upper, nulls = (each or [] for each in lists)
+    truncated = set(stored.get("truncated") or ())
+    distinct = stored.get("distinct_counts") or [None] * len(ids)
+    if len(distinct) != len(ids):
+        return None
+    columns = {
+        field_id: ColumnStatistics(low, high, count, field_id in truncated, number)
+        for field_id, low, high, count, number in zip(
+            ids, lower, upper, nulls, distinct, strict=True
+        )
+    }
+    return LeafStatistics(columns, stored.get("is_exact", True) is not False)
+
+
+def statistics_in(metadata: str | None) -> LeafStatistics | None:
+    """Take the statistics of columns out of a row's JSON text; None where it has none.
+
+    Example:
+        >>> statistics_in("{}")
+    """
+    try:
+        kept = json.loads(metadata) if metadata else {}
+    except json.JSONDecodeError:
+        return None
+    text = kept.get(COLUMN_STATISTICS) if isinstance(kept, dict) else None
+    return read_statistics(text) if isinstance(text, str) else None
+
+
+def is_counted_type(data_type: pa.DataType) -> bool:
+    """Whether statistics are kept of columns of a type.
+
+    Example:
+        >>> is_counted_type(pa.int32()), is_counted_type(pa.list_(pa.int32()))
+        (True, False)
+    """
+    types = pa.types
+    if types.is_timestamp(data_type):
+        return data_type.unit in _MICROSECONDS
+    return bool(
+        types.is_integer(data_type)
+        or types.is_float32(data_type)
+        or types.is_float64(data_type)
+        or types.is_decimal128(data_type)
+        or types.is_boolean(data_type)
+        or types.is_date32(data_type)
+        or types.is_string(data_type)
+        or types.is_large_string(data_type)
+    )
+
+
+def bounds_of(lower: pa.Scalar, upper: pa.Scalar) -> tuple[str | None, str | None, bool] | None:
+    """Write two values as bounds.
+
+    Args:
+        lower: The least value, of a type that is counted.
+        upper: The greatest one; NULL like ``lower`` where there is none.
+
+    Returns:
+        The texts, and whether they are cut; None where a value has no text (years before 1 and
+        after 9999, texts that are not UTF-8).
+
+    Example:
+        >>> bounds_of(pa.scalar("a"), pa.scalar("zebra crossing at midnight"))
+        ('a', 'zebra crossing b', True)
+        >>> bounds_of(pa.scalar(1.0), pa.scalar(float("nan")))
+        ('1.0', 'nan', False)
+    """
+    if not lower.is_valid:
+        return None, None, False
+    try:
+        low: str = _text(lower)
+        high: str | None = _text(upper)
+    except (OverflowError, ValueError):  # a UnicodeDecodeError is one
+        return None
+    if not isinstance(lower, pa.StringScalar | pa.LargeStringScalar):
+        return low, high, False
+    is_truncated = len(low) > _MOST_CHARACTERS or len(high or "") > _MOST_CHARACTERS
+    if high is not None and len(high) > _MOST_CHARACTERS:
+        high = text_above(high[:_MOST_CHARACTERS])
+    return low[:_MOST_CHARACTERS], high, is_truncated
+
+
+def _text(value: pa.Scalar) -> str:
+    kind = value.type
+    if pa.types.is_timestamp(kind):
+        moment = _EPOCH + timedelta(microseconds=value.value * _MICROSECONDS[kind.unit])
+        text = moment.replace(tzinfo=None).isoformat()
+        return text.rstrip("0") if "." in text else text
+    plain = value.as_py()
+    if isinstance(plain, bool):
+        return str(plain).lower()
+    if isinstance(plain, float):
+        return repr(plain)
+    if isinstance(plain, Decimal):
+        return format(plain, "f")
+    return str(plain)
+
+
+def text_above(prefix: str) -> str | None:
+    """Give the least text above all that begin with a prefix; None where there is none.
+
+    Texts are compared by code points, as UTF-8 and Spark compare them.
+
+    Example:
+        >>> text_above("ab"), text_above(chr(0xD7FF)) == chr(0xE000), text_above("")
+        ('ac', True, None)
+    """
+    kept = prefix
+    while kept:
+        following = ord(kept[-1]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= _HIGHEST:
+            return kept[:-1] + chr(following)
+        kept = kept[:-1]
+    return None
+
+
+def _order_of(data_type: pa.DataType) -> Callable[[str], Any]:
+    """Give what bounds of a type are ordered by; texts of dates and times are in their order."""
+    if pa.types.is_integer(data_type):
+        return int
+    if pa.types.is_decimal(data_type):
+        return Decimal
+    if pa.types.is_floating(data_type):
+        return _float_order
+    return str
+
+
+def _float_order(text: str) -> tuple[bool, float]:
+    value = float(text)
+    is_nan = value != value  # noqa: PLR0124 - NaN alone is not itself
+    return is_nan, 0.0 if is_nan else value

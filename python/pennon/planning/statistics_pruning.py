@@ -1,0 +1,201 @@
+"""Pruning by the statistics of columns: leaves in which no row can satisfy the predicate.
+
+It comes behind the partition values and has the same rule: a leaf without a matching row may be
+kept, one with such a row is never lost. A leaf without statistics of the version that is read is
+kept, and so is every leaf under what is no comparison of a column with literals.
+
+NULL rules: a comparison is true of no NULL, so a column of NULLs alone satisfies IS NULL only. An
+unknown bound is NULL here, and what comes of it is kept.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.manifest.column_bounds import column_bounds
+from pennon.manifest.format.column_statistics import is_counted_type, text_above
+from pennon.planning.projection.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    Compared,
+    Constant,
+    SourceColumn,
+    columns,
+)
+from pennon.predicate.comparison import Comparison, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pennon.manifest.snapshot import Snapshot
+    from pennon.manifest.statistics_texts import ColumnBounds
+
+__all__ = ["has_possible_row", "may_prune"]
+
+
+def may_prune(predicate: BoundPredicate) -> bool:
+    """Whether statistics can say something of a predicate at all.
+
+    Example:
+        >>> may_prune(Constant(value=True))
+        False
+    """
+    return any(
+        column.field_id is not None and is_counted_type(column.type)
+        for column in columns(predicate)
+    )
+
+
+def has_possible_row(
+    snapshot: Snapshot, leaves: pa.Table, parts: Sequence[BoundPredicate]
+) -> pa.Array:
+    """Tell of each leaf whether it can have a row that satisfies all parts.
+
+    Args:
+        snapshot: The namespace.
+        leaves: Leaves of it, with what ``column_bounds.BESIDE`` names.
+        parts: Bound predicates that all have to hold.
+
+    Returns:
+        A boolean per leaf, never NULL.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
+    """
+    wanted = {
+        column.field_id: column.type
+        for part in parts
+        for column in columns(part)
+        if column.field_id is not None and is_counted_type(column.type)
+    }
+    known = column_bounds(snapshot, leaves, wanted)
+    every = pa.array(np.ones(leaves.num_rows, dtype=bool))
+    return _all([_possible(part, known, every) for part in parts] if known else [], every)
+
+
+def _possible(
+    predicate: BoundPredicate, known: Mapping[int, ColumnBounds], every: pa.Array
+) -> pa.Array:
+    match predicate:
+        case Constant(value):
+            return every if value else pc.invert(every)
+        case AllOf(parts):
+            return _all([_possible(part, known, every) for part in parts], every)
+        case AnyOf(parts):
+            found = [_possible(part, known, every) for part in parts]
+            result = pc.invert(every)
+            for each in found:
+                result = pc.or_(result, each)
+            return result
+        case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in known:
+            bounds = known[field_id]
+            possible = pc.fill_null(_compared(predicate.comparison, bounds), fill_value=True)
+            return pc.or_(pc.invert(bounds.is_known), possible)
+    return every
+
+
+def _all(parts: Sequence[pa.Array], every: pa.Array) -> pa.Array:
+    result = every
+    for each in parts:
+        result = pc.and_(result, each)
+    return result
+
+
+def _compared(comparison: Comparison, bounds: ColumnBounds) -> pa.Array:
+    """Tell where a comparison can be true; NULL where it is not known."""
+    has_values = pc.is_valid(bounds.lower)
+    if comparison.operator is Operator.IS_NULL:
+        return pc.greater(bounds.null_count, 0)
+    if comparison.operator is Operator.IS_NOT_NULL:
+        return has_values
+    if any(literal.type != bounds.lower.type for literal in comparison.literals):
+        return has_values
+    if pa.types.is_floating(bounds.lower.type):
+        if any(literal.as_py() != literal.as_py() for literal in comparison.literals):
+            return has_values
+        bounds = _without_nan(bounds)
+    found = _within(comparison, bounds)
+    return has_values if found is None else pc.and_kleene(has_values, found)
+
+
+def _without_nan(bounds: ColumnBounds) -> ColumnBounds:
+    """NaN is above all numbers: no number is an upper bound of it, and infinity a lower one."""
+    none = pa.scalar(None, bounds.upper.type)
+    most = pa.scalar(float("inf"), bounds.lower.type)
+    return replace(
+        bounds,
+        lower=pc.if_else(pc.is_nan(bounds.lower), most, bounds.lower),
+        upper=pc.if_else(pc.is_nan(bounds.upper), none, bounds.upper),
+    )
+
+
+def _within(comparison: Comparison, bounds: ColumnBounds) -> pa.Array | None:
+    lower, upper = bounds.lower, bounds.upper
+    match comparison.operator:
+        case Operator.EQUAL:
+            value = comparison.literal
+            return pc.and_kleene(pc.less_equal(lower, value), pc.greater_equal(upper, value))
+        case Operator.LESS:
+            return pc.less(lower, comparison.literal)
+        case Operator.LESS_OR_EQUAL:
+            return pc.less_equal(lower, comparison.literal)
+        case Operator.GREATER:
+            return pc.greater(upper, comparison.literal)
+        case Operator.GREATER_OR_EQUAL:
+            return pc.greater_equal(upper, comparison.literal)
+        case Operator.IN:
+            return _in(comparison.literals, bounds)
+        case Operator.NOT_EQUAL | Operator.NOT_IN:
+            is_one = pc.equal(lower, upper)
+            values = pa.array(comparison.literals, lower.type)
+            return pc.invert(pc.and_kleene(is_one, pc.is_in(lower, value_set=values)))
+        case Operator.STARTS_WITH:
+            prefix = comparison.literal.as_py()
+            above = text_above(prefix)
+            found = pc.greater_equal(upper, comparison.literal)
+            if above is None:
+                return found
+            return pc.and_kleene(found, pc.less(lower, pa.scalar(above, lower.type)))
+    return None
+
+
+def _in(literals: Sequence[pa.Scalar], bounds: ColumnBounds) -> pa.Array | None:
+    """Tell where one of the values lies between the bounds."""
+    if not literals:
+        return None
+    values = pa.array(literals, bounds.lower.type)
+    values = values.take(pc.array_sort_indices(values))
+    least, greatest = values[0], values[-1]
+    spanned = pc.and_kleene(
+        pc.less_equal(bounds.lower, greatest), pc.greater_equal(bounds.upper, least)
+    )
+    asked = pc.fill_null(spanned, fill_value=False)
+    at = pa.array(np.flatnonzero(asked.to_numpy(zero_copy_only=False)))
+    low, high = bounds.lower.take(at), bounds.upper.take(at)
+    # The first value that is not below the lower bound is not above the upper one either.
+    first = values.take(pa.array(_first_not_below(values, low)))
+    is_there = pc.fill_null(pc.less_equal(first, high), fill_value=False)
+    return pc.replace_with_mask(spanned, asked, is_there)
+
+
+def _first_not_below(values: pa.Array, bounds: pa.Array) -> NDArray[np.int64] | list[int]:
+    """Give the place of the first of sorted values that is not below each bound; one is there."""
+    kind = values.type
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        return np.asarray(np.searchsorted(values.to_numpy(), bounds.to_numpy()))
+    if pa.types.is_timestamp(kind):
+        sought = bounds.cast(pa.int64()).to_numpy()
+        return np.asarray(np.searchsorted(values.cast(pa.int64()).to_numpy(), sought))
+    known = values.to_pylist()
+    return [bisect.bisect_left(known, each) for each in bounds.to_pylist()]
