@@ -26,8 +26,9 @@ from pennon.errors import (
     TableNotFound,
     TableVersionNotFound,
 )
-from pennon.leaf.read.metadata_columns import METADATA_COLUMNS, ROW_ID_COLUMNS
+from pennon.leaf.read.metadata_columns import ROW_ID_COLUMNS, metadata_columns
 from pennon.manifest import Snapshot
+from pennon.manifest.partition_struct import struct_fields
 from pennon.manifest.table_identity import table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.tags import listed_names, tags_of
@@ -101,8 +102,7 @@ class Table:
         return ROW_ID_COLUMNS if there.issuperset(ROW_ID_COLUMNS) else ()
 
     def _hidden(self) -> list[pa.Field]:
-        own = {str(name).lower() for name in self.snapshot.schema.arrow.names}
-        return [each for each in METADATA_COLUMNS if each.name not in own]
+        return metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow.names)
 
     @property
     def partitioning(self) -> tuple[dict[str, object], ...]:

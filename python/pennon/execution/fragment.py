@@ -22,12 +22,14 @@ class LeafRead:
         version: Lance version; None for the newest of the main branch.
         residual: A condition in the DataFusion dialect; None for none.
         fragments: First fragment and the one after the last, by position; None for all.
+        constants: What all its rows have in metadata columns that the manifest knows.
     """
 
     location: str
     version: int | None
     residual: str | None = None
     fragments: tuple[int, int] | None = None
+    constants: Mapping[str, object] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

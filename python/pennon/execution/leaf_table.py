@@ -88,7 +88,12 @@ def _register_leaf(
         return None
     if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
         scanned = scan_view(
-            dataset, views, leaf.residual, fragments=leaf.fragments, location=leaf.location
+            dataset,
+            views,
+            leaf.residual,
+            fragments=leaf.fragments,
+            location=leaf.location,
+            constants=leaf.constants,
         )
         _register_scanned(context, name, scanned, views.schema)
         return _selected(name, _own_columns(relation.schema))

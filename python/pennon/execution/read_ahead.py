@@ -72,7 +72,12 @@ def _scan(relation: Relation, views: LeafViews, leaf: LeafRead) -> Iterator[pa.R
     try:
         dataset = relation.opened(leaf)
         yield from scan_view(
-            dataset, views, leaf.residual, fragments=leaf.fragments, location=leaf.location
+            dataset,
+            views,
+            leaf.residual,
+            fragments=leaf.fragments,
+            location=leaf.location,
+            constants=leaf.constants,
         )
     except (ValueError, OSError) as error:
         if leaf.residual is None or _REFUSED not in str(error):

@@ -63,12 +63,20 @@ def _scan(relation: Relation) -> BatchStream:
                 fragments=leaf.fragments,
                 num_at_once=len(pieces),
                 location=leaf.location,
+                constants=leaf.constants,
             )
             for leaf, dataset in pieces
         ]
         return BatchStream(views.schema, merged(streams, relation.order))
     scans = [
-        scan_view(dataset, views, leaf.residual, fragments=leaf.fragments, location=leaf.location)
+        scan_view(
+            dataset,
+            views,
+            leaf.residual,
+            fragments=leaf.fragments,
+            location=leaf.location,
+            constants=leaf.constants,
+        )
         for leaf, dataset in zip(relation.leaves, opened, strict=True)
     ]
     return BatchStream(views.schema, _one_after_the_other(scans))

@@ -151,7 +151,12 @@ class _Reader:
         batches: list[pa.RecordBatch] = []
         num_bytes = 0
         for batch in scan_view(
-            dataset, views, residual, fragments=leaf.fragments, location=leaf.location
+            dataset,
+            views,
+            residual,
+            fragments=leaf.fragments,
+            location=leaf.location,
+            constants=leaf.constants,
         ):
             num_bytes += batch.nbytes
             if num_bytes > most_bytes:

@@ -12,6 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.manifest.partition_struct import (
+    spec_versions,
+    struct_array,
+    struct_fields,
+)
 from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:
@@ -28,7 +34,6 @@ __all__ = [
 ]
 
 _PARTITION: Final = "partition"
-_PREFIX: Final = "partition_field_"
 LEAF_COLUMNS: Final = (pa.field("spec_version", pa.int32()), pa.field("leaf", pa.utf8()))
 # On values of these types DataFusion compares as Spark does.
 _ALIKE: Final = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, pa.types.is_boolean)
@@ -44,25 +49,19 @@ def tuple_fields(snapshot: Snapshot) -> list[pa.Field]:
 
     Spec: "Partition Spec".
     """
-    fields = [
-        pa.field(name.removeprefix(_PREFIX), snapshot.partition_type(name.removeprefix(_PREFIX)))
-        for name in snapshot.partition_columns
-    ]
+    fields = struct_fields(snapshot)
     return [pa.field(_PARTITION, pa.struct(fields), nullable=False)] if fields else []
 
 
 def leaf_columns(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.ChunkedArray | pa.Array]:
     """Give ``partition``, ``spec_version`` and ``leaf`` of rows of ``Snapshot.leaves``."""
-    version = pc.extract_regex(leaves["object_id"], r"^v(?P<version>\d+)\$")
     columns: dict[str, pa.ChunkedArray | pa.Array] = {
-        "spec_version": pc.struct_field(version, "version").cast(pa.int32()),
+        "spec_version": spec_versions(leaves),
         "leaf": leaves["location"],
     }
-    names = snapshot.partition_columns
-    if names:
-        values = [leaves[name].combine_chunks() for name in names]
-        made = pa.StructArray.from_arrays(values, [name.removeprefix(_PREFIX) for name in names])
-        columns[_PARTITION] = made
+    fields = struct_fields(snapshot)
+    if fields:
+        columns[_PARTITION] = struct_array(leaves, fields)
     return columns
 
 
@@ -118,11 +117,11 @@ def _on_manifest(snapshot: Snapshot, part: exp.Expr) -> exp.Expr | None:
     columns = list(part.find_all(exp.Column))
     for column in columns:
         path = [each.name for each in column.parts]
-        name = _PREFIX + path[-1]
+        name = PARTITION_PREFIX + path[-1]
         if path[:-1] != [_PARTITION] or name not in snapshot.partition_columns:
             return None
         if not any(is_alike(snapshot.partition_type(path[-1])) for is_alike in _ALIKE):
             return None
     for column in columns:
-        column.replace(exp.column(_PREFIX + column.name, quoted=True))
+        column.replace(exp.column(PARTITION_PREFIX + column.name, quoted=True))
     return part if columns else None

@@ -10,6 +10,7 @@ from sqlglot import exp
 from pennon.planning.projection.bound_predicate import BoundPredicate, all_of
 from pennon.planning.projection.conditions import and_all, is_false, is_true, or_all
 from pennon.planning.projection.inclusive_projection import SpecProjection, spec_projection
+from pennon.planning.projection.metadata_sources import metadata_sources
 from pennon.planning.projection.source_columns import source_columns
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _projections(snapshot: Snapshot) -> Mapping[int, SpecProjection]:
             spec,
             columns,
             {field.field_id: snapshot.partition_type(field.field_id) for field in spec.fields},
+            metadata_sources(snapshot, version),
         )
         for version, spec in sorted(snapshot.specs.items())
     }

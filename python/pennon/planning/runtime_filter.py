@@ -78,7 +78,9 @@ def filtered(plan: ScanPlan, predicates: Sequence[str], time_zone: str) -> ScanP
         The plan with fewer partitions, in their order and with their residual filters.
     """
     possible = (
-        plan_scan(plan.snapshot, readable_predicates(predicates), time_zone=time_zone)
+        plan_scan(
+            plan.snapshot, readable_predicates(predicates), time_zone=time_zone, with_metadata=True
+        )
         .table["object_id"]
         .combine_chunks()
     )

@@ -26,6 +26,7 @@ from pennon.planning.projection.bound_predicate import (
     conjuncts,
     fixed_values,
 )
+from pennon.planning.projection.metadata_sources import known_columns
 from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
 from pennon.planning.statistics_pruning import has_possible_row, may_prune
@@ -191,6 +192,7 @@ def plan_scan(
     *,
     time_zone: str = "UTC",
     by_statistics: bool = True,
+    with_metadata: bool = False,
 ) -> ScanPlan:
     """Choose the partitions that can have a row for which the predicate is true.
 
@@ -202,6 +204,8 @@ def plan_scan(
             and dates, and calendar functions of them, do not prune.
         by_statistics: Whether the statistics of columns prune, too; without them partition values
             alone decide, which are the same whatever rows come and go.
+        with_metadata: Whether a predicate may name metadata columns: ``_partition.region = 'eu'``.
+            Leaves do not have them, so that who asks evaluates the predicate again.
 
     Returns:
         The plan. FALSE and NULL predicates have no partition.
@@ -213,7 +217,8 @@ def plan_scan(
     Spec: "Partition Pruning", Appendix D.
     """
     schema = snapshot.schema.arrow
-    bound = bind_all(_parsed(predicate), schema, time_zone)
+    known = known_columns(snapshot) if with_metadata else schema
+    bound = bind_all(_parsed(predicate), known, time_zone)
     parts = conjuncts(bound)
     undecided: list[BoundPredicate] = []
     if bound == FALSE:

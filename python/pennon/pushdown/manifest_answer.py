@@ -186,7 +186,8 @@ class _PartitionWriter(_Writer):
         if not readable:
             return False
         zone = "UTC" if self.semantics.is_utc else ""
-        decided = plan_scan(self.plan.snapshot, readable, time_zone=zone).table
+        asked = plan_scan(self.plan.snapshot, readable, time_zone=zone, with_metadata=True)
+        decided = asked.table
         whole = decided.filter(pc.equal(decided["row_filter"], NO_RESIDUAL))["object_id"]
         is_whole = pc.is_in(self.plan.table["object_id"], value_set=whole.combine_chunks())
         return bool(pc.all(is_whole, min_count=0).as_py())

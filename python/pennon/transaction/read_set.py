@@ -90,6 +90,7 @@ def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[
     # In no known time zone: what depends on it rules no partition out.
     # Nor do statistics: they change beside the rows that they are of.
     readable = readable_predicates(predicates)
-    table = plan_scan(snapshot, readable, time_zone="", by_statistics=False).table
+    asked = plan_scan(snapshot, readable, time_zone="", by_statistics=False, with_metadata=True)
+    table = asked.table
     columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
     return {object_id: (where, version) for object_id, where, version in zip(*columns, strict=True)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import UnknownColumn
-from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
+from pennon.leaf.read.metadata_columns import named_metadata_column
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import FIELD_ID, children_of, with_children
 
@@ -28,9 +28,10 @@ def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
     Raises:
         UnknownColumn: The full schema has no such column.
     """
-    metadata = {each.name: each for each in METADATA_COLUMNS if each.name not in full.names}
-    own = iter(_matched([each for each in pruned if each.name not in metadata], list(full)))
-    return pa.schema([metadata.get(each.name) or next(own) for each in pruned])
+    metadata = [None if each.name in full.names else named_metadata_column(each) for each in pruned]
+    pairs = list(zip(pruned, metadata, strict=True))
+    own = iter(_matched([each for each, hidden in pairs if hidden is None], list(full)))
+    return pa.schema([hidden or next(own) for _, hidden in pairs])
 
 
 def column_paths(schema: pa.Schema) -> Iterator[tuple[str, ...]]:

@@ -3,6 +3,9 @@
 A row is named by its leaf, the leaf's version, and its address there (fragment and offset). The
 name holds for that version alone: a compaction gives a row another address. A column of the table
 that has such a name hides the metadata column.
+
+What the manifest knows of a leaf, its partition tuple and the version of its spec, is no part of
+the leaf: it comes with the order to read it (``partition_constants.py``).
 """
 
 from __future__ import annotations
@@ -11,25 +14,34 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.leaf.read.partition_constants import constant_of
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import lance
 
 __all__ = [
     "LEAF",
     "LEAF_VERSION",
     "METADATA_COLUMNS",
+    "PARTITION",
     "ROW_ADDRESS",
     "ROW_ID_COLUMNS",
+    "SPEC_VERSION",
+    "constant_columns",
     "is_metadata_column",
     "metadata_array",
+    "metadata_columns",
+    "named_metadata_column",
 ]
 
 _MARK: Final = b"pennon:metadata_column"
 
 
-def _column(name: str, data_type: pa.DataType, comment: str) -> pa.Field:
+def _column(name: str, data_type: pa.DataType, comment: str, *, nullable: bool = False) -> pa.Field:
     return pa.field(
-        name, data_type, nullable=False, metadata={_MARK: b"true", b"comment": comment.encode()}
+        name, data_type, nullable=nullable, metadata={_MARK: b"true", b"comment": comment.encode()}
     )
 
 
@@ -38,9 +50,55 @@ LEAF_VERSION: Final = _column("_leaf_version", pa.int64(), "The Lance version of
 ROW_ADDRESS: Final = _column("_rowaddr", pa.int64(), "The row's fragment and offset in the leaf.")
 ROW_ID: Final = _column("_rowid", pa.int64(), "Lance's id of the row; stable where the leaf's are.")
 METADATA_COLUMNS: Final = (LEAF, LEAF_VERSION, ROW_ADDRESS, ROW_ID)
+SPEC_VERSION: Final = _column(
+    "_spec_version",
+    pa.int32(),
+    "The version of the partition spec that the row's leaf has.",
+    nullable=True,
+)
+PARTITION: Final = _column(
+    "_partition", pa.struct([]), "The partition values of the row's leaf.", nullable=True
+)
 # These together name one row of a table.
 ROW_ID_COLUMNS: Final = (LEAF.name, LEAF_VERSION.name, ROW_ADDRESS.name)
 _OF_LANCE: Final = (ROW_ADDRESS.name, ROW_ID.name)
+_CONSTANT: Final = (PARTITION.name, SPEC_VERSION.name)
+
+
+def metadata_columns(tuple_fields: Sequence[pa.Field], own: Sequence[str]) -> list[pa.Field]:
+    """List the metadata columns of a table.
+
+    Args:
+        tuple_fields: The fields of its partition tuples; none where it has no partitions.
+        own: The names of its own columns, which hide those of the same name.
+
+    Example:
+        >>> region = pa.field("region", pa.utf8())
+        >>> [each.name for each in metadata_columns([region], ["_leaf", "a"])]
+        ['_leaf_version', '_rowaddr', '_rowid', '_partition', '_spec_version']
+    """
+    every = (*METADATA_COLUMNS, PARTITION.with_type(pa.struct(tuple_fields)), SPEC_VERSION)
+    hidden = {name.lower() for name in own}
+    return [each for each in every if each.name not in hidden]
+
+
+def named_metadata_column(column: pa.Field) -> pa.Field | None:
+    """Give the metadata column of a column's name; None where there is none.
+
+    Args:
+        column: As it is wanted: of ``_partition`` some fields can be left out.
+    """
+    if column.name == PARTITION.name:
+        return PARTITION.with_type(column.type)
+    known = {each.name: each for each in (*METADATA_COLUMNS, SPEC_VERSION)}
+    return known.get(column.name)
+
+
+def constant_columns(schema: pa.Schema) -> pa.Schema:
+    """Give those columns of a wanted schema that have one value in all rows of a leaf."""
+    return pa.schema(
+        [each for each in schema if is_metadata_column(each) and each.name in _CONSTANT]
+    )
 
 
 def is_metadata_column(column: pa.Field) -> bool:
@@ -59,7 +117,11 @@ def is_read_by_name(column: pa.Field) -> bool:
 
 
 def metadata_array(
-    column: pa.Field, batch: pa.RecordBatch, dataset: lance.LanceDataset, location: str
+    column: pa.Field,
+    batch: pa.RecordBatch,
+    dataset: lance.LanceDataset,
+    location: str,
+    constants: Mapping[str, object] | None = None,
 ) -> pa.Array:
     """Give a metadata column of the rows of a batch.
 
@@ -68,7 +130,10 @@ def metadata_array(
         batch: Rows as Lance gives them, with those columns that it gives by name.
         dataset: The leaf.
         location: The leaf's location in its table.
+        constants: What the order to read the leaf tells of it.
     """
+    if column.name in _CONSTANT:
+        return pa.repeat(constant_of(column, constants or {}), batch.num_rows)
     if is_read_by_name(column):
         return batch.column(column.name).cast(column.type)
     if column.name == LEAF.name:

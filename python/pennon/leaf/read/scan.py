@@ -18,7 +18,7 @@ from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import lance
 
@@ -87,6 +87,7 @@ def scan_view(
     batch_size: int = DEFAULT_BATCH_SIZE,
     num_at_once: int = 1,
     location: str | None = None,
+    constants: Mapping[str, object] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one of several leaves that are read in the same schema.
 
@@ -98,6 +99,7 @@ def scan_view(
         batch_size: Most rows of a batch.
         num_at_once: How many scans are read side by side: they share the bounds in bytes.
         location: The leaf's location in its table, for the metadata column of it.
+        constants: What all its rows have in metadata columns that the manifest knows.
 
     Raises:
         LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -106,7 +108,7 @@ def scan_view(
     view, leaf = views.of(dataset, filter_sql), leaf_name(dataset)
     if view.is_empty:
         return iter(())
-    leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf)
+    leaf_rows = _LeafRows(dataset, view.matches, views.schema, leaf, location or leaf, constants)
     names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
     if view.condition is None and not names:
@@ -175,6 +177,7 @@ class _LeafRows:
     wanted: pa.Schema
     leaf: str
     location: str
+    constants: Mapping[str, object] | None
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [self._array(match, batch) for match in self.matches]
@@ -182,7 +185,7 @@ class _LeafRows:
 
     def _array(self, match: FieldMatch, batch: pa.RecordBatch) -> pa.Array | None:
         if is_metadata_column(match.wanted):
-            return metadata_array(match.wanted, batch, self.dataset, self.location)
+            return metadata_array(match.wanted, batch, self.dataset, self.location, self.constants)
         return None if match.found is None else batch.column(match.found.name)
 
 

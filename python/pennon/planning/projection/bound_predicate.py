@@ -30,11 +30,13 @@ class SourceColumn:
         path: Names from the top, nested fields after their parents.
         field_id: The column's ``lance:field_id``; None for a table without ids.
         type: Its Arrow type in the full schema.
+        is_metadata: Whether it is a metadata column, which no leaf has.
     """
 
     path: tuple[str, ...]
     field_id: int | None
     type: pa.DataType
+    is_metadata: bool = False
 
     def expression(self) -> exp.Expression:
         """Give the column as a quoted name.
@@ -187,7 +189,9 @@ def is_exact(predicate: BoundPredicate) -> bool:
     match predicate:
         case AllOf(parts) | AnyOf(parts):
             return all(is_exact(part) for part in parts)
-        case Compared() | Opaque():
+        case Compared():
+            return predicate.is_exact and not predicate.column.is_metadata
+        case Opaque():
             return predicate.is_exact
         case CalendarField():
             return False

@@ -61,7 +61,7 @@ class ProjectedField:
 
     Args:
         transform: How the field's values are computed.
-        column: The manifest column.
+        column: The manifest column, or a constant that all leaves of the spec have.
         sources: The source columns, ``col0`` first.
         widened: The type to read the manifest column in, where its source was promoted since.
     """
@@ -232,13 +232,16 @@ class SpecProjection:
 
     def _is_level(self, field: ProjectedField) -> bool:
         """Whether the field is among the levels that are compared together."""
-        return any(field.column in ranges.columns for _, ranges in self.levels)
+        return field.transform.type in LEVELS and any(
+            field.column in ranges.columns for _, ranges in self.levels
+        )
 
 
 def spec_projection(
     spec: PartitionSpec,
     columns: Mapping[int, SourceColumn],
     partition_types: Mapping[str, pa.DataType],
+    metadata: Sequence[ProjectedField] = (),
 ) -> SpecProjection:
     """Prepare a spec version for projection.
 
@@ -249,6 +252,7 @@ def spec_projection(
         spec: The partition spec.
         columns: The columns of the full schema by their field id.
         partition_types: Types of the manifest's columns by partition field id.
+        metadata: What the spec's leaves have in metadata columns.
     """
     fields = [
         _projected_field(
@@ -265,7 +269,8 @@ def spec_projection(
             by_source.setdefault(field.sources[0], {})[field.transform.type] = field.column
     levels = [(source, level_ranges(found, source.type)) for source, found in by_source.items()]
     return SpecProjection(
-        tuple(fields), tuple((source, ranges) for source, ranges in levels if ranges is not None)
+        (*fields, *metadata),
+        tuple((source, ranges) for source, ranges in levels if ranges is not None),
     )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import UnknownColumn
+from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.planning.projection.bound_predicate import SourceColumn
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
     last = found[-1]
     field_id = (last.metadata or {}).get(_FIELD_ID)
     return SourceColumn(
-        tuple(field.name for field in found), None if field_id is None else int(field_id), last.type
+        tuple(field.name for field in found),
+        None if field_id is None else int(field_id),
+        last.type,
+        is_metadata=is_metadata_column(found[0]),
     )
 
 

@@ -15,6 +15,7 @@ from pennon.catalog.partitioning import sort_key
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.grouping.key_grouping import report
+from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.planning import explain, is_exact, summary
@@ -155,10 +156,13 @@ def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
 
 def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
-    token, plan = plan_of(request.catalog, request.table, request.predicates, request.time_zone)
-    snapshot = plan.snapshot
-    full = snapshot.schema.arrow
+    full = snapshot_of(request.catalog, request.table).schema.arrow
     wanted = with_field_ids(arrow_schema(request.schema), full)
+    constants = constant_columns(wanted)
+    token, plan = plan_of(
+        request.catalog, request.table, request.predicates, request.time_zone, constants
+    )
+    snapshot = plan.snapshot
     grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
     order = known_order(plan, wanted.names)
     scan = ScanToken(

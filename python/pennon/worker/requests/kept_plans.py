@@ -15,12 +15,15 @@ from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.loaded_table import reopen
 from pennon.errors import PlanNotRepeated
 from pennon.planning import plan_scan
+from pennon.planning.leaf_constants import with_constants
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
 from pennon.worker.wire.tokens import PlanToken, TableToken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from pennon.catalog.configured_catalog import Catalog
     from pennon.manifest import Snapshot
@@ -52,7 +55,11 @@ _plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambd
 
 
 def plan_of(
-    catalog: Catalog, table: str, predicates: Sequence[str], time_zone: str = "UTC"
+    catalog: Catalog,
+    table: str,
+    predicates: Sequence[str],
+    time_zone: str = "UTC",
+    constants: pa.Schema | None = None,
 ) -> tuple[str, ScanPlan]:
     """Plan a scan.
 
@@ -61,11 +68,14 @@ def plan_of(
         table: The token of ``load_table``.
         predicates: Spark SQL texts; those that cannot be read are left to Spark.
         time_zone: That of the session.
+        constants: The wanted metadata columns that splits bring along.
 
     Returns:
         The token of the plan, and the plan.
     """
     asked = PlanToken(TableToken.from_json(table), tuple(predicates), time_zone, 0)
+    if constants:
+        asked = replace(asked, constants=constants)
     kept = _kept(catalog, asked)
     return replace(asked, leaves=kept.fingerprint).to_json(), kept.plan
 
@@ -108,11 +118,14 @@ def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> Sc
 def _kept(catalog: Catalog, asked: PlanToken) -> _Kept:
     table, predicates, time_zone = asked.table, asked.predicates, asked.time_zone
     storage = storage_identity(catalog.storage)
-    key = TableKey(table.location, table.version, table.identity, storage, (*predicates, time_zone))
+    asked_for = (*predicates, time_zone, asked.constants.to_string() if asked.constants else "")
+    key = TableKey(table.location, table.version, table.identity, storage, asked_for)
 
     def made() -> _Kept:
         readable = readable_predicates(predicates)
-        plan = plan_scan(reopened(catalog, table), readable, time_zone=time_zone)
+        snapshot = reopened(catalog, table)
+        plan = plan_scan(snapshot, readable, time_zone=time_zone, with_metadata=True)
+        plan = with_constants(plan, asked.constants)
         return _Kept(plan, sum(map(len, predicates)))
 
     return _plans.find(key, made)

@@ -218,6 +218,7 @@ def relation(scan: ScanToken, splits: Sequence[Split]) -> Relation:
             split.version,
             scan.residuals[split.residual] if split.residual >= 0 else None,
             split.fragments,
+            split.constants,
         )
         for split in splits
     )

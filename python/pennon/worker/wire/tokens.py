@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec.write_order import OrderColumn
 from pennon.worker.wire.json_fields import decode_whole, encode
+
+_NO_COLUMNS: Final = pa.schema([])
 
 
 class Token:
@@ -87,12 +89,14 @@ class PlanToken(Token):
         predicates: Spark SQL texts.
         time_zone: The session's.
         leaves: A fingerprint of the partitions that were chosen, in their order.
+        constants: The wanted metadata columns that splits bring along.
     """
 
     table: TableToken
     predicates: tuple[str, ...]
     time_zone: str
     leaves: int
+    constants: pa.Schema = _NO_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +141,14 @@ class Split:
         version: Lance version; a text in JSON, where numbers lose the high bit.
         residual: Number of the scan's residual filter; -1 for none.
         fragments: First fragment and the one after the last, by position; None for all.
+        constants: What all rows have in metadata columns that the manifest knows; None for none.
     """
 
     location: str
     version: int
     residual: int
     fragments: tuple[int, int] | None = None
+    constants: Mapping[str, object] | None = None
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Split, ...]:
@@ -167,13 +173,14 @@ class Split:
         """Read one by hand: a task may have 100,000 of them."""
         match stored:
             case {"leaf": str(leaf), "version": str(version), "residual": int(residual), **more}:
-                part = more.pop("fragments", None)
-                if not more and version.isdecimal():
+                part, constants = more.pop("fragments", None), more.pop("constants", None)
+                known = constants if isinstance(constants, dict) else None
+                if not more and version.isdecimal() and known is constants:
                     match part:
                         case None:
-                            return cls(leaf, int(version), residual)
+                            return cls(leaf, int(version), residual, None, known)
                         case [int(first), int(end)]:
-                            return cls(leaf, int(version), residual, (first, end))
+                            return cls(leaf, int(version), residual, (first, end), known)
         raise MalformedMessage(why="a split has other fields than this worker's")
 
 

@@ -39,6 +39,7 @@ import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
+import org.apache.spark.sql.catalyst.util.package$;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
@@ -99,17 +100,21 @@ public final class FragmentText {
   /**
    * The text of a condition on the columns of a table, by their names; null when there is none.
    *
-   * @param names the columns that a text may have; metadata columns are not among them
+   * @param names the columns of the table; its metadata columns can stand in a text as well
    */
   public static String ofTable(Expression condition, Set<String> names) {
     return text(
         condition,
         attribute -> {
-          if (!names.contains(attribute.name())) {
+          if (!names.contains(attribute.name()) && !isMetadataColumn(attribute)) {
             throw new TypedLiteral.NotWritable();
           }
           return attribute.name();
         });
+  }
+
+  private static boolean isMetadataColumn(Attribute attribute) {
+    return attribute.metadata().contains(package$.MODULE$.METADATA_COL_ATTR_KEY());
   }
 
   private static String text(Expression value, ColumnNames columns) {
