@@ -115,6 +115,42 @@ def test_rooms_of_one_subject_import_one_way() -> None:
     assert {pair: lines for pair, lines in uses.items() if pair[::-1] in uses} == {}
 
 
+# Subjects whose rooms and own modules still use each other; everywhere else folders are layers.
+KNOTS = {"manifest", "catalog", "maintenance"}
+
+
+def test_no_two_folders_import_each_other() -> None:
+    """Neither directly nor through a third; what a package re-exports does not count."""
+    uses: dict[str, set[str]] = {}
+    for path, tree in trees():
+        own = path.relative_to(PACKAGE).parent.as_posix()
+        if path.name == "__init__.py" or own == ".":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                other = Path(*node.module.split(".")[1:])
+                while other.parts and not (PACKAGE / other).is_dir():
+                    other = other.parent
+                if node.module.startswith("pennon.") and other.parts and other.as_posix() != own:
+                    uses.setdefault(own, set()).add(other.as_posix())
+    reached = {folder: everything_below(folder, uses) for folder in uses}
+    knots = {folder for folder, others in reached.items() if folder in others}
+    assert {folder for folder in knots if folder.split("/")[0] not in KNOTS} == set()
+    # What is untangled leaves the list.
+    assert {folder.split("/")[0] for folder in knots} == KNOTS
+
+
+def everything_below(folder: str, uses: dict[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [*uses.get(folder, ())]
+    while waiting:
+        current = waiting.pop()
+        if current not in reached:
+            reached.add(current)
+            waiting += uses.get(current, ())
+    return reached
+
+
 def test_every_subject_has_its_level() -> None:
     subjects = {subject_of(path) for path in PYTHON} - {"__init__"}
     assert subjects - set(LEVEL_OF) == set()

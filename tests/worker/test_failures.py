@@ -19,7 +19,7 @@ from pennon.catalog.partitioning import evolved_spec
 from pennon.errors import CatalogRefused, UnsupportedTransform, WriteConflict
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
-from pennon.worker.failures import STORAGE_OPTION_VALUES, describe
+from pennon.worker.wire.failures import STORAGE_OPTION_VALUES, describe
 
 
 @pytest.mark.parametrize(

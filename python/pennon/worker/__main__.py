@@ -115,8 +115,8 @@ def _meet(text: str) -> handshake.Jvm:
 
 def _server(path: Path, log_level: str) -> Server:
     # Imported after the check, so that a wrong version is named and not met as a traceback.
-    from pennon.worker.failures import BlottingFormatter  # noqa: PLC0415
     from pennon.worker.server import Server  # noqa: PLC0415
+    from pennon.worker.wire.failures import BlottingFormatter  # noqa: PLC0415
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(BlottingFormatter("%(levelname)s %(threadName)s %(name)s: %(message)s"))

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.execution import Fragment, run
 from pennon.leaf.write.deleted_rows import collect_deleted
-from pennon.worker.absent_offsets import with_offsets
-from pennon.worker.failures import STORAGE_OPTION_VALUES
+from pennon.worker.requests.absent_offsets import with_offsets
+from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.fragment_tokens import FragmentToken, relation
 from pennon.worker.wire.framing import (
     ArrowStreamReader,

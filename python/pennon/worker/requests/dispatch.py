@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
-from pennon.worker.deferred_client import defer_rest_client
 from pennon.worker.requests import data_plane
+from pennon.worker.requests.deferred_client import defer_rest_client
 from pennon.worker.wire.messages import Read, RunFragment
 from pennon.worker.wire.write_messages import Write, WriteDeletes
 

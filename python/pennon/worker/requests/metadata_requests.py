@@ -18,10 +18,10 @@ from pennon.errors import (
 )
 from pennon.execution import BatchStream
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
-from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.requests import data_plane
 from pennon.worker.requests.kept_plans import reopened
 from pennon.worker.wire import messages as m
+from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.metadata_messages import MetadataRows, ReadMetadata
 from pennon.worker.wire.tokens import MetadataToken, TableToken

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pennon.execution import BatchStream
-from pennon.worker.failures import STORAGE_OPTION_VALUES
 from pennon.worker.requests import data_plane
 from pennon.worker.requests import driver_requests as driver
 from pennon.worker.requests import key_derivation as derived_keys
@@ -18,6 +17,7 @@ from pennon.worker.requests import write_requests as writes
 from pennon.worker.requests.metadata_requests import read_metadata
 from pennon.worker.wire import messages as m
 from pennon.worker.wire import write_messages as w
+from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.metadata_messages import ExplainScan, ReadMetadata
 
