@@ -76,6 +76,21 @@ def test_partitions_without_a_value_of_a_dimension_are_not_opened(
     assert "r0 at run time: partitions with months(d) in p0" in executed_plan(frame)
 
 
+def test_a_union_and_its_dimension_are_one_fragment(star: StarSessions) -> None:
+    """Scans of other partitionings are divided each by itself; Spark merges the groups."""
+    both = "SELECT 'f' AS o, ck, d, amt FROM f UNION ALL SELECT 'g', ck, d, amt FROM g WHERE q > 2"
+    sql = (
+        f"SELECT u.o, c.s, count(*), sum(u.amt) FROM ({both}) u JOIN c ON u.ck = c.ck"
+        " JOIN t ON u.d = t.d WHERE t.q IN (1, 2) GROUP BY u.o, c.s"
+    )
+    differences, plans = star.differences(sql)
+    assert differences == []
+    for plan in plans.values():
+        assert plan.count("fragment: ") == 1
+        assert "Union" not in plan
+    assert "at run time: partitions with months(d) in p" in plans["divided"]
+
+
 def test_a_subquery_of_one_value_is_evaluated_in_the_workers(star: StarSessions) -> None:
     sql = (
         "SELECT c.s, sum(f.amt) AS amt FROM f JOIN c ON f.ck = c.ck WHERE f.amt > (SELECT"

@@ -8,6 +8,7 @@ join and no aggregate over more than fragments, and what the others kept there.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import tempfile
@@ -79,7 +80,20 @@ class StarSessions:
         frame = way.sql(sql)
         rows = rows_of(frame)
         plan = str(frame._jdf.queryExecution().executedPlan().toString())
-        return rows, plan.split("== Initial Plan ==", maxsplit=1)[0]
+        return rows, final_plan(plan)
+
+
+def final_plan(text: str) -> str:
+    """Leave out what adaptive plans, those of subqueries among them, were at first."""
+    kept, initial = [], math.inf
+    for line in text.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-"))
+        if depth > initial:
+            continue
+        initial = depth if "== Initial Plan ==" in line else math.inf
+        if initial == math.inf:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _few(rows: Counter[str]) -> str:

@@ -119,13 +119,35 @@ class StarQueries:
         if choice < 0.6:
             return f"{table}", _COLUMNS[table]
         where = self.condition(alias, table)
-        if choice < 0.8:
+        if choice < 0.75:
             return f"(SELECT * FROM {table} {alias} WHERE {where})", _COLUMNS[table]
+        if choice < 0.85:
+            return self.united(table)
+        if choice < 0.9:
+            # In this order rows that tie are the same rows.
+            order = ", ".join(f"{each} {self.direction()}" for each in _COLUMNS[table])
+            most = self.rng.choice([1, 7, 40])
+            return f"(SELECT * FROM {table} ORDER BY {order} LIMIT {most})", _COLUMNS[table]
         keys = [each for each in _COLUMNS[table] if each in _KEYS][:2]
         having = self.rng.choice(["", " HAVING count(*) > 2", " HAVING max(q) > 2"])
         having = having if "q" in _COLUMNS[table] else ""
         sql = f"SELECT {', '.join(keys)}, CAST(count(*) AS INT) AS q, max(s) AS s FROM {table}"
         return f"({sql} GROUP BY {', '.join(keys)}{having})", (*keys, "q", "s")
+
+    def direction(self) -> str:
+        return self.rng.choice(["", "", "DESC", "NULLS LAST", "DESC NULLS FIRST"])
+
+    def united(self, table: str) -> tuple[str, Sequence[str]]:
+        """Write what two tables have in common, the rows of both beside each other."""
+        other = self.rng.choice(list(_COLUMNS))
+        shared = [each for each in _COLUMNS[table] if each in _COLUMNS[other]]
+        listed = ", ".join(shared)
+        texts = []
+        for each in (table, other):
+            alias = self.name()
+            where = f" WHERE {self.condition(alias, each)}" if self.rng.random() < 0.5 else ""
+            texts.append(f"SELECT {listed} FROM {each} {alias}{where}")
+        return f"({' UNION ALL '.join(texts)})", shared
 
     def from_clause(self) -> tuple[str, dict[str, Sequence[str]]]:
         first = self.rng.choice(["f", "f", "f", "g", "g", "i", "c"])
@@ -144,6 +166,8 @@ class StarQueries:
                 # Large tables meet by their fine key alone, or rows would multiply.
                 and (key == "id" or other not in _LARGE)
             ]
+            if not shared:
+                break
             other, mine, key = self.rng.choice(shared)
             right, right_columns = self.relation(other)
             if key not in right_columns:
@@ -168,6 +192,8 @@ class StarQueries:
             if key in columns
             for table in self.tables_with(key)
         ]
+        if not candidates:
+            return None
         alias, key, table = self.rng.choice(candidates)
         inner = self.name()
         where = self.condition(inner, table)

@@ -227,10 +227,12 @@ class Union:
     Args:
         children: Its inputs.
         columns: For each output attribute, the one of each input that it takes.
+        is_keyed: Whether Spark knows that its rows are grouped as those of its inputs.
     """
 
     children: tuple[int, ...]
     columns: tuple[tuple[int, tuple[int, ...]], ...]
+    is_keyed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Which subtrees of a plan can be fragments: the highest ones that can be divided among tasks.
 
 The rows of a subtree are divided as those of its *divided* scans are: by the key that all of them
-share, or, where there is one, in any way. All other inputs are replicated (``division.py``). A join
-of two divided inputs and an aggregate below the root need the key; an aggregate at the root may be
-put together by Spark. Nothing above a fragment sees its key, so an operator that needs the key has
-to be inside, or there is no fragment.
+share, or, where they meet in unions only, in any way. All other inputs are replicated
+(``division.py``). A join of two divided inputs and an aggregate below the root need the key; an
+aggregate at the root may be put together by Spark. Nothing above a fragment sees its key, so an
+operator that needs the key has to be inside, or there is no fragment.
 
 Below a limit each task gives only as many rows, the first ones by its order; Spark takes the first
 of all tasks' rows. So there an aggregate's groups have to be whole.
@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.plan import Expand, Filter, Group, Join, Limit, Project
+from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union
 from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pennon.pushdown.division import Division
 
 _Accepted = TypeVar("_Accepted")
+_COMPUTED: Final = (Join, Group, Filter, Project, Limit, Expand, Union)
 
 
 class FragmentMode(StrEnum):
@@ -101,7 +102,7 @@ class _Finder:
 
     def at(self, root: int) -> Iterator[Candidate]:
         """List what can be computed of a subtree, the best way first."""
-        if not isinstance(self.plan[root], Join | Group | Filter | Project | Limit | Expand):
+        if not isinstance(self.plan[root], _COMPUTED):
             return
         positions = self.plan.subtree(root)
         if not any(isinstance(self.plan[each], Join | Group) for each in positions):
@@ -117,10 +118,10 @@ class _Finder:
                 candidate = self.divided(root, group)
                 if candidate is not None:
                     yield candidate
-        if len(divided) == 1:
-            candidate = self.divided(root, None)
-            if candidate is not None:
-                yield candidate
+        # Without a key, several scans meet in unions only.
+        candidate = self.divided(root, None)
+        if candidate is not None:
+            yield candidate
 
     def unlimited(self, root: int) -> int:
         top = self.plan[root]
@@ -135,7 +136,7 @@ class _Finder:
         return Candidate(root, positions, mode, query, None, is_one_task=True)
 
     def divided(self, root: int, group: KeyGroup | None) -> Candidate | None:
-        """Divide a subtree by the key of its scans, or its one scan in any way."""
+        """Divide a subtree by the key of its scans, or each of its scans in any way."""
         view = self.division.view
         inside = view.subtree(root)
         joins = {each for each in inside if isinstance(view[each], Join)}

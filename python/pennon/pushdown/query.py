@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Output, Project, Scan
+from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Output, Project, Scan, Union
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
@@ -156,6 +156,8 @@ class _Writer:
                 return self.computed(groups, f"t{position}g", node.outputs)
             case Expand() as node:
                 return self.expanded(position, node)
+            case Union() as node:
+                return self.united(position, node)
             case Limit() as node if position == self.root or not node.order:
                 return self.limited(position, node)
         raise Declined(why="an unknown operator")
@@ -232,6 +234,31 @@ class _Writer:
         if node.join_type is JoinType.SCALAR:
             self.values |= set(right.types)
         return joined(f"t{position}", node, (left, right), self.semantics)
+
+    def united(self, position: int, node: Union) -> Selected:
+        """Write the rows of all inputs, each column under the union's name for it."""
+        types: dict[str, pa.DataType] = {}
+        united: exp.Query | None = None
+        for at, child in enumerate(node.children):
+            below = self.select(child)
+            columns = []
+            for output, sources in node.columns:
+                source, name = f"c{sources[at]}", f"c{output}"
+                kind = below.types.get(source)
+                if kind is None or types.setdefault(name, kind) != kind:
+                    raise Declined(why="a union of several types")
+                columns.append(named(exp.column(source, quoted=True), name))
+            select = selected_from(below, f"t{position}i{at}", columns)
+            united = (
+                select
+                if united is None
+                else exp.Union(this=united, expression=select, distinct=False)
+            )
+        if united is None or len(types) < len(node.columns):
+            raise Declined(why="a union with a column that stands there twice")
+        names: list[exp.Expr] = [exp.column(name, quoted=True) for name in types]
+        rows = united.subquery(f"t{position}", copy=False)
+        return Selected(selected_columns(names).from_(rows), types)
 
     def expanded(self, position: int, node: Expand) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""

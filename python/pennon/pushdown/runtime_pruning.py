@@ -3,8 +3,8 @@
 An inner or semi join keeps a row only where a row of its other side has the same value. Where that
 side is replicated, its values are known before the divided one is opened; a leaf that has none of
 them in its partition value is not opened at all. Between the join and the scan stands only what the
-row leaves no trace in when it is dropped: filters, projections, joins whose rows it would come out
-of, and aggregates by the value.
+row leaves no trace in when it is dropped: filters, projections, unions, joins whose rows it would
+come out of, and aggregates by the value.
 
 NULL rules: ``=`` is never true for NULL, and only NULL has the partition value NULL, so a leaf of
 NULLs is not opened. A join by ``<=>`` prunes nothing.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.plan import Column, Expand, Filter, Group, Join, JoinType, Project, Scan
+from pennon.plan import Column, Expand, Filter, Group, Join, JoinType, Project, Scan, Union
 from pennon.transforms.expression import Expression
 from pennon.transforms.murmur3 import murmur3
 
@@ -95,14 +95,14 @@ def _of_part(
     is_right = join.right == part.root
     for left, right in join.equated:
         mine, theirs = (right, left) if is_right else (left, right)
-        found = _column_of(plan, join.left if is_right else join.right, theirs, parts)
         name = f"c{mine}"
-        if found is None or (left, right) in join.dates or name not in part.schema.names:
+        if (left, right) in join.dates or name not in part.schema.names:
             continue
-        scan, column = found
         kind = part.schema.field(name).type
-        if kind == column.type:
-            yield from ((name, scan, each) for each in _functions(plan, scan, column.id, kind))
+        other = join.left if is_right else join.right
+        for scan, column in _columns_of(plan, other, theirs, parts):
+            if kind == column.type:
+                yield from ((name, scan, each) for each in _functions(plan, scan, column.id, kind))
 
 
 def _functions(
@@ -122,30 +122,33 @@ def _functions(
     ]
 
 
-def _column_of(
+def _columns_of(
     plan: Plan, position: int, attribute: int, parts: Collection[int]
-) -> tuple[int, Column] | None:
-    """Find the scan whose rows may be chosen by an attribute, and its column there."""
+) -> Iterator[tuple[int, Column]]:
+    """Find the scans whose rows may be chosen by an attribute, and its column there."""
     if position in parts:
-        return None
+        return
     match plan[position]:
         case Scan() as scan:
             columns = (column for column in scan.columns if column.id == attribute)
-            found = next(columns, None)
-            return None if found is None else (position, found)
+            yield from ((position, column) for column in columns)
         case Filter(child=child):
-            return _column_of(plan, child, attribute, parts)
+            yield from _columns_of(plan, child, attribute, parts)
         case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
             source = dict(pairs).get(attribute)
-            return None if source is None else _column_of(plan, child, source, parts)
+            if source is not None:
+                yield from _columns_of(plan, child, source, parts)
         case Group(child=child, columns=pairs, group_by=keys):
             source = dict(pairs).get(attribute)
-            is_key = source is not None and source in keys
-            return _column_of(plan, child, source, parts) if is_key and source is not None else None
+            if source is not None and source in keys:
+                yield from _columns_of(plan, child, source, parts)
+        case Union(children=children, columns=outputs):
+            sources = dict(outputs).get(attribute, ())
+            for child, source in zip(children, sources, strict=False):
+                yield from _columns_of(plan, child, source, parts)
         case Join() as join:
             left = join.left if join.join_type in _LEFT_STAYS else None
             right = join.right if join.join_type in _RIGHT_STAYS else None
-            sides = (side for side in (left, right) if side is not None)
-            reached = (_column_of(plan, side, attribute, parts) for side in sides)
-            return next((each for each in reached if each is not None), None)
-    return None
+            for side in (left, right):
+                if side is not None:
+                    yield from _columns_of(plan, side, attribute, parts)

@@ -90,8 +90,7 @@ def tasks_of(
     if candidate.is_one_task:
         return FragmentTasks.of(_everything(plans))
     if candidate.group is None:
-        (scan,) = candidate.query.scans
-        return _packed(scan, plans[scan], target)
+        return _packed(plans, target)
     tasks = _assigned(candidate.group, keyed, plans, target)
     if tasks is None or _largest_build_side(tasks, plans) * _EXPANSION > pool_bytes:
         return None
@@ -113,10 +112,16 @@ def _everything(plans: Mapping[int, ScanPlan]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _packed(scan: int, plan: ScanPlan, target: TaskTarget) -> FragmentTasks:
+def _packed(plans: Mapping[int, ScanPlan], target: TaskTarget) -> FragmentTasks:
+    """Let each task read some leaves of one scan, and nothing of the others."""
+    packed = [
+        (scan, pieces)
+        for scan, plan in plans.items()
+        for pieces in pack(plan, target.parallelism, target.max_bytes)
+    ]
     rows = [
         (scan, key, piece.leaf, *(piece.fragments or (None, None)))
-        for key, pieces in enumerate(pack(plan, target.parallelism, target.max_bytes))
+        for key, (scan, pieces) in enumerate(packed)
         for piece in pieces
     ]
     columns = zip(*rows, strict=True) if rows else ([] for _ in ASSIGNED)

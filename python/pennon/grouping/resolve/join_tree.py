@@ -115,14 +115,14 @@ def _at_node(
             left, right = children
             prefers_left = stays_left.get(position)
             return resolved_join(plan, position, node, left, right, prefers_left=prefers_left)
-        case Union():
+        case Union(is_keyed=True):
             columns = [
                 tuple((new, old[at]) for new, old in node.columns) for at in range(len(children))
             ]
             return carried(plan, position, children, columns)
         case Expand():
             return carried(plan, position, children, [node.columns])
-        case Group(keys=()) | Limit() | Opaque():
+        case Group(keys=()) | Limit() | Union() | Opaque():
             return ended(plan, children)
         case Group():
             (child,) = children

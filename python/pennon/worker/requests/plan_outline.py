@@ -203,11 +203,13 @@ class UnionMessage:
 
     children: tuple[int, ...]
     columns: tuple[_Values, ...]
+    keyed: bool
 
     def node(self) -> Union:
         """Make the node."""
         columns: list[Any] = list(self.columns)
-        return Union(self.children, tuple((new, tuple(old)) for new, *old in columns))
+        taken = tuple((new, tuple(old)) for new, *old in columns)
+        return Union(self.children, taken, self.keyed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ final class PlanOutline {
     if (plan instanceof Join join) {
       return join(join);
     }
-    if (plan instanceof Union union && Unions.keepKeys(conf)) {
+    if (plan instanceof Union union) {
       return union(union);
     }
     if (plan instanceof Expand expand) {
@@ -292,7 +292,7 @@ final class PlanOutline {
   private Node union(Union union) {
     List<Node> children = new ArrayList<>();
     items(union.children()).forEach(child -> children.add(outline(child)));
-    ObjectNode message = node("union");
+    ObjectNode message = node("union").put("keyed", Unions.keepKeys(conf));
     ArrayNode inputs = message.putArray("children");
     children.forEach(child -> inputs.add(child.position()));
     ArrayNode columns = message.putArray("columns");
@@ -302,7 +302,7 @@ final class PlanOutline {
         column.add(child.plan().output().apply(i).exprId().id());
       }
     }
-    return add(union, Kind.UNION, message, children);
+    return add(union, Unions.keepKeys(conf) ? Kind.UNION : Kind.OPAQUE, message, children);
   }
 
   private Node expand(Expand expand) {
