@@ -76,6 +76,19 @@ def test_partitions_without_a_value_of_a_dimension_are_not_opened(
     assert "r0 at run time: partitions with months(d) in p0" in executed_plan(frame)
 
 
+def test_different_values_are_told_once_by_each_task(star: StarSessions) -> None:
+    sql = (
+        "SELECT c.s, count(DISTINCT f.v), sum(f.amt), avg(f.q), count(*) FROM f JOIN c"
+        " ON f.ck = c.ck GROUP BY c.s"
+    )
+    everything = "SELECT count(DISTINCT IF(q > 3, v, NULL)), max(amt) FROM f WHERE s IS NULL"
+    for query in (sql, everything, everything.replace("s IS", "s IS NOT")):
+        differences, plans = star.differences(query)
+        assert differences == []
+        assert plans["divided"].count("fragment: partial") == 1
+        assert plans["one task"].count("fragment: complete") == 1
+
+
 def test_a_union_and_its_dimension_are_one_fragment(star: StarSessions) -> None:
     """Scans of other partitionings are divided each by itself; Spark merges the groups."""
     both = "SELECT 'f' AS o, ck, d, amt FROM f UNION ALL SELECT 'g', ck, d, amt FROM g WHERE q > 2"

@@ -87,7 +87,7 @@ def final_plan(text: str) -> str:
     """Leave out what adaptive plans, those of subqueries among them, were at first."""
     kept, initial = [], math.inf
     for line in text.splitlines():
-        depth = len(line) - len(line.lstrip(" :+-"))
+        depth = len(line) - len(line.lstrip(" :"))
         if depth > initial:
             continue
         initial = depth if "== Initial Plan ==" in line else math.inf

@@ -177,17 +177,19 @@ class AggregateCall:
         name: The function.
         argument: Its text.
         type: Type of the result; None for a nested one.
+        argument_type: Type of the argument; None for a nested one.
     """
 
     output: int
     name: str
     argument: str | None
     type: pa.DataType | None
+    argument_type: pa.DataType | None = None
 
     @property
-    def is_mergeable(self) -> bool:
-        """Whether results over parts of a group give the one over the whole."""
-        return self.name != "count_distinct"
+    def is_distinct(self) -> bool:
+        """Whether the parts of a group give the whole's result by their values only."""
+        return self.name == "count_distinct"
 
 
 @dataclass(frozen=True, slots=True)

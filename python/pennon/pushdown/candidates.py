@@ -150,7 +150,7 @@ class _Finder:
         replicated = frozenset(
             side for join, side in self.division.replicated.items() if join in inside
         )
-        query = self.query(root, replicated)
+        query = self.query(root, replicated, is_merged=mode is FragmentMode.PARTIAL)
         if query is None:
             return None
         return Candidate(root, self.plan.subtree(root), mode, query, group)
@@ -190,15 +190,16 @@ class _Finder:
             node = self.plan[position]
             if not isinstance(node, Group) or position in whole:
                 continue
-            calls = node.calls or ()
-            if position != root or not all(call.is_mergeable for call in calls):
+            if position != root:
                 return None
             return FragmentMode.PARTIAL
         is_group = isinstance(self.plan[unlimited], Group)
         return FragmentMode.COMPLETE if is_group else FragmentMode.ROWS
 
-    def query(self, root: int, replicated: frozenset[int]) -> FragmentQuery | None:
+    def query(
+        self, root: int, replicated: frozenset[int], *, is_merged: bool = False
+    ) -> FragmentQuery | None:
         try:
-            return fragment_query(self.plan, root, self.semantics, replicated)
+            return fragment_query(self.plan, root, self.semantics, replicated, is_merged=is_merged)
         except Declined:
             return None

@@ -63,6 +63,8 @@ def fragment_query(
     root: int,
     semantics: Semantics,
     replicated: frozenset[int] = frozenset(),
+    *,
+    is_merged: bool = False,
 ) -> FragmentQuery:
     """Write the query of a subtree.
 
@@ -71,6 +73,7 @@ def fragment_query(
         root: The subtree's uppermost node.
         semantics: The session's.
         replicated: The roots of the parts of it that every worker evaluates for itself.
+        is_merged: Whether Spark merges the groups of its uppermost aggregate.
 
     Raises:
         Declined: A part of the subtree is not known to be computed as Spark does.
@@ -78,6 +81,7 @@ def fragment_query(
     top = nodes[root]
     unlimited = top.child if isinstance(top, Limit) else root
     writer = _Writer(nodes, root, semantics, replicated, split=unlimited)
+    writer.is_merged = is_merged
     query = writer.query()
     if not writer.prunings <= writer.implied:
         raise Declined(why="a pruning by a join that stays in Spark")
@@ -107,6 +111,7 @@ class _Writer:
         self.nodes = nodes
         self.root = root
         self.split = split
+        self.is_merged = False
         self.semantics = semantics
         self.replicated = replicated
         self.scans: list[int] = []
@@ -304,9 +309,19 @@ class _Writer:
             keys.append(comparable(value))
             types[f"c{key.id}"] = value.type
             columns.append(named(comparable(value), f"c{key.id}"))
+        is_merged = self.is_merged and position == self.split
+        is_grouped = bool(keys) or (is_merged and any(each.is_distinct for each in node.calls))
         for function in node.calls:
+            if function.is_distinct and is_merged:
+                # Spark counts the different values; a task tells each of its own once.
+                kind = function.argument_type
+                value = self.output(Output(function.output, function.argument, kind), below.types)
+                keys.append(comparable(value))
+                types[f"c{function.output}"] = value.type
+                columns.append(named(comparable(value), f"c{function.output}"))
+                continue
             result = self.aggregated(function, below.types)
-            if keys and function.name in ("min", "max") and pa.types.is_floating(result.type):
+            if is_grouped and function.name in ("min", "max") and pa.types.is_floating(result.type):
                 # DataFusion compares by < there, which is false on either side of a NaN
                 raise Declined(why="extremes of floats by group")
             types[f"c{function.output}"] = result.type
@@ -324,6 +339,9 @@ class _Writer:
                     found = total(value, self.semantics)
                 case "count":
                     found = Typed(exp.Count(this=value.tree), pa.int64())
+                case "count_distinct":
+                    different = exp.Distinct(expressions=[comparable(value)])
+                    found = Typed(exp.Count(this=different), pa.int64())
                 case "min":
                     found = Typed(exp.Min(this=extreme_of(value)), value.type)
                 case "max":

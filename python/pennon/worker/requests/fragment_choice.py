@@ -208,11 +208,13 @@ class _Planner:
         """Estimate what Spark gets, so that it can broadcast what is small."""
         root = self.division.plan[candidate.root]
         rows = self.division.sizes[candidate.root].rows
-        if isinstance(root, Group | Limit):
-            unlimited = self.division.sizes[root.child].rows
-            groups = isinstance(root, Group) and not root.keys
-            most = 1.0 if groups else float(root.count) if isinstance(root, Limit) else math.inf
-            rows = min(unlimited, most * num_tasks)
+        match root:
+            case Group(keys=(), calls=calls) if not any(each.is_distinct for each in calls or ()):
+                rows = min(self.division.sizes[root.child].rows, num_tasks)
+            case Group():
+                rows = self.division.sizes[root.child].rows
+            case Limit():
+                rows = min(self.division.sizes[root.child].rows, root.count * num_tasks)
         if math.isinf(rows):
             return None, None
         width = row_bytes(candidate.query.schema.types)

@@ -366,8 +366,8 @@ def _outputs(outputs: Sequence[_Values]) -> tuple[Output, ...]:
 
 
 def _call(function: Any) -> AggregateCall:
-    number, name, argument, _, kind = function
-    return AggregateCall(number, name, argument, _type(kind))
+    number, name, argument, argument_type, kind = function
+    return AggregateCall(number, name, argument, _type(kind), _type(argument_type))
 
 
 def _type(kind: object) -> pa.DataType | None:

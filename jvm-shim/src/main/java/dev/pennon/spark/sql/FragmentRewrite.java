@@ -60,9 +60,10 @@ final class FragmentRewrite {
       }
       return relation(fragment, limited == null ? plan : limited, output);
     }
-    LogicalPlan rows = limited == null ? split.partial() : limited;
-    LogicalPlan columns = relation(fragment, rows, split.columns());
-    return fragment.mode() == FragmentReply.Mode.PARTIAL
+    boolean isMerged = fragment.mode() == FragmentReply.Mode.PARTIAL;
+    LogicalPlan rows = limited == null ? split.partial(isMerged) : limited;
+    LogicalPlan columns = relation(fragment, rows, split.columns(isMerged));
+    return isMerged
         ? split.mergedOver(columns)
         : split.finishedOver(columns);
   }

@@ -61,6 +61,13 @@ final class SplitAggregate {
       return function.equals(COUNT_DISTINCT);
     }
 
+    /** Its column where Spark merges what several tasks give. */
+    AttributeReference merged() {
+      return isDistinct()
+          ? column.withDataType(argument.dataType()).withNullability(true)
+          : column;
+    }
+
     boolean countsRows() {
       return function.equals("count") && argument instanceof Literal;
     }
@@ -128,31 +135,39 @@ final class SplitAggregate {
     return Messages.parse(type.json());
   }
 
-  /** What the worker computes: groups, then functions. */
-  List<AttributeReference> columns() {
+  /**
+   * What the worker computes: groups, then functions.
+   *
+   * @param isMerged whether a group may have several rows: one for each different value of what is
+   *     counted by different values, then, which has that value
+   */
+  List<AttributeReference> columns(boolean isMerged) {
     List<AttributeReference> columns = new ArrayList<>(groups);
-    parts.values().forEach(part -> columns.add(part.column()));
+    parts.values().forEach(part -> columns.add(isMerged ? part.merged() : part.column()));
     return columns;
   }
 
   /** The worker's half as Spark would write it. */
-  LogicalPlan partial() {
+  LogicalPlan partial(boolean isMerged) {
     List<NamedExpression> outputs = new ArrayList<>();
+    List<Expression> keys = new ArrayList<>(items(aggregate.groupingExpressions()));
     for (int i = 0; i < groups.size(); i++) {
       outputs.add(named(aggregate.groupingExpressions().apply(i), groups.get(i)));
     }
     for (Part part : parts.values()) {
-      outputs.add(named(complete(part.partial(), part.isDistinct()), part.column()));
+      if (isMerged && part.isDistinct()) {
+        keys.add(part.argument());
+        outputs.add(named(part.argument(), part.merged()));
+      } else {
+        outputs.add(named(complete(part.partial(), part.isDistinct()), part.column()));
+      }
     }
     return aggregate.copy(
-        aggregate.groupingExpressions(), sequence(outputs), aggregate.child(), aggregate.hint());
+        sequence(keys), sequence(outputs), aggregate.child(), aggregate.hint());
   }
 
   /** The aggregate's output from the columns where a group may have several rows. */
   LogicalPlan mergedOver(LogicalPlan columns) {
-    if (parts.values().stream().anyMatch(Part::isDistinct)) {
-      throw new IllegalStateException("counts of distinct values cannot be added");
-    }
     return aggregate.copy(
         sequence(groups), sequence(merged), columns, aggregate.hint());
   }
@@ -219,7 +234,7 @@ final class SplitAggregate {
     }
     Option<Expression> filter = expression.filter();
     if (expression.isDistinct()) {
-      return distinct(function, filter);
+      return distinct(function, filter, isMerged);
     }
     if (function instanceof Count count && count.children().size() == 1) {
       return count(filtered(count.children().apply(0), filter), isMerged);
@@ -234,13 +249,17 @@ final class SplitAggregate {
   }
 
   /** A count of different values, of which the worker has to see all at once. */
-  private Expression distinct(AggregateFunction function, Option<Expression> filter)
+  private Expression distinct(
+      AggregateFunction function, Option<Expression> filter, boolean isMerged)
       throws Unsplittable {
     if (!(function instanceof Count count) || count.children().size() != 1) {
       throw new Unsplittable();
     }
     Expression argument = filtered(count.children().apply(0), filter);
-    return part(COUNT_DISTINCT, argument, new Count(sequence(List.of(argument))));
+    Part part = partOf(COUNT_DISTINCT, argument, new Count(sequence(List.of(argument))));
+    return isMerged
+        ? complete(new Count(sequence(List.of(part.merged()))), true)
+        : part.column();
   }
 
   private String simpleName(AggregateFunction function) throws Unsplittable {
@@ -307,13 +326,14 @@ final class SplitAggregate {
 
   private AttributeReference part(
       String function, Expression argument, AggregateFunction partial) {
-    return parts
-        .computeIfAbsent(
-            new PartKey(function, argument.canonicalized()),
-            key ->
-                new Part(
-                    column(partial.dataType(), partial.nullable()), function, argument, partial))
-        .column();
+    return partOf(function, argument, partial).column();
+  }
+
+  private Part partOf(String function, Expression argument, AggregateFunction partial) {
+    return parts.computeIfAbsent(
+        new PartKey(function, argument.canonicalized()),
+        key ->
+            new Part(column(partial.dataType(), partial.nullable()), function, argument, partial));
   }
 
   private static Expression filtered(Expression argument, Option<Expression> filter) {
