@@ -104,8 +104,8 @@ def divide(
             view = _viewed(plan, replicated)
             keys = derive_keys(view)
         served = keys
-        for spare in served.spare:
-            served = served.using(spare)
+        for reported in served.reported:
+            served = served.using(reported)
         unserved = chooser.lowest_unserved(view, served, replicated)
         if unserved is None:
             return Division(plan, view, served, replicated, sizes)

@@ -59,10 +59,10 @@ class GroupingFunction:
         """
         mine, theirs = self._one_column(), other._one_column()
         if _are_date_and_timestamp(self.source_types, other.source_types):
-            found = (_of_midnights(mine), _of_midnights(theirs))
-            if found[0] is None or found[1] is None:
+            my_days, their_days = _of_midnights(mine), _of_midnights(theirs)
+            if my_days is None or their_days is None:
                 return None
-            mine, theirs = found[0], found[1]
+            mine, theirs = my_days, their_days
         elif not _have_same_values(self.source_types, other.source_types):
             return None
         common = common_reduction(mine, theirs, self.source_types[0])

@@ -95,14 +95,14 @@ def layout_of(
     versions = {version: spec_functions(specs[version], schema) for version in sorted(chosen)}
     if fixed and len(specs) > 1:
         # Of all versions: what is left after pruning may be the one without a field of the column.
-        wanted = {
+        partitioned_by = {
             source
             for spec in specs.values()
             for field in spec.fields
             for source in field.source_ids
         }
         for version, own in versions.items():
-            missing = sorted(wanted.difference(each.source_ids[0] for each in own))
+            missing = sorted(partitioned_by.difference(function.source_ids[0] for function in own))
             versions[version] = (*own, *fixed_functions(missing, fixed, schema))
     candidates: list[LayoutFunction] | None = None
     for own in versions.values():
@@ -115,17 +115,17 @@ def common_functions(
     left: Sequence[LayoutFunction], right: Sequence[LayoutFunction]
 ) -> list[LayoutFunction]:
     """List the finest functions to which functions of both sides reduce."""
-    found: list[LayoutFunction] = []
+    common_ones: list[LayoutFunction] = []
     for mine in left:
         for theirs in right:
             if mine.source_ids != theirs.source_ids:
                 continue
             common = mine.grouping.common_reduction(theirs.grouping)
             if common is not None:
-                found.append(LayoutFunction(common, mine.source_ids))
-    found += composed_of_identities(left, right)
-    found += composed_of_identities(right, left)
-    return finest(found)
+                common_ones.append(LayoutFunction(common, mine.source_ids))
+    common_ones += composed_of_identities(left, right)
+    common_ones += composed_of_identities(right, left)
+    return finest(common_ones)
 
 
 def composed_of_identities(
@@ -153,14 +153,14 @@ def finest(functions: Sequence[LayoutFunction]) -> list[LayoutFunction]:
     return kept
 
 
-def _computed(own: Sequence[SpecFunction], wanted: LayoutFunction, leaves: pa.Table) -> pa.Array:
+def _computed(own: Sequence[SpecFunction], target: LayoutFunction, leaves: pa.Table) -> pa.Array:
     for function in own:
-        if function.source_ids == wanted.source_ids and function.grouping.reduces_to(
-            wanted.grouping
+        if function.source_ids == target.source_ids and function.grouping.reduces_to(
+            target.grouping
         ):
-            return function.grouping.reduce(function.values(leaves), wanted.grouping)
+            return function.grouping.reduce(function.values(leaves), target.grouping)
     by_column = {
         function.source_ids[0]: function for function in own if function.grouping.is_identity
     }
-    sources = [by_column[source_id].values(leaves) for source_id in wanted.source_ids]
-    return wanted.grouping.apply(sources)
+    sources = [by_column[source_id].values(leaves) for source_id in target.source_ids]
+    return target.grouping.apply(sources)

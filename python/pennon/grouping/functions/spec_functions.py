@@ -50,8 +50,8 @@ class SpecFunction:
         if isinstance(self.grouping.transform, Epoch):
             unit = self.grouping.transform.unit
             return epoch_value(unit, dict(zip(unit.level_types, arrays, strict=True)))
-        wanted = self.grouping.value_type
-        return arrays[0] if arrays[0].type == wanted else arrays[0].cast(wanted)
+        value_type = self.grouping.value_type
+        return arrays[0] if arrays[0].type == value_type else arrays[0].cast(value_type)
 
 
 def spec_functions(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SpecFunction, ...]:
@@ -64,7 +64,7 @@ def spec_functions(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SpecFu
     functions: list[SpecFunction] = []
     composed: set[int] = set()
     for field in spec.fields:
-        types = tuple(kind for kind in field.source_types(schema) if kind is not None)
+        types = tuple(type_ for type_ in field.source_types(schema) if type_ is not None)
         if len(types) < len(field.source_ids):
             continue
         levels = _levels_of(spec, field.source_ids)
@@ -81,7 +81,7 @@ def spec_functions(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SpecFu
 
 
 def fixed_functions(
-    wanted: Iterable[int], fixed: Mapping[int, pa.Scalar], schema: NamespaceSchema
+    field_ids: Iterable[int], fixed: Mapping[int, pa.Scalar], schema: NamespaceSchema
 ) -> tuple[SpecFunction, ...]:
     """List columns that the predicate fixes, as the identity that each of them is in every leaf.
 
@@ -89,17 +89,17 @@ def fixed_functions(
     anything that relies on the grouping.
 
     Args:
-        wanted: Field ids of the columns that are of use.
+        field_ids: Field ids of the columns that are of use.
         fixed: Field id of a column → its value.
         schema: The namespace's schema.
     """
     functions: list[SpecFunction] = []
-    for source_id in wanted:
+    for source_id in field_ids:
         source = schema.field_by_id(source_id)
         if source is None or source_id not in fixed:
             continue
-        kind = plain_type(source.field.type)
-        if fixed[source_id].type == kind:
+        type_ = plain_type(source.field.type)
+        if fixed[source_id].type == type_:
             grouping = GroupingFunction(Identity(), (source.field.type,))
             functions.append(SpecFunction(grouping, (source_id,), (), fixed[source_id]))
     return tuple(functions)

@@ -86,12 +86,12 @@ def _tree(nodes: Sequence[PlanNode], group: KeyGroup, position: int) -> GroupTre
         case Scan() if position in group.scans:
             return MemberScan(position)
         case Join() as join if position in group.joins:
-            left, right = (_tree(nodes, group, each) for each in (join.left, join.right))
+            left, right = (_tree(nodes, group, side) for side in (join.left, join.right))
             return ServedJoin(join.join_type, left, right)
         case Group(child=child) | Window(child=child) if position in group.groupings:
             return ServedGrouping(_tree(nodes, group, child))
         case Union(children=children) if position in group.carriers:
-            return ServedUnion(tuple(_tree(nodes, group, each) for each in children))
+            return ServedUnion(tuple(_tree(nodes, group, child) for child in children))
         case (
             Project(child=child)
             | Filter(child=child)
@@ -117,9 +117,9 @@ def needed_keys(tree: GroupTree, present: Mapping[int, KeySet]) -> dict[int, Key
     Returns:
         For each scan of the tree, a subset of its keys.
     """
-    found: dict[int, KeySet] = {}
-    _narrow(tree, present, _produced(tree, present), found)
-    return found
+    needed: dict[int, KeySet] = {}
+    _narrow(tree, present, _produced(tree, present), needed)
+    return needed
 
 
 def _produced(tree: GroupTree, present: Mapping[int, KeySet]) -> KeySet:
@@ -130,7 +130,7 @@ def _produced(tree: GroupTree, present: Mapping[int, KeySet]) -> KeySet:
         case ServedGrouping(child):
             return _produced(child, present)
         case ServedUnion(children):
-            any_of: KeySet = np.logical_or.reduce([_produced(each, present) for each in children])
+            any_of: KeySet = np.logical_or.reduce([_produced(child, present) for child in children])
             return any_of
         case Outside():
             return np.ones_like(next(iter(present.values())))
@@ -148,22 +148,22 @@ def _produced(tree: GroupTree, present: Mapping[int, KeySet]) -> KeySet:
 
 
 def _narrow(
-    tree: GroupTree, present: Mapping[int, KeySet], wanted: KeySet, found: dict[int, KeySet]
+    tree: GroupTree, present: Mapping[int, KeySet], required: KeySet, needed: dict[int, KeySet]
 ) -> None:
     match tree:
         case MemberScan(position):
-            found[position] = present[position] & wanted
+            needed[position] = present[position] & required
         case ServedGrouping(child):
-            _narrow(child, present, wanted, found)
+            _narrow(child, present, required, needed)
         case ServedJoin(_, left, right):
             # Also below a join that keeps its other side: Spark fails to shuffle that one onto the
             # keys of an inner join without any.
-            reached = wanted & _produced(tree, present)
-            _narrow(left, present, reached, found)
-            _narrow(right, present, reached, found)
+            reached = required & _produced(tree, present)
+            _narrow(left, present, reached, needed)
+            _narrow(right, present, reached, needed)
         case ServedUnion(children):
-            for each in children:
-                _narrow(each, present, wanted, found)
+            for child in children:
+                _narrow(child, present, required, needed)
         case Outside():
             pass
 
@@ -181,11 +181,11 @@ def splittable_scans(tree: GroupTree) -> frozenset[int]:
         case MemberScan(position):
             return frozenset({position})
         case ServedJoin(join_type, left, right):
-            found: frozenset[int] = frozenset()
+            scans: frozenset[int] = frozenset()
             if join_type not in (JoinType.RIGHT, JoinType.FULL):
-                found |= splittable_scans(left)
+                scans |= splittable_scans(left)
             if join_type in (JoinType.INNER, JoinType.RIGHT):
-                found |= splittable_scans(right)
-            return found
+                scans |= splittable_scans(right)
+            return scans
         case ServedGrouping() | ServedUnion() | Outside():
             return frozenset()

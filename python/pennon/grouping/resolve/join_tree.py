@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from pennon.grouping.resolve.key_group import DerivedKeys, SpareGroup
+from pennon.grouping.resolve.key_group import DerivedKeys, ReportedGroup
 from pennon.grouping.resolve.resolved_join import not_equated, resolved_join
 from pennon.grouping.resolve.resolved_node import (
     ResolvedNode,
@@ -58,16 +58,19 @@ def derive_keys(nodes: Sequence[PlanNode]) -> DerivedKeys:
         other = _resolved(plan, {**resolved.stays_left, position: not stays_left})
         if other.num_shuffled_bytes < resolved.num_shuffled_bytes:
             resolved = other
-    keyed = [each for each in resolved.settled if isinstance(each, KeyedGroup)]
+    keyed = [group for group in resolved.settled if isinstance(group, KeyedGroup)]
     return DerivedKeys(
-        {scan: functions for each in keyed for scan, functions in each.scans.items()},
-        frozenset(position for each in keyed for position in each.group.operators),
-        {join: functions for each in keyed for join, functions in each.computed.items()},
+        {scan: functions for group in keyed for scan, functions in group.scans.items()},
+        frozenset(position for keys in keyed for position in keys.group.operators),
+        {join: functions for group in keyed for join, functions in group.computed.items()},
         resolved.verdicts,
-        tuple(each.group for each in keyed),
-        tuple(each for each in resolved.settled if isinstance(each, SpareGroup)),
+        tuple(keys.group for keys in keyed),
+        tuple(group for group in resolved.settled if isinstance(group, ReportedGroup)),
         frozenset(
-            scan for each in resolved.settled if isinstance(each, MovedScans) for scan in each.scans
+            scan
+            for moved in resolved.settled
+            if isinstance(moved, MovedScans)
+            for scan in moved.scans
         ),
     )
 

@@ -37,7 +37,7 @@ class KeyGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class SpareGroup:
+class ReportedGroup:
     """A group that needs no derived key, and the functions of the one that it could have."""
 
     group: KeyGroup
@@ -55,7 +55,7 @@ class DerivedKeys:
             which Spark computes the key there; their sources are attributes.
         verdicts: What was found at each join, aggregate and window.
         groups: Which of the scans have their key in common.
-        spare: Groups of one scan that Spark serves by what the scan reports.
+        reported: Groups of one scan that Spark serves by what the scan reports.
         moved: Scans that get no key because they are shuffled onto others.
     """
 
@@ -64,15 +64,15 @@ class DerivedKeys:
     computed: Mapping[int, tuple[LayoutFunction, ...]]
     verdicts: Mapping[int, Verdict] = field(default_factory=dict, compare=False)
     groups: tuple[KeyGroup, ...] = ()
-    spare: tuple[SpareGroup, ...] = field(default=(), compare=False)
+    reported: tuple[ReportedGroup, ...] = field(default=(), compare=False)
     moved: frozenset[int] = frozenset()
 
-    def using(self, spare: SpareGroup) -> DerivedKeys:
+    def using(self, reported: ReportedGroup) -> DerivedKeys:
         """Derive a key for a group that Spark serves, too."""
-        group = spare.group
+        group = reported.group
         return replace(
             self,
-            scans={**self.scans, group.scans[0]: spare.functions},
+            scans={**self.scans, group.scans[0]: reported.functions},
             served=self.served | group.operators,
             groups=(*self.groups, group),
         )
@@ -92,7 +92,7 @@ class DerivedKeys:
                 else verdict
                 for position, verdict in self.verdicts.items()
             },
-            groups=tuple(each for each in self.groups if each != group),
+            groups=tuple(other for other in self.groups if other != group),
         )
 
     def divided(self, group: KeyGroup, note: str) -> DerivedKeys:

@@ -92,7 +92,7 @@ class Partitioning:
     @property
     def members(self) -> frozenset[int]:
         """Positions of the scans, and of the joins that stand for a side without partitioning."""
-        return frozenset(scan for each in self.expressions for scan in each.sources)
+        return frozenset(member for expression in self.expressions for member in expression.sources)
 
     def above_projection(self, columns: Sequence[tuple[int, int]]) -> Partitioning:
         """See it above a projection: pairs of an attribute above and the one below it."""
@@ -100,7 +100,10 @@ class Partitioning:
         for new, old in columns:
             outputs.setdefault(old, set()).add(new)
         return replace(
-            self, expressions=tuple(each.above_projection(outputs) for each in self.expressions)
+            self,
+            expressions=tuple(
+                expression.above_projection(outputs) for expression in self.expressions
+            ),
         )
 
     def satisfied_grouping(self, keys: frozenset[int]) -> tuple[PartitionExpression, ...]:

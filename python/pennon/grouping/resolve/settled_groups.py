@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.grouping.functions.partition_layout import LayoutFunction
-from pennon.grouping.resolve.key_group import KeyGroup, SpareGroup
+from pennon.grouping.resolve.key_group import KeyGroup, ReportedGroup
 from pennon.grouping.resolve.offered_partitioning import PartitionExpression, Partitioning
 from pennon.plan import Join, Plan, Scan
 
@@ -34,7 +34,7 @@ class MovedScans:
     scans: tuple[int, ...]
 
 
-SettledGroup = KeyedGroup | SpareGroup | MovedScans
+SettledGroup = KeyedGroup | ReportedGroup | MovedScans
 
 
 def settled(
@@ -66,7 +66,7 @@ def settled(
         partitioning.carriers,
     )
     if len(scans) == 1 and not is_moved and _is_served_by_spark(plan, partitioning, scans[0]):
-        yield SpareGroup(group, _functions(plan, partitioning, scans[0]))
+        yield ReportedGroup(group, _functions(plan, partitioning, scans[0]))
         return
     yield KeyedGroup(
         group,

@@ -81,9 +81,9 @@ def assign(
     rows: list[pa.Table] = []
     notes: dict[int, str] = {}
     declined = keys.moved
-    spare = {each.group: each for each in keys.spare if not each.group.computed}
-    for group in (*keys.groups, *spare):
-        wider = keys.using(spare[group]) if group in spare else keys
+    reported = {own.group: own for own in keys.reported if not own.group.computed}
+    for group in (*keys.groups, *reported):
+        wider = keys.using(reported[group]) if group in reported else keys
         balanced = balanced_group(wider, group, nodes, leaves, target)
         if balanced.is_slower_than_a_shuffle:
             declined |= frozenset(group.scans)
@@ -91,7 +91,7 @@ def assign(
             why = too_few_groups(balanced.num_keys, num_bytes, target.parallelism)
             keys = wider.without(group, *why)
             continue
-        if group in spare and not balanced.is_packed:
+        if group in reported and not balanced.is_packed:
             continue
         keys = wider
         if balanced.divided:

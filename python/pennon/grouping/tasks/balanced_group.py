@@ -136,13 +136,13 @@ def _divided(
     members: Mapping[int, MemberLeaves], splittable: frozenset[int], target: TaskTarget
 ) -> dict[int, DividedKey]:
     sizes = _sum([each.key_bytes for each in members.values()])
-    found: dict[int, DividedKey] = {}
+    by_key: dict[int, DividedKey] = {}
     for key in large_keys(sizes, target):
         of_key = {scan: each.of_key(key) for scan, each in members.items()}
         divided = divide(of_key, splittable, int(sizes.sum()), target)
         if divided is not None:
-            found[key] = divided
-    return found
+            by_key[key] = divided
+    return by_key
 
 
 def _sum(numbers: Sequence[Numbers]) -> Numbers:

@@ -77,9 +77,9 @@ def divide(
     scan = max(candidates, key=lambda each: (sizes[each], -each))
     repeated = sum(sizes.values()) - sizes[scan]
     # What every task repeats should not outweigh what it has for itself by much.
-    wanted = max(_small(target), total // (2 * target.parallelism), repeated // 2)
-    pieces = _pieces(members[scan], wanted)
-    parts = min(-(-sizes[scan] // wanted), len(pieces))
+    piece_bytes = max(_small(target), total // (2 * target.parallelism), repeated // 2)
+    pieces = _pieces(members[scan], piece_bytes)
+    parts = min(-(-sizes[scan] // piece_bytes), len(pieces))
     if parts <= 1:
         return None
     bins = pack_keys(np.array([piece.num_bytes for piece in pieces], dtype=np.int64), parts)
@@ -110,19 +110,19 @@ def _small(target: TaskTarget) -> int:
     return target.max_bytes // 2
 
 
-def _pieces(leaves: MemberLeaves, wanted: int) -> list[Piece]:
-    found: list[Piece] = []
+def _pieces(leaves: MemberLeaves, piece_bytes: int) -> list[Piece]:
+    pieces: list[Piece] = []
     for leaf, size, count in zip(
         leaves.leaves.tolist(),
         leaves.num_bytes.tolist(),
         leaves.num_fragments.tolist(),
         strict=True,
     ):
-        parts = min(count, -(-size // wanted))
+        parts = min(count, -(-size // piece_bytes))
         if parts <= 1:
-            found.append(Piece(leaf, None, max(1, size)))
+            pieces.append(Piece(leaf, None, max(1, size)))
             continue
         for part in range(parts):
             fragments = (count * part // parts, count * (part + 1) // parts)
-            found.append(Piece(leaf, fragments, max(1, size // parts)))
-    return found
+            pieces.append(Piece(leaf, fragments, max(1, size // parts)))
+    return pieces
