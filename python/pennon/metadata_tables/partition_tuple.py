@@ -18,6 +18,7 @@ from pennon.manifest.partition_struct import (
     struct_array,
     struct_fields,
 )
+from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _ALIKE: Final = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, pa.t
 _UNDERSTOOD: Final = (
     *(exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
     *(exp.In, exp.Is, exp.Null, exp.Literal, exp.Neg, exp.Column, exp.Dot, exp.Identifier),
-    *(exp.Cast, exp.DataType, exp.Boolean),
+    *(exp.Cast, exp.DataType, exp.Boolean, LiteralList),
 )
 
 

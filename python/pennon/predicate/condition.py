@@ -10,17 +10,20 @@ both, and NaN as ``isnan``.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.literals import to_expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Lists from here on are one leaf of the tree.
+_LONG: Final = 20
 _BINARY: dict[Operator, type[exp.Expression]] = {
     Operator.EQUAL: exp.EQ,
     Operator.NOT_EQUAL: exp.NEQ,
@@ -93,6 +96,8 @@ def one_of(column: exp.Expression, literals: Sequence[pa.Scalar]) -> exp.Express
     if not literals:
         return exp.Boolean(this=False)
     if not pa.types.is_floating(literals[0].type):
+        if len(literals) >= _LONG:
+            return exp.In(this=column.copy(), field=LiteralList.of(literals))
         return _membership(column, [to_expression(literal) for literal in literals])
     kind = literals[0].type
     values = [float(literal.as_py()) for literal in literals]

@@ -8,17 +8,31 @@ zoned values are written with ``arrow_cast``.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Final
 
+import pyarrow as pa
 from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
 
+from pennon.predicate.literal_list import LiteralList
+from pennon.predicate.literals import to_expression
 from pennon.predicate.null_lists import with_null_safe_lists
 
 _ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
 _ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _ZONELESS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
+# Lance reads the digits of the least number before its sign.
+_LEAST_PLAIN: Final = -(1 << 63)
 _FIELD_NAMES = {"DAYOFMONTH": "day", "DAY_OF_MONTH": "day"}
+
+
+def _literal(written: generator.Generator, scalar: pa.Scalar) -> str:
+    value = scalar.as_py()
+    if isinstance(value, int) and pa.types.is_integer(scalar.type) and value > _LEAST_PLAIN:
+        return str(value)
+    return written.sql(to_expression(scalar))
 
 
 class DataFusion(Dialect):
@@ -41,6 +55,11 @@ class DataFusion(Dialect):
 
     class Generator(generator.Generator):
         """The functions and types that differ."""
+
+        TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+            **generator.Generator.TRANSFORMS,
+            LiteralList: lambda self, node: f"({node.literals.text(partial(_literal, self))})",
+        }
 
         TYPE_MAPPING: ClassVar[dict[exp.DType, str]] = {
             **generator.Generator.TYPE_MAPPING,

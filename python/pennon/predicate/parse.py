@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
+from pennon.predicate.long_lists import with_lists, without_long_lists
 from pennon.predicate.normalize import normalize
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def parse_predicate(sql: str) -> exp.Expression:
         >>> parse_predicate("NOT (5 > c OR s LIKE 'p%')").sql(dialect=DataFusion)
         "`c` >= 5 AND NOT starts_with(`s`, 'p')"
     """
-    return normalize(parse_expression(sql))
+    text, lists = without_long_lists(sql)
+    return normalize(with_lists(parse_expression(text), lists))
 
 
 def parse_expression(sql: str) -> exp.Expression:

@@ -33,6 +33,7 @@ from pennon.planning.projection.source_columns import column_path, names_element
 from pennon.planning.projection.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
 from pennon.predicate.expressions.semantics import Semantics, is_utc_zone
+from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.literals import literal_value
 from pennon.predicate.normalize import operands
 
@@ -135,6 +136,9 @@ class _Binder:
         return is_not_null(column) if negated else is_null(column)
 
     def _in(self, node: exp.In, *, negated: bool) -> BoundPredicate | None:
+        listed = node.args.get("field")
+        if isinstance(listed, LiteralList):
+            return self.terms.compare_in(node.this, listed.literals.scalars, negated=negated)
         literals = [literal_value(item) for item in node.expressions]
         known = [literal for literal in literals if literal is not None]
         if not known or len(known) < len(literals):

@@ -23,6 +23,7 @@ from pennon.planning.projection.source_columns import (
 )
 from pennon.planning.projection.transform_calls import transformed_column
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
+from pennon.predicate.long_lists import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,7 +64,8 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
         calls[found.path] = found
         return found.expression()
 
-    whole = node.copy().transform(called)
+    node = written_out(node.copy())
+    whole = node.transform(called)
     try:
         tree = replaced_columns(whole.copy(), numbered)
         types = {name: column.type for column, name in sources.items()}

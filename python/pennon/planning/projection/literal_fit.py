@@ -34,6 +34,8 @@ from pennon.predicate.conversion import convert
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Lists from here on are fitted at once.
+_LONG = 20
 _LESS = (Operator.LESS, Operator.LESS_OR_EQUAL)
 _GREATER = (Operator.GREATER, Operator.GREATER_OR_EQUAL)
 _DOUBLE_INTEGERS = 2**53
@@ -84,6 +86,10 @@ def fit_in(
 ) -> BoundPredicate | None:
     """Compare a column with a list without NULLs: IN, or NOT IN."""
     operator = Operator.NOT_EQUAL if negated else Operator.EQUAL
+    same = _in_own_type(literals, column.type)
+    if same is not None:
+        listed = Operator.NOT_IN if negated else Operator.IN
+        return Compared(column, Comparison(listed, same))
     parts: list[BoundPredicate] = []
     for literal in literals:
         part = fit(operator, literal, column)
@@ -91,6 +97,22 @@ def fit_in(
             return None
         parts.append(part)
     return one_list(parts, column, negated=negated)
+
+
+def _in_own_type(literals: Sequence[pa.Scalar], kind: pa.DataType) -> tuple[pa.Scalar, ...] | None:
+    """Give a long list of integers or texts in the column's type, all at once; None where not."""
+    if len(literals) < _LONG or len({literal.type for literal in literals}) > 1:
+        return None
+    given = literals[0].type
+    is_text_list = pa.types.is_string(given) and pa.types.is_string(kind)
+    if not is_text_list and not (pa.types.is_integer(given) and pa.types.is_integer(kind)):
+        return None
+    distinct = pa.array([literal.as_py() for literal in literals], given).unique()
+    try:
+        found = tuple(distinct.cast(kind))
+    except pa.ArrowInvalid:
+        return None
+    return found if len(found) > 1 and distinct.null_count == 0 else None
 
 
 def one_list(
