@@ -31,6 +31,7 @@ from pennon.maintenance.progress import Progress, no_progress
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
+from pennon.maintenance.statistics.analyze import analyze
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
 from pennon.namespace.opening import absolute
@@ -115,6 +116,10 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
     compacted.add_argument("--dry-run", action="store_true", help="list the partitions only")
     compacted.set_defaults(run=_compact)
+    analyzed = _command(commands, "analyze", "count the statistics of columns that are missing")
+    analyzed.add_argument("--columns", nargs="+", default=[], metavar="NAME", help="of columns")
+    analyzed.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
+    analyzed.set_defaults(run=_analyze)
     rewritten = _command(
         commands, "rewrite-partitions", "put the rows of older partition specs into the present one"
     )
@@ -324,6 +329,23 @@ def _compact(options: argparse.Namespace) -> int:
     _say(
         f"{location_of(options)} is at version {done.version}: {done.leaves} leaves with"
         f" {done.num_rows} rows {what}, {became}"
+    )
+    return 0
+
+
+def _analyze(options: argparse.Namespace) -> int:
+    done = analyze(
+        location_of(options),
+        pairs(options.storage),
+        columns=options.columns,
+        where=options.where,
+        progress=progress_on_stderr(),
+    )
+    for each in done.notes:
+        _say(each)
+    _say(
+        f"{location_of(options)} is at version {done.version}:"
+        f" {len(done.partitions)} partitions with {done.num_rows} rows analyzed"
     )
     return 0
 

@@ -23,6 +23,7 @@ from pennon.maintenance.procedure_signature import Arguments, Parameter, Procedu
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
+from pennon.maintenance.statistics.analyze import analyze
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
 
@@ -139,6 +140,17 @@ def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
     counts = (done.leaves, done.files_before, done.files_after, done.num_rows, done.version)
     listed = "\n".join(done.partitions) if is_dry else None
     return ((*counts, listed, "; ".join(done.notes)),)
+
+
+def _analyze(catalog: Catalog, arguments: Arguments) -> Rows:
+    names, where = str(arguments.get("columns") or ""), arguments.get("where")
+    done = analyze(
+        located(catalog, str(arguments["table"])),
+        catalog.storage,
+        columns=[each.strip().strip("`") for each in names.split(",") if each.strip()],
+        where=where if isinstance(where, str) else None,
+    )
+    return ((len(done.partitions), done.num_rows, done.version, "; ".join(done.notes)),)
 
 
 def _rewrite_partitions(catalog: Catalog, arguments: Arguments) -> Rows:
@@ -271,6 +283,13 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "notes": "string",
             },
             _compact,
+        ),
+        Procedure(
+            "analyze",
+            "Count the statistics of columns that the manifest lacks.",
+            (_TABLE, Parameter("columns"), Parameter("where")),
+            {**dict.fromkeys(("partitions", "rows", "version"), "long"), "notes": "string"},
+            _analyze,
         ),
         Procedure(
             "rewrite_partitions",

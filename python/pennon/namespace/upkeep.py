@@ -12,10 +12,11 @@ from pennon.maintenance.progress import no_progress
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
+from pennon.maintenance.statistics.analyze import Analyzed, analyze
 from pennon.maintenance.vacuum import vacuum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from pennon.maintenance.checks.findings import CheckReport
@@ -144,6 +145,29 @@ class Maintenance:
             strategy=strategy,
             dry_run=dry_run,
         )
+        self.refresh()
+        return done
+
+    def analyze(self, columns: Sequence[str] = (), where: str | None = None) -> Analyzed:
+        """Count the statistics of columns that the manifest lacks: foreign and adopted rows.
+
+        A partition that another commit moves on meanwhile is left as it is.
+
+        Args:
+            columns: Names of columns; none for those that ``write.statistics.columns`` says.
+            where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.append([{"letter": "a"}])
+            3
+            >>> letters.maintenance.analyze(["letter"]).num_rows
+            1
+        """
+        done = analyze(self.location, self.storage_options, columns=columns, where=where)
         self.refresh()
         return done
 

@@ -24,7 +24,7 @@ from pennon.spec.counted_columns import CountedColumns
 if TYPE_CHECKING:
     from pennon.spec.schema import NamespaceSchema
 
-__all__ = ["ColumnCounting", "counted_fields"]
+__all__ = ["ColumnCounting", "column_at", "counted_fields"]
 
 
 def counted_fields(
@@ -49,6 +49,24 @@ def counted_fields(
         if known is not None and wanted.has(path, len(found)):
             found[path] = known.id, data_type
     return found
+
+
+def column_at(rows: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
+    """Take a column, or a field of a struct, which is NULL where the struct is.
+
+    Args:
+        rows: The rows.
+        path: Names from the top.
+
+    Example:
+        >>> rows = pa.RecordBatch.from_pylist([{"a": {"b": 1}}, {"a": None}])
+        >>> column_at(rows, ("a", "b")).to_pylist()
+        [1, None]
+    """
+    column = rows.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, name)
+    return column
 
 
 def _plain_fields(
@@ -124,10 +142,7 @@ class ColumnCounting:
             rows: With the namespace's columns, each in its type.
         """
         for path, (_, extremes) in self._seen.items():
-            column = rows.column(path[0])
-            for name in path[1:]:
-                column = pc.struct_field(column, name)  # NULL where the struct is
-            extremes.observe(column)
+            extremes.observe(column_at(rows, path))
 
     @property
     def statistics(self) -> LeafStatistics:

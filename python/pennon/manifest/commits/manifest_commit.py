@@ -43,7 +43,7 @@ from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_identity import open_commit_base
 from pennon.predicate.dialect import DataFusion
 
-__all__ = ["LeafChange", "commit_leaves"]
+__all__ = ["LeafChange", "commit_leaves", "existing_rows", "with_changes"]
 
 # Beyond so many keys one pass over all rows is cheaper than a list of literals.
 _MAX_KEYS: Final = 1000
@@ -167,7 +167,7 @@ def _rows(
         raise InternalError(what="one commit changes a leaf twice")
     above = {name: each for each in changes for name in _namespaces(each.object_id)}
     keys = [each.object_id for each in records]
-    there = _existing(base, [*by_id, *above, *keys])
+    there = existing_rows(base, [*by_id, *above, *keys])
     for made in records_in(there):
         if made.is_given_up and len(records) == 1:
             raise CommitGivenUp(location=snapshot.location, commit=made.identity.id)
@@ -194,7 +194,7 @@ def _rows(
     if snapshot.has_read_versions:
         new += _version_rows(base, [each for each in changes if each.read_version is not None])
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
-    return pa.concat_tables([_updated(updated, by_id), table_of_rows(new, base.schema)])
+    return pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
 
 
 def _namespaces(object_id: str) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _inherited(
     return {each.field_id: values[each.field_id] for each in fields}
 
 
-def _existing(base: lance.LanceDataset, object_ids: Sequence[str]) -> pa.Table:
+def existing_rows(base: lance.LanceDataset, object_ids: Sequence[str]) -> pa.Table:
     """Read the whole rows of some objects, columns that Pennon does not know included."""
     names = list(base.schema.names)
     if len(object_ids) <= _MAX_KEYS:
@@ -226,7 +226,7 @@ def _existing(base: lance.LanceDataset, object_ids: Sequence[str]) -> pa.Table:
     return rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(object_ids, pa.utf8())))
 
 
-def _updated(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
+def with_changes(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
     """Move existing table rows to their new version and statistics."""
     mine = [changes[object_id] for object_id in rows["object_id"].to_pylist()]
     texts = [

@@ -1,0 +1,1 @@
+"""Counting what writes do not know of the columns of leaves."""

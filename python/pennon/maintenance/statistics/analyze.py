@@ -1,0 +1,218 @@
+"""Counting what the manifest does not know of the columns of leaves.
+
+Writes count what passes them. What is left: leaves that another writer moved on or that were
+adopted, columns that were not counted then, bounds that deleted rows left behind, and how many
+values a column has, which no write knows of the rows that are there already.
+
+The rows are read beside every write, and the commit yields: a leaf that moves on meanwhile is left
+as it is, and a write that meets the commit is made again on top of it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.errors import LeafMissing, UnknownColumn
+from pennon.leaf import LeafViews, scan_view
+from pennon.leaf.dataset import open_leaf
+from pennon.leaf.write.column_counting import ColumnCounting, column_at, counted_fields
+from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.statistics.distinct_values import DistinctValues
+from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot
+from pennon.manifest.commits.statistics_commit import commit_statistics
+from pennon.manifest.format.column_statistics import LeafStatistics
+from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
+from pennon.manifest.format.statistics import order_at
+from pennon.planning import plan_scan
+from pennon.spec.counted_columns import STATISTICS_COLUMNS
+from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
+from pennon.transaction.strong import wait_for_others
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.manifest import StorageOptions
+
+__all__ = ["Analyzed", "analyze"]
+
+_LEAVES_AT_ONCE: Final = 100
+_ATTEMPTS: Final = 10
+Fields = dict[tuple[str, ...], tuple[int, pa.DataType]]
+
+
+@dataclass(slots=True)
+class Analyzed:
+    """What was counted.
+
+    Args:
+        version: The version of the table afterwards.
+        partitions: The partitions whose statistics are complete now and were not before.
+        num_rows: The rows that were read for it.
+        notes: What was left alone, and why.
+    """
+
+    version: int
+    partitions: list[str] = field(default_factory=list)
+    num_rows: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def analyze(
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    columns: Sequence[str] = (),
+    where: str | None = None,
+    progress: Progress = no_progress,
+) -> Analyzed:
+    """Count the statistics of columns that are missing, are bounds only, or lack distinct values.
+
+    Args:
+        location: The namespace, in strong mode.
+        storage_options: Given to Lance.
+        columns: Names of columns, fields of structs with dots; none for those that
+            ``write.statistics.columns`` says.
+        where: A Spark SQL condition: only partitions that may have a row that satisfies it.
+        progress: Is told how far it is.
+
+    Raises:
+        UnknownColumn: A name is none of a column that can be counted.
+        NotPartitionedNamespace: It is none.
+        StorageFailure: The storage refused.
+
+    Example:
+        >>> analyze("/data/lake/orders", columns=["customer_id"])  # doctest: +SKIP
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    snapshot = Snapshot.open(location, storage_options=storage_options)
+    done = Analyzed(snapshot.version)
+    if not snapshot.is_strong:
+        done.notes.append("the table is in weak mode: anyone may move its leaves on at any time")
+        return done
+    fields = _wanted(snapshot, columns)
+    rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
+    chosen = rows["object_id"].to_pylist()
+    for at in range(0, len(chosen), _LEAVES_AT_ONCE):
+        some = chosen[at : at + _LEAVES_AT_ONCE]
+        states = leaf_states(snapshot, some)
+        counted = [
+            found
+            for state in states.values()
+            if _lacks(state, fields) and (found := _counted(snapshot, state, fields, done))
+        ]
+        _commit(snapshot, counted, done)
+        progress("leaves analyzed", at + len(some), len(chosen))
+    return done
+
+
+def _wanted(snapshot: Snapshot, columns: Sequence[str]) -> Fields:
+    if not columns:
+        return counted_fields(snapshot.properties, snapshot.schema)
+    known = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)
+    fields: Fields = {}
+    for name in columns:
+        found = counted_fields({STATISTICS_COLUMNS: name}, snapshot.schema)
+        if not found:
+            named = ", ".join(".".join(path) for path in known)
+            raise UnknownColumn(column=name, columns=named)
+        fields.update(found)
+    return fields
+
+
+def _lacks(state: LeafState, fields: Fields) -> bool:
+    """Whether something of a leaf's columns is not known."""
+    is_elsewhere = state.read_branch is not None or state.read_tag is not None
+    if state.read_version is None or is_elsewhere or not fields:
+        return False
+    known = state.columns
+    if known is None or not known.is_exact:
+        return True
+    there = (known.columns.get(number) for number, _ in fields.values())
+    return any(each is None or each.distinct_count is None for each in there)
+
+
+def _counted(
+    snapshot: Snapshot, state: LeafState, fields: Fields, done: Analyzed
+) -> LeafChange | None:
+    """Read a leaf's columns at the version that the manifest names."""
+    options = snapshot.storage_options
+    try:
+        dataset = open_leaf(snapshot.location, state.location, state.read_version, options)
+    except LeafMissing as error:
+        done.notes.append(error.message)
+        return None
+    known = {} if state.columns is None or not state.columns.is_exact else state.columns.columns
+    every = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)
+    # Bounds that are none any more are counted again, whoever has asked for them first.
+    stale = set() if state.columns is None else set(state.columns.columns) - set(known)
+    read = {path: each for path, each in every.items() if each[0] in stale} | fields
+    counting, distinct = ColumnCounting(read), {path: DistinctValues() for path in read}
+    names = list(dict.fromkeys(path[0] for path in read))
+    views = LeafViews(pa.schema([snapshot.schema.arrow.field(name) for name in names]))
+    for rows in scan_view(dataset, views):
+        counting.observe(rows)
+        for path, values in distinct.items():
+            values.observe(column_at(rows, path))
+    counts = {read[path][0]: values.count for path, values in distinct.items()}
+    new = {
+        number: replace(each, distinct_count=counts[number])
+        for number, each in counting.statistics.columns.items()
+    }
+    size = LeafCommit.of(dataset)
+    done.num_rows += size.num_rows
+    version = int(dataset.version)
+    return LeafChange(
+        state.object_id,
+        state.location,
+        state.values,
+        version,
+        size.num_rows,
+        size.num_bytes,
+        size.num_fragments,
+        order_at(state.write_order, version),
+        LeafStatistics({**known, **new}),
+    )
+
+
+def _commit(snapshot: Snapshot, counted: Sequence[LeafChange], done: Analyzed) -> None:
+    """Record what was counted of the leaves that are still where they were."""
+    location, options = snapshot.location, snapshot.storage_options
+    for attempt in range(_ATTEMPTS):
+        newest = Snapshot.open(location, storage_options=options)
+        now = leaf_states(newest, [each.object_id for each in counted])
+        left = [each for each in counted if _stands(each, now)]
+        if not left:
+            return
+        record = CommitRecord(
+            CommitIdentity.fresh(),
+            "analyze",
+            newest.version,
+            newest.current_spec.spec_version,
+            partitions=len(left),
+            added_rows=0,
+            removed_rows=0,
+            made_at=int(time.time()),
+        )
+        match commit_statistics(newest, left, record):
+            case ManifestCommitted(version):
+                done.version = version
+                done.partitions += [partition_text(each.values) for each in left]
+                return
+            case ConcurrentChange():
+                wait_for_others(attempt)
+    done.notes.append(f"{len(counted)} partitions are left alone: other commits come first")
+
+
+def _stands(counted: LeafChange, now: Mapping[str, LeafState]) -> bool:
+    state = now.get(counted.object_id)
+    return (
+        state is not None
+        and state.read_version == counted.read_version
+        and state.location == counted.location
+    )
