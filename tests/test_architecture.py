@@ -48,7 +48,7 @@ PEERS: set[tuple[str, str]] = {
     ("maintenance", "catalog"),  # CALL names its tables as the catalog does
     ("grouping", "planning"),  # a grouping describes the partitions of a plan
     ("grouping", "plan"),  # which scans share a key is found by a walk over the query's tree
-    ("plan", "grouping"),  # a scan of that tree says how its partitions can be grouped
+    ("plan", "grouping"),  # a scan of that tree says which of grouping's functions it has
 }
 
 FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|manager|base)(_|$)")
