@@ -1,10 +1,14 @@
-"""What Spark's page of a query shows of a scan; the truth are the files that the query names."""
+"""What Spark's page of a query shows of scans and writes; the truth are the files themselves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
@@ -16,9 +20,13 @@ def metrics(frame: DataFrame) -> dict[str, int]:
     if "AdaptiveSparkPlan" in plan.nodeName():
         plan = plan.executedPlan()
     (scan,) = [node for node in nodes(plan) if node.nodeName().startswith("BatchScan")]
-    names = scan.metrics().keys().toSeq()
+    return metrics_of(scan)
+
+
+def metrics_of(node: JavaObject) -> dict[str, int]:
+    names = node.metrics().keys().toSeq()
     keys = [names.apply(at) for at in range(names.length())]
-    return {key: scan.metrics().apply(key).value() for key in keys}
+    return {key: node.metrics().apply(key).value() for key in keys}
 
 
 def nodes(plan: JavaObject) -> list[JavaObject]:
@@ -38,3 +46,19 @@ def test_a_scan_tells_partitions_and_planning(spark: SparkSession, namespace: st
     assert found["planningMillis"] > 0
     assert found["numOutputRows"] == 30
     assert found["arrowBytesRead"] > 30 * 8
+
+
+@pytest.mark.parametrize(("clause", "partitions"), [("PARTITIONED BY (k)", 12), ("", 1)])
+def test_a_write_tells_partitions_files_and_bytes(
+    spark: SparkSession, namespace: str, lake: Path, clause: str, partitions: int
+) -> None:
+    table = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, k BIGINT) {clause}")
+    insert = spark.sql(f"INSERT INTO {table} SELECT id, id % 12 FROM range(600)")
+    found = metrics_of(insert._jdf.queryExecution().executedPlan().commandPhysicalPlan())
+    (folder,) = lake.glob(f"*{namespace.removeprefix('lance.')}$t")
+    files = [file for file in folder.rglob("data/*.lance") if "__manifest" not in file.parts]
+    assert found["rowsWritten"] == 600
+    assert found["partitionsWritten"] == partitions
+    assert found["filesWritten"] == len(files) > 0
+    assert found["bytesWritten"] == sum(file.stat().st_size for file in files)

@@ -91,9 +91,12 @@ class CommitWrite(CatalogRequest):
 
 @dataclass(frozen=True, slots=True)
 class CommitWriteReply:
-    """The version of the table with the rows."""
+    """The version of the table with the rows, and what of partitions and files was written."""
 
     snapshot: int
+    partitions: int = 0
+    files: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

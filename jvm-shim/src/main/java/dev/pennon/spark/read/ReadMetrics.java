@@ -1,7 +1,6 @@
 package dev.pennon.spark.read;
 
 import org.apache.spark.sql.connector.metric.CustomMetric;
-import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /** What a scan counts, shown in Spark's web page of the query. */
@@ -27,67 +26,41 @@ final class ReadMetrics {
   static CustomTaskMetric[] ofPlanning(long partitionsRead, ScanPlan.Planning planning) {
     long skipped = Math.max(0, planning.partitionsTotal() - partitionsRead);
     return new CustomTaskMetric[] {
-      new Count(PARTITIONS, partitionsRead),
-      new Count(SKIPPED, skipped),
-      new Count(PLANNING, planning.millis())
+      new SumMetric.Count(PARTITIONS, partitionsRead),
+      new SumMetric.Count(SKIPPED, skipped),
+      new SumMetric.Count(PLANNING, planning.millis())
     };
   }
 
   static CustomTaskMetric[] values(long arrowBytes) {
-    return new CustomTaskMetric[] {new Count(ARROW_BYTES, arrowBytes)};
+    return new CustomTaskMetric[] {new SumMetric.Count(ARROW_BYTES, arrowBytes)};
   }
 
-  /** Bytes that came over the worker's socket; Spark makes an instance by name. */
-  public static final class ArrowBytesRead extends CustomSumMetric {
-    @Override
-    public String name() {
-      return ARROW_BYTES;
-    }
-
-    @Override
-    public String description() {
-      return "bytes of Arrow data from the worker";
+  /** Bytes that came over the worker's socket. */
+  public static final class ArrowBytesRead extends SumMetric {
+    public ArrowBytesRead() {
+      super(ARROW_BYTES, "bytes of Arrow data from the worker");
     }
   }
 
-  /** Partitions that the query reads, after runtime filters; Spark makes an instance by name. */
-  public static final class PartitionsRead extends CustomSumMetric {
-    @Override
-    public String name() {
-      return PARTITIONS;
-    }
-
-    @Override
-    public String description() {
-      return "partitions read";
+  /** Partitions that the query reads, after runtime filters. */
+  public static final class PartitionsRead extends SumMetric {
+    public PartitionsRead() {
+      super(PARTITIONS, "partitions read");
     }
   }
 
-  /** Partitions of the table that it need not read; Spark makes an instance by name. */
-  public static final class PartitionsSkipped extends CustomSumMetric {
-    @Override
-    public String name() {
-      return SKIPPED;
-    }
-
-    @Override
-    public String description() {
-      return "partitions skipped";
+  /** Partitions of the table that it need not read. */
+  public static final class PartitionsSkipped extends SumMetric {
+    public PartitionsSkipped() {
+      super(SKIPPED, "partitions skipped");
     }
   }
 
-  /** How long the worker took to plan the scan; Spark makes an instance by name. */
-  public static final class PlanningMillis extends CustomSumMetric {
-    @Override
-    public String name() {
-      return PLANNING;
-    }
-
-    @Override
-    public String description() {
-      return "time to plan the scan (ms)";
+  /** How long the worker took to plan the scan. */
+  public static final class PlanningMillis extends SumMetric {
+    public PlanningMillis() {
+      super(PLANNING, "time to plan the scan (ms)");
     }
   }
-
-  private record Count(String name, long value) implements CustomTaskMetric {}
 }

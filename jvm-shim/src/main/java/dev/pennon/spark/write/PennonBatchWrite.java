@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 class PennonBatchWrite implements BatchWrite {
   protected final WritePlan plan;
   private final Commit commit;
+  private CustomTaskMetric[] written = {};
 
   PennonBatchWrite(WritePlan plan) {
     this.plan = plan;
@@ -27,10 +29,15 @@ class PennonBatchWrite implements BatchWrite {
   @Override
   public void commit(WriterCommitMessage[] messages) {
     try {
-      commit.make(request("commit_write", messages));
+      written = WriteMetrics.ofCommit(commit.make(request("commit_write", messages)));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
+  }
+
+  /** What the commit made visible; nothing before it. */
+  CustomTaskMetric[] written() {
+    return written.clone();
   }
 
   /** Removes what was staged; a task that failed has removed its own. */

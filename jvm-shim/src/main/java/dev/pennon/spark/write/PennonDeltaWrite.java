@@ -16,7 +16,7 @@ final class PennonDeltaWrite extends PennonWrite implements DeltaWrite {
 
   @Override
   public DeltaBatchWrite toBatch() {
-    return new PennonDeltaBatchWrite(plan, rowId);
+    return reporting(new PennonDeltaBatchWrite(plan, rowId));
   }
 
   @Override

@@ -5,6 +5,7 @@ import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 
@@ -16,6 +17,7 @@ import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
  */
 class PennonWrite implements RequiresDistributionAndOrdering {
   protected final WritePlan plan;
+  private PennonBatchWrite batch;
 
   PennonWrite(WritePlan plan) {
     this.plan = plan;
@@ -45,7 +47,13 @@ class PennonWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public BatchWrite toBatch() {
-    return new PennonBatchWrite(plan);
+    return reporting(new PennonBatchWrite(plan));
+  }
+
+  /** Keeps the write whose commit says what Spark's page shows. */
+  protected <T extends PennonBatchWrite> T reporting(T started) {
+    batch = started;
+    return started;
   }
 
   @Override
@@ -56,5 +64,10 @@ class PennonWrite implements RequiresDistributionAndOrdering {
   @Override
   public CustomMetric[] supportedCustomMetrics() {
     return WriteMetrics.all();
+  }
+
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return batch == null ? new CustomTaskMetric[0] : batch.written();
   }
 }
