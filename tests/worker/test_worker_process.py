@@ -230,6 +230,19 @@ def test_a_row_that_is_refused_is_told_before_the_rest_is_sent(
     assert failed.value.condition == "NOT_NULL_VIOLATED"
 
 
+def test_ids_of_rows_that_are_refused_are_told_before_the_rest_is_sent(worker: Worker) -> None:
+    ids = pa.table({"_leaf": ["a"]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ids.schema) as stream:
+        stream.write_table(ids)
+    with worker.connect() as deleting:
+        deleting.ask_only("write_deletes", write="", partition_id=0, task_id=1)
+        deleting.send(b"A", sink.getvalue().to_pybytes()[:-8])
+        deleting.socket.settimeout(10)
+        with pytest.raises(WorkerFailed, match="_leaf_version"):
+            deleting.frame()
+
+
 def test_a_storage_option_is_never_shown(
     worker: Worker, connection: Connection, tmp_path: Path
 ) -> None:

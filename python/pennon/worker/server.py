@@ -19,7 +19,7 @@ from pennon.worker.requests.dispatch import handler_of
 from pennon.worker.running_requests import RunningRequests
 from pennon.worker.wire.failures import describe
 from pennon.worker.wire.framing import ConnectionClosed, FrameKind, FrameSocket
-from pennon.worker.wire.write_messages import Write
+from pennon.worker.wire.write_messages import Write, WriteDeletes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,5 +91,5 @@ class Server:
         except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is told as well
             frames.send_json(describe(error), FrameKind.ERROR)
             # The rest of a stream that was refused stands in the way of the next message.
-            return operation != Write.op
+            return operation not in (Write.op, WriteDeletes.op)
         return True

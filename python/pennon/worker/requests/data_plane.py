@@ -98,13 +98,14 @@ def write(request: Mapping[str, object], frames: FrameSocket) -> None:
 
 
 def write_deletes(request: Mapping[str, object], frames: FrameSocket) -> None:
-    """Answer ``write_deletes``: the row ids that follow are brought together leaf by leaf."""
+    """Answer ``write_deletes``: the row ids that follow are brought together leaf by leaf.
+
+    A failure is told at once, as that of ``write``.
+    """
     upward = ArrowStreamReader(frames)
-    try:
-        decode(WriteDeletes, request)
-        deleted = collect_deleted(upward.open())
-    finally:
-        upward.drain()
+    decode(WriteDeletes, request)
+    deleted = collect_deleted(upward.open())
+    upward.drain()
     reply = WriteDeletesReply(
         tuple(each.to_json() for each in deleted), sum(len(each.addresses) for each in deleted)
     )
