@@ -9,6 +9,8 @@ has an id of its own statement, so what a version holds tells which statements i
 * rows of an acknowledged append are there, once, but for those that a later statement took out;
 * a statement is there as a whole or not at all, over all of its partitions;
 * what a statement took out stays out;
+* a row that a statement updated has its value, or that of a later one;
+* of a key that MERGE inserts and updates there is one row, with the values of the last merge;
 * maintenance changes nothing.
 
 At the end ``pennon check`` has to find nothing, and vacuum to leave every row.
@@ -37,14 +39,20 @@ from pennon.catalog.write_mode import WriteMode
 from pennon.errors import SnapshotNotFound, WriteConflict
 from pennon.namespace.row_delete import delete_where
 from pennon.namespace.row_source import batches_of
+from pennon.namespace.row_update import update_where
 from pennon.namespace.row_write import write_rows
 
-SCHEMA = pa.schema({"id": pa.int64(), "part": pa.int32(), "statement": pa.int64()})
+SCHEMA = pa.schema(
+    {"id": pa.int64(), "part": pa.int32(), "statement": pa.int64(), "tag": pa.int64()}
+)
 PARTS = 4
 STATEMENTS = 10
+MERGED = 100  # ids from here on are inserted and updated by MERGE alone
 OPERATIONS = {
     "append": 10,
     "delete": 5,
+    "update": 4,
+    "merge": 4,
     "drop": 1,
     "overwrite": 2,
     "compact": 4,
@@ -71,6 +79,8 @@ def write(location: str, number: int, seed: int, commits: int) -> None:
             done = run(location, kind, statement, part, low)
         except WriteConflict as error:
             say(end=statement, refused=str(error))
+            if kind == "append":
+                raise  # rows that depend on nothing
         except SnapshotNotFound as error:
             say(end=statement, refused=str(error))
         else:
@@ -79,7 +89,11 @@ def write(location: str, number: int, seed: int, commits: int) -> None:
 
 def rows(statement: int, parts: list[int]) -> list[dict[str, int]]:
     """Give ten rows for each of some partitions."""
-    return [{"id": at, "part": part, "statement": statement} for part in parts for at in range(10)]
+    return [
+        {"id": at, "part": part, "statement": statement, "tag": None}
+        for part in parts
+        for at in range(10)
+    ]
 
 
 def run(location: str, kind: str, statement: int, part: int, low: int) -> int:
@@ -97,6 +111,13 @@ def run(location: str, kind: str, statement: int, part: int, low: int) -> int:
             return write_rows(loaded, WriteMode.OVERWRITE, where, batches_of(new))
         case "delete":
             return delete_where(loaded, f"part = {part} AND id = {low}")
+        case "update":
+            return update_where(loaded, {"tag": statement}, f"part = {part} AND id = {low}")
+        case "merge":
+            row = {"id": MERGED + low, "part": part, "statement": statement, "tag": None}
+            merge = table.merge([row], on=["id", "part"])
+            merge = merge.when_matched_update_all().when_not_matched_insert_all()
+            return merge.execute().version
         case "drop":
             return delete_where(loaded, where[0])
         case "compact":
@@ -155,7 +176,10 @@ class Model:
         wrong = [f"row {row} is there {count} times" for row, count in counted.items() if count > 1]
         held: dict[tuple[int, int], set[int]] = defaultdict(set)
         for statement, part, id_ in counted:
-            held[statement, part].add(id_)
+            if id_ < MERGED:
+                held[statement, part].add(id_)
+        wrong += self._merged([each for each in found if each["id"] >= MERGED])
+        wrong += self._updated([each for each in found if each["id"] < MERGED])
         removals = [each for each in self.statements.values() if not each.is_refused]
         for statement, told in self.statements.items():
             parts = {
@@ -175,6 +199,62 @@ class Model:
                 if told.is_acknowledged and there:
                     wrong += self._kept(statement, told, part, there)
         return wrong + [f"rows of no statement: {each}" for each in held]
+
+    def _after(self, told: Told, kinds: tuple[str, ...], part: int, low: int | None) -> list[Told]:
+        """Acknowledged statements of some kinds that came after another acknowledged one."""
+        return [
+            each
+            for each in self.statements.values()
+            if each.is_acknowledged
+            and each.kind in kinds
+            and each.part == part
+            and low in (None, each.low)
+            and told.is_acknowledged
+            and each.version > told.version
+        ]
+
+    def _merged(self, found: list[dict[str, int]]) -> list[str]:
+        """Rows that MERGE made: one for each key, of the last merge, unless its partition went."""
+        keys = Counter((each["part"], each["id"] - MERGED) for each in found)
+        wrong = [
+            f"key {key} was merged into {count} rows" for key, count in keys.items() if count > 1
+        ]
+        for row in found:
+            part, low = row["part"], row["id"] - MERGED
+            told = self.statements.get(row["statement"])
+            if told is None or told.is_refused or (told.part, told.low) != (part, low):
+                wrong.append(f"row {row} is of no merge that was made")
+                continue
+            later = self._after(told, ("merge",), part, low)
+            later += self._after(told, ("drop", "overwrite"), part, None)
+            wrong += [f"row {row} outlived a {each.kind} of {each.version}" for each in later]
+        for statement, told in self.statements.items():
+            gone = told.kind == "merge" and told.is_acknowledged and not keys[told.part, told.low]
+            if gone and not any(
+                each.kind in ("drop", "overwrite")
+                and each.part == told.part
+                and not each.is_refused
+                for each in self.statements.values()
+                if not (each.is_acknowledged and each.version < told.version)
+            ):
+                wrong.append(f"merge {statement} lost its row")
+        return wrong
+
+    def _updated(self, found: list[dict[str, int]]) -> list[str]:
+        """Rows have the value of the last update of their place, or of one that may be the last."""
+        wrong = []
+        for row in found:
+            tag, told = row["tag"], self.statements.get(row["statement"])
+            setter = None if tag is None else self.statements.get(tag)
+            place = (row["part"], row["id"])
+            if tag is not None and (
+                setter is None or setter.is_refused or (setter.part, setter.low) != place
+            ):
+                wrong.append(f"row {row} has a value that no update gave it")
+            before = told if setter is None else setter
+            later = [] if before is None else self._after(before, ("update",), *place)
+            wrong += [f"row {row} lost the update of version {each.version}" for each in later]
+        return wrong
 
     def _lost(
         self, statement: int, told: Told, part: int, there: set[int], removals: list[Told]
