@@ -14,7 +14,7 @@ from tests.transaction.lake import append, latest, make, regions, stage
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.table_ddl import drop
 from pennon.cli import main
-from pennon.errors import SnapshotNotFound
+from pennon.errors import SnapshotNotFound, StorageFailure
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_references import named_versions
@@ -176,3 +176,26 @@ def test_versions_that_expire_while_they_are_read_are_left_out(tmp_path: Path) -
     assert expected <= named_versions(snapshot.location, listed, {})
     assert vacuum(snapshot.location, dry_run=True).notes == []
     assert regions(latest(snapshot)) == {"eu": [1, 3], "us": [2]}
+
+
+def test_a_version_that_a_killed_expiry_left_without_its_files_is_no_obstacle(
+    tmp_path: Path,
+) -> None:
+    snapshot = make(tmp_path)
+    for number in range(9):  # until a commit merges the fragments of the manifest
+        snapshot = append(snapshot, {number: "eu"})
+    newest = latest(snapshot)
+
+    def paths(version: int) -> set[str]:
+        manifest = open_manifest(snapshot.location, version)
+        return {each.path for one in manifest.get_fragments() for each in one.data_files()}
+
+    older = [number for number in range(3, newest.version) if paths(number) - paths(newest.version)]
+    gone = min(paths(older[0]) - paths(newest.version))
+    (Path(snapshot.location) / "__manifest" / "data" / gone).unlink()
+    vacuum(snapshot.location, older_than=later())
+    assert regions(latest(snapshot)) == {"eu": list(range(9))}
+    present = min(paths(newest.version))
+    (Path(snapshot.location) / "__manifest" / "data" / present).unlink()
+    with pytest.raises(StorageFailure):
+        vacuum(snapshot.location, older_than=later())

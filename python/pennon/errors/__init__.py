@@ -92,6 +92,7 @@ from pennon.errors.manifest import (
     ReservedProperty,
     SnapshotNotFound,
     StorageFailure,
+    StorageFull,
 )
 from pennon.errors.planning import PredicateNotEvaluable, UnknownColumn
 from pennon.errors.predicates import PredicateSyntaxError, PredicateTooDeep
@@ -135,7 +136,6 @@ from pennon.errors.worker import (
     PlanNotRepeated,
     ReadFailure,
     StorageDenied,
-    StorageFull,
     UnknownOperation,
     VersionsDiffer,
 )

@@ -122,3 +122,14 @@ class StorageFailure(PennonError):
     condition = "STORAGE_FAILURE"
     template = "Cannot {verb} {location}: {problem}. {advice}."
     sql_state = "58030"
+
+
+class StorageFull(StorageFailure):
+    """There is no room left; what was there is as it was."""
+
+    condition = "STORAGE_FULL"
+    template = (
+        "Cannot {verb} {location}: no space is left there. Make room and run it again;"
+        " vacuum gives back what failed writes have left of theirs."
+    )
+    sql_state = "53100"

@@ -60,14 +60,6 @@ class StorageDenied(PennonError):
     sql_state = "42501"
 
 
-class StorageFull(PennonError):
-    """There is no room left."""
-
-    condition = "STORAGE_FULL"
-    template = "Cannot write to {place}: no space is left there. Make room and run it again."
-    sql_state = "53100"
-
-
 class FileGone(PennonError):
     """A file that a table needs is not there."""
 

@@ -19,7 +19,7 @@ from lance.file import LanceFileSession
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.manifest.storage import StorageOptions, storage_failure
 
-__all__ = ["LeafFiles"]
+__all__ = ["LeafFiles", "files_of_version"]
 
 _DETACHED: Final = re.compile(r"_versions/d(\d+)\.manifest")
 _ADDED: Final = {"Append": "fragments", "Update": "new_fragments"}
@@ -79,7 +79,7 @@ class LeafFiles:
         """Give the files of all versions of the main branch."""
         needed: set[str] = set()
         for each in self.main.versions():
-            needed.update(_files(self.main.checkout_version(int(each["version"]))))
+            needed.update(files_of_version(self.main.checkout_version(int(each["version"]))))
         # Readers of main look for its manifests and transactions by themselves.
         tables = {path for path in self.sizes if not path.startswith(("data/", "_deletions/"))}
         detached = {manifest_path(version) for version in self.detached}
@@ -111,7 +111,7 @@ class LeafFiles:
             kind = "" if made_by is None else type(made_by.operation).__name__
             is_known = kind in _ADDED or kind in _CHANGED
             if made_by is None or not is_known or made_by.read_version not in chosen:
-                needed.update(_files(dataset))
+                needed.update(files_of_version(dataset))
             else:
                 needed.update(_introduced(made_by.operation, kind))
         return needed
@@ -154,7 +154,8 @@ def _introduced(operation: object, kind: str) -> Iterator[str]:
             yield from _files_of(fragment, fragment.id)
 
 
-def _files(dataset: lance.LanceDataset) -> Iterator[str]:
+def files_of_version(dataset: lance.LanceDataset) -> Iterator[str]:
+    """Give the data and deletion files that a version reads, by their paths in its directory."""
     for fragment in dataset.get_fragments():
         yield from _files_of(fragment.metadata, fragment.fragment_id)
 

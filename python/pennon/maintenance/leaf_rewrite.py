@@ -22,6 +22,7 @@ from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.moved_rows import forget_places, record_places
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.manifest import ObjectId, Snapshot
+from pennon.manifest.storage import storage_failure
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Outcome, Transaction
 from pennon.transaction.staged import by_leaf
@@ -82,7 +83,10 @@ def rewrite_leaves(
         undo.callback(_undo, transaction, staged)
         for each in rewrites:
             first = len(staged)
-            _stage(snapshot, each, target_bytes, staged)
+            try:
+                _stage(snapshot, each, target_bytes, staged)
+            except OSError as error:
+                raise storage_failure("compact", snapshot.location, error) from error
             transaction.rewrite(staged[first:], each.fragments, each.version)
         outcome = transaction.commit()
         if isinstance(outcome, Committed):

@@ -21,7 +21,7 @@ from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
-from pennon.manifest.storage import StorageOptions
+from pennon.manifest.storage import StorageOptions, storage_failure
 from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
@@ -138,7 +138,10 @@ def _is_done(
     transaction = Transaction(snapshot, operation="rewrite_partitions")
     staged: list[StagedPartition] = []
     with transaction.removing_on_failure(staged):
-        staged += _staged(snapshot, states)
+        try:
+            staged += _staged(snapshot, states)
+        except OSError as error:
+            raise storage_failure("rewrite", location, error) from error
         transaction.drop(each.object_id for each in states)
         transaction.append(staged)
         outcome = transaction.commit()

@@ -18,13 +18,13 @@ from typing import Final
 
 from pennon.errors import LeafMissing
 from pennon.leaf.dataset import forget_leaves, leaf_uri
-from pennon.maintenance.leaf_files import LeafFiles, manifest_path
+from pennon.maintenance.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.progress import Progress, no_progress
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
-from pennon.manifest.storage import StorageOptions, open_manifest
-from pennon.manifest.versions.shared_fragments import leaf_locations
+from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest
+from pennon.manifest.versions.shared_fragments import leaf_locations, open_unexpired
 
 __all__ = ["Vacuumed", "vacuum"]
 
@@ -108,6 +108,8 @@ def vacuum(
     named_since = named_versions(location, sorted(set(later) - set(versions)), options) - named
     known_since = {place for place, _ in named_since}
     forget_leaves()
+    own = LeafFiles.open(location, MANIFEST, options)
+    _remove(own, _waste_of_manifest(own, limit), done, dry_run=dry_run)
     for place, paths in waste.items():
         if place not in known_since:
             _remove(leaves[place], paths, done, dry_run=dry_run)
@@ -135,6 +137,23 @@ def _waste(
     for path in sorted(leaf.sizes):
         if path.startswith(_OF_LANCE) and path not in used and leaf.changed_at[path] < limit:
             yield path
+
+
+def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
+    """List the files that commits have left which failed, on a full disk for one."""
+    old = {
+        path
+        for path in own.sizes
+        if path.startswith(("data/", "_deletions/")) and own.changed_at[path] < limit
+    }
+    if not old:
+        return []
+    newest = open_manifest(own.root, storage_options=own.storage_options)
+    for each in newest.versions():
+        manifest = open_unexpired(own.root, int(each["version"]), own.storage_options)
+        if manifest is not None:
+            old.difference_update(files_of_version(manifest))
+    return sorted(old)
 
 
 def _remove(leaf: LeafFiles, paths: Sequence[str], done: Vacuumed, *, dry_run: bool) -> None:

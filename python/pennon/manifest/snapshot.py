@@ -43,7 +43,7 @@ from pennon.manifest.format.properties import (
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.format.table_versions import newest_versions
-from pennon.manifest.leaf_rows import fetched, leaf_rows
+from pennon.manifest.leaf_rows import fetched, is_for_index, leaf_rows
 from pennon.manifest.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
@@ -212,7 +212,7 @@ class Snapshot:
         Spec: "Partition Pruning", Appendix D.
         """
         columns = self._row_columns
-        index = self._index if condition is not None and condition.find(exp.Column) else None
+        index = self._index if condition is not None and is_for_index(condition) else None
         found = leaf_rows(self.manifest, index, columns, condition, flags)
         names = [f"flag_{at}" for at in range(len(flags))]
         return LeafQuery(found.sql, self._shown(found.table, [*names, *beside]))

@@ -9,7 +9,7 @@ from typing import Final
 
 import lance
 
-from pennon.errors import NamespaceHasNoManifest, SnapshotNotFound, StorageFailure
+from pennon.errors import NamespaceHasNoManifest, SnapshotNotFound, StorageFailure, StorageFull
 
 __all__ = ["MANIFEST", "StorageOptions", "manifest_uri", "open_manifest", "storage_failure"]
 
@@ -57,14 +57,16 @@ def open_manifest(
         SnapshotNotFound: There is no such version, or none that old.
         StorageFailure: The storage refused; the options are not part of the error.
     """
-    dataset = _open(location, None, storage_options)
-    if timestamp is not None:
-        version = _version_as_of(dataset, location, timestamp)
-    if version is None or version == dataset.version:
-        return dataset
+    if version is None or timestamp is not None:
+        dataset = _open(location, None, storage_options)
+        if timestamp is not None:
+            version = _version_as_of(dataset, location, timestamp)
+        if version is None or version == dataset.version:
+            return dataset
     try:
         return _open(location, version, storage_options)
     except (NamespaceHasNoManifest, OverflowError) as error:
+        dataset = _open(location, None, storage_options)
         known = [each["version"] for each in dataset.versions()]
         existing = f"its versions are {known[0]} to {known[-1]}, {len(known)} in number"
         raise SnapshotNotFound(
@@ -105,6 +107,8 @@ def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: dateti
 
 def storage_failure(verb: str, location: str, error: Exception) -> StorageFailure:
     """Make the error of a storage that refused: Lance's message without its source positions."""
+    if "no space left" in str(error).lower():
+        return StorageFull(verb=verb, location=location)
     problem = _POSITION.sub("", str(error).partition("\n")[0])
     problem = _DETAILS.sub("", problem)[:_LONGEST_PROBLEM].rstrip(". ")
     lowered = problem.lower()

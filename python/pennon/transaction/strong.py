@@ -102,7 +102,7 @@ def commit_together(
     """
     states = leaf_states(base, changes)
     records = [described(base, own, states, identity) for own, identity in members]
-    return _tried(base, changes, records)
+    return _tried(base, changes, states, records)
 
 
 def _is_there(base: Snapshot) -> bool:
@@ -163,7 +163,7 @@ def _alone(
 ) -> Outcome:
     states = leaf_states(base, changes)
     record = described(base, changes, states, identity, operation)
-    outcome = _tried(base, changes, [record], read)
+    outcome = _tried(base, changes, states, [record], read)
     if outcome is None:
         raise InternalError(what="a commit by itself was found to be made with others")
     return outcome
@@ -172,11 +172,11 @@ def _alone(
 def _tried(
     base: Snapshot,
     changes: Mapping[str, Change],
+    states: Mapping[str, LeafState],
     records: Sequence[CommitRecord],
     read: ReadSet | None = None,
 ) -> Outcome | None:
     snapshot = base
-    states = leaf_states(base, changes)
     check_writable(base.location, changes, states)
     misplaced = check_places(changes, states)
     if misplaced is not None:

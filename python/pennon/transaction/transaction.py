@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError, PennonError
 from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.storage import storage_failure
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.group_commit import commit_append
 from pennon.transaction.isolation import SERIALIZABLE, isolation
@@ -168,7 +169,10 @@ class Transaction:
         if not self._changes:
             return Committed(self.snapshot.version, self.snapshot)
         self._is_sent = True
-        outcome = self._sent()
+        try:
+            outcome = self._sent()
+        except OSError as error:  # Lance's, of a leaf
+            raise storage_failure("commit to", self.snapshot.location, error) from error
         self._is_sent = isinstance(outcome, Committed)  # after a refusal nothing is open
         return outcome
 

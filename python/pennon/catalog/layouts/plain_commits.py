@@ -13,6 +13,7 @@ from lance.fragment import write_fragments
 
 from pennon.catalog.layouts.stored_table import StagedRows
 from pennon.errors import WriteConflict
+from pennon.leaf.write.partition_writer import delete_files
 from pennon.leaf.write.row_changes import deletions
 from pennon.manifest.commits.exclusive_commit import exclusive
 
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
     from pennon.leaf.write.deleted_rows import DeletedRows
 
-__all__ = ["append_plain", "change_plain_rows", "replace_plain", "stage_plain"]
+__all__ = ["abandon_plain", "append_plain", "change_plain_rows", "replace_plain", "stage_plain"]
 
 _COMMIT: Final = "pennon.commit"
 _COMMITTING: Final = threading.Lock()
+# The commits that were refused and whose files nobody has removed yet, the latest ones.
+_REFUSED: Final[dict[str, bool]] = {}
+_MOST_REFUSED: Final = 1000
 
 
 def stage_plain(
@@ -55,6 +59,28 @@ def stage_plain(
     texts = (json.dumps(fragment.to_json()) for fragment in fragments if fragment.physical_rows)
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     return StagedRows(tuple(texts), rows, size)
+
+
+def abandon_plain(
+    location: str,
+    fragments: Sequence[str],
+    storage_options: Mapping[str, str],
+    commit_id: str | None = None,
+) -> None:
+    """Remove the files of staged rows that no commit can name any more.
+
+    A plain dataset has no place where a commit could be given up. So where one was sent the files
+    go only if this process has seen it refused, which no later try of it can escape; else they are
+    left to Lance's own clean-up, which knows those that no version names.
+
+    Args:
+        location: The dataset.
+        fragments: What was staged.
+        storage_options: Given to Lance.
+        commit_id: The commit's id, if anything was ever asked to make it.
+    """
+    if commit_id is None or _REFUSED.pop(commit_id, False):
+        delete_files(location, fragments, storage_options)
 
 
 def append_plain(
@@ -139,6 +165,7 @@ def change_plain_rows(
     latest = lance.dataset(snapshot.location, storage_options=dict(options) or None)
     if made is None and latest.version != snapshot.version:
         why = f"it is at version {latest.version}, and the statement read {snapshot.version}"
+        _refuse(commit_id)
         raise WriteConflict(table=snapshot.location, why=why)
     return _committed(snapshot, update, commit_id)
 
@@ -182,6 +209,18 @@ def _commit(
     except OSError as error:
         if "conflict" not in str(error).lower():
             raise
+        made = None if commit_id is None else _made_before(snapshot, commit_id)
+        if made is not None:  # by another try of it, which came between
+            return made
         why = "another commit changed the dataset in a way that does not commute"
+        _refuse(commit_id)
         raise WriteConflict(table=snapshot.location, why=why) from error
     return int(committed.version)
+
+
+def _refuse(commit_id: str | None) -> None:
+    """Remember that a commit was not made, and that nothing tries it any more."""
+    if commit_id is not None:
+        _REFUSED[commit_id] = True
+        while len(_REFUSED) > _MOST_REFUSED:
+            _REFUSED.pop(next(iter(_REFUSED)), None)

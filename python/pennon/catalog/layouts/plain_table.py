@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from pennon.catalog.layouts.plain_commits import (
+    abandon_plain,
     append_plain,
     change_plain_rows,
     replace_plain,
@@ -138,7 +139,8 @@ class PlainTable(StoredTable):
         staged: Sequence[str],
         identity: CommitIdentity | None = None,
     ) -> None:
-        """Leave the files to Lance's own clean-up of datasets, which knows uncommitted ones."""
+        """Remove the files, unless a commit that was sent may still come to name them."""
+        abandon_plain(location, staged, storage, _id(identity))
 
     def pass_name_on(self, directory: Directory, identifier: Name, location: str) -> None:
         """Take the name; the dataset stays where it is."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pennon.leaf.write.partition_tuples import Run
     from pennon.leaf.write.staged_partition import WriteTarget
 
-__all__ = ["delete_fragment_files", "write_partitions"]
+__all__ = ["delete_files", "delete_fragment_files", "write_partitions"]
 
 # So many batches of a run are kept until Lance has decided that it takes them.
 _RESTARTABLE_BATCHES = 2
@@ -91,7 +91,17 @@ def delete_fragment_files(
         fragments: The fragments as Lance's JSON.
         storage_options: Passed to Lance.
     """
-    uri = leaf_uri(root, location)
+    delete_files(leaf_uri(root, location), fragments, storage_options)
+
+
+def delete_files(uri: str, fragments: Sequence[str], storage_options: Mapping[str, str]) -> None:
+    """Remove the data files of uncommitted fragments of a dataset; as ``delete_fragment_files``.
+
+    Args:
+        uri: The dataset.
+        fragments: The fragments as Lance's JSON.
+        storage_options: Passed to Lance.
+    """
     session = LanceFileSession(f"{uri}/data", storage_options=dict(storage_options) or None)
     for fragment in fragments:
         for file in FragmentMetadata.from_json(fragment).files:

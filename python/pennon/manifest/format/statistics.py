@@ -13,7 +13,7 @@ and of a leaf that is read at its newest version, they may be another version's.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -34,6 +34,8 @@ __all__ = [
     "with_statistics",
 ]
 
+# So few texts, as a commit asks for, are read without a pool of threads.
+_FEW: Final = 32
 STATISTICS: Final = ("num_rows", "num_bytes", "num_fragments")
 NUM_FRAGMENTS: Final = "num_fragments"
 IS_COUNTED: Final = "is_counted"
@@ -86,6 +88,8 @@ def statistics_columns(
 
 
 def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
+    if len(metadata) <= _FEW:
+        return _columns_of_few(metadata.to_pylist())
     parsed = _parsed(metadata)
     if parsed is not None:
         return {name: parsed[name] for name in _READ.names}
@@ -97,6 +101,30 @@ def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
         matched = pc.extract_regex(metadata, pattern)
         columns[name] = pc.cast(pc.struct_field(matched, "number"), kind)
     return columns
+
+
+def _columns_of_few(texts: Sequence[str | None]) -> dict[str, pa.ChunkedArray]:
+    stated = [_object(text) for text in texts]
+    return {
+        name: pa.chunked_array([pa.array([_number(each.get(name), kind) for each in stated], kind)])
+        for name, kind in zip(_READ.names, _READ.types, strict=True)
+    }
+
+
+def _object(text: str | None) -> Mapping[str, object]:
+    try:
+        stated = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return {}
+    return stated if isinstance(stated, dict) else {}
+
+
+def _number(value: object, kind: pa.DataType) -> int | None:
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < 1 << (63 if kind == pa.int64() else 64) else None
 
 
 def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:

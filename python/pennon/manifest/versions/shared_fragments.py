@@ -67,7 +67,7 @@ def unseen_rows(
 
     Returns:
         Ids, types, locations and read versions; None where every fragment was seen before, or
-        where the version has expired since it was opened.
+        where the version has expired since it was opened, or is about to.
 
     Raises:
         StorageFailure: The storage refused.
@@ -87,11 +87,23 @@ def unseen_rows(
     try:
         rows = manifest.scanner(columns=names, filter=condition, fragments=fresh).to_table()
     except (OSError, RuntimeError, ValueError) as error:
-        listed = manifest.versions()
-        if all(int(each["version"]) != manifest.version for each in listed):
+        if _is_expiring(manifest, error):
             return None  # and its fragments are read with a later version that has them
         raise storage_failure("read", location, error) from error
     seen.update(states)
     if READ_VERSION.name not in names:
         rows = rows.append_column(READ_VERSION.name, pa.nulls(len(rows), READ_VERSION.type))
     return rows
+
+
+def _is_expiring(manifest: lance.LanceDataset, error: Exception) -> bool:
+    """Whether rows of a version are gone because it expires.
+
+    Lance removes the files of a version before the version itself, and whoever did so may have been
+    killed in between: nobody reads that version any more. The newest and tagged ones never expire.
+    """
+    versions = {int(each["version"]) for each in manifest.versions()}
+    if manifest.version not in versions:
+        return True
+    kept = {max(versions), *(tag["version"] for tag in manifest.tags.list().values())}
+    return manifest.version not in kept and "not found" in str(error).lower()

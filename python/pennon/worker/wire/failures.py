@@ -101,7 +101,7 @@ def _translated(error: BaseException) -> PennonError:
     lowered = text.lower()
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT) or "no space left" in lowered:
-        return StorageFull(place=_place(text))
+        return StorageFull(verb="write to", location=_place(text))
     if number in (errno.EACCES, errno.EPERM) or any(
         words in lowered for words in ("permission denied", "access denied", "forbidden")
     ):
