@@ -31,6 +31,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -213,7 +214,7 @@ class Model:
             and each.version > told.version
         ]
 
-    def _merged(self, found: list[dict[str, int]]) -> list[str]:
+    def _merged(self, found: list[dict[str, Any]]) -> list[str]:
         """Rows that MERGE made: one for each key, of the last merge, unless its partition went."""
         keys = Counter((each["part"], each["id"] - MERGED) for each in found)
         wrong = [
@@ -240,7 +241,7 @@ class Model:
                 wrong.append(f"merge {statement} lost its row")
         return wrong
 
-    def _updated(self, found: list[dict[str, int]]) -> list[str]:
+    def _updated(self, found: list[dict[str, Any]]) -> list[str]:
         """Rows have the value of the last update of their place, or of one that may be the last."""
         wrong = []
         for row in found:
