@@ -7,78 +7,39 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
+import java.util.stream.StreamSupport;
+import org.apache.spark.sql.execution.SparkPlan;
 
 /**
  * {@code CALL catalog.system.explain_scan('SELECT …')}: which partitions each scan of a query reads,
- * and what each of its conditions prunes. The query is planned, not run.
+ * and what each of its conditions prunes.
  */
-public final class ExplainScan implements UnboundProcedure, BoundProcedure {
+public final class ExplainScan extends ExplainProcedure {
   public static final String NAME = "explain_scan";
 
-  @Override
-  public String name() {
-    return NAME;
+  public ExplainScan() {
+    super(NAME, "table", "item", "description");
   }
 
   @Override
-  public BoundProcedure bind(StructType argumentTypes) {
-    return this;
-  }
-
-  @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {
-      ProcedureParameter.in("query", DataTypes.StringType).build()
-    };
-  }
-
-  /** The answer depends on the tables as they are now. */
-  @Override
-  public boolean isDeterministic() {
-    return false;
-  }
-
-  @Override
-  public Iterator<Scan> call(InternalRow arguments) {
-    SparkSession session = SparkSession.active();
+  Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
     List<PennonScan> scans = new ArrayList<>();
-    PennonScan.listening(
-        scans::add, () -> ExplainJoin.planned(session, arguments.getString(0)));
-    List<InternalRow> rows = new ArrayList<>();
-    for (PennonScan scan : scans) {
-      ObjectNode outline = scan.outline();
-      for (JsonNode line : report(outline)) {
-        rows.add(
-            ExplainJoin.row(
-                Stream.of(outline.get("table"), line.get(0), line.get(1)).map(JsonNode::asText)));
-      }
-    }
-    StructType schema =
-        new StructType()
-            .add("table", DataTypes.StringType)
-            .add("item", DataTypes.StringType)
-            .add("description", DataTypes.StringType);
-    return List.<Scan>of(new ExplainJoin.Rows(schema, rows.toArray(InternalRow[]::new)))
-        .iterator();
+    PennonScan.listening(scans::add, planning);
+    return scans.stream().map(PennonScan::outline).flatMap(ExplainScan::report);
   }
 
-  private static JsonNode report(ObjectNode outline) {
+  private static Stream<Stream<String>> report(ObjectNode outline) {
     ObjectNode request = Messages.request("explain_scan");
     request.set("catalog", outline.get("catalog"));
     request.set("plan", outline.get("plan"));
     try {
-      return Messages.field(WorkerConnection.exchange(request), "ExplainScanReply", "rows");
+      JsonNode reply = WorkerConnection.exchange(request);
+      JsonNode rows = Messages.field(reply, "ExplainScanReply", "rows");
+      return StreamSupport.stream(rows.spliterator(), false)
+          .map(row -> Stream.of(outline.get("table"), row.get(0), row.get(1)).map(JsonNode::asText));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
