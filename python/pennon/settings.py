@@ -83,6 +83,14 @@ ONE_TASK_BYTES = Setting(
     "16m",
     "A query that reads at most so much is one task of a worker, without any exchange; 0 for none.",
 )
+ONE_EXECUTOR_BYTES = Setting(
+    "execution.oneExecutorBytes",
+    Place.CATALOG,
+    "bytes, as 4g",
+    "4g",
+    "A query that reads at most so much is one task with a thread for each core where the session"
+    " has one executor; 0 for none.",
+)
 REPLICATED_BYTES = Setting(
     "execution.replicatedBytes",
     Place.CATALOG,
@@ -176,6 +184,7 @@ SETTINGS: tuple[Setting, ...] = (
     STORAGE,
     EXECUTION,
     ONE_TASK_BYTES,
+    ONE_EXECUTOR_BYTES,
     REPLICATED_BYTES,
     TRANSACTION,
     ORDER,

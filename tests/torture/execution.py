@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _LIMITS = "spark.sql.catalog.lance.execution"
 MODES = {
     "one task": {f"{_LIMITS}.oneTaskBytes": "16m", f"{_LIMITS}.replicatedBytes": "64m"},
+    "one executor": {f"{_LIMITS}.oneTaskBytes": "1", f"{_LIMITS}.replicatedBytes": "64m"},
     "divided": {f"{_LIMITS}.oneTaskBytes": "0", f"{_LIMITS}.replicatedBytes": "64m"},
 }
 _OPERATORS = re.compile(r"\b(\w*Join|Expand|Window|Exchange|Aggregate|BroadcastExchange)\b")

@@ -319,3 +319,22 @@ def test_no_operator_of_a_small_query_is_said_to_shuffle(tables: Tables) -> None
     reply, _ = tables.derive(nodes, **WHOLE)
     assert (reply["one_task"], reply["fragments"], reply["served"]) == (True, [], [])
     assert "one task" in reply["verdicts"][0]["reason"]
+
+
+@pytest.mark.parametrize("aggregated", [COUNTED, []], ids=["groups", "rows"])
+def test_one_executor_computes_a_query_of_few_rows_with_all_of_its_threads(
+    tables: Tables, aggregated: list
+) -> None:
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    if aggregated:
+        nodes.append(group(2, [(2, "`c2`", "string")], aggregated))
+    limits = {"one_task_bytes": 1, "one_executor_bytes": 1 << 30, "slots": 2}
+    reply, rows = tables.derive(nodes, **limits)
+    (fragment,) = reply["fragments"]
+    divided, several = tables.derive(nodes, **limits | {"slots": 1})
+    assert (divided["one_task"], len(several) > 1) == (False, True)
+    assert (reply["one_task"], len(rows) == 1) == (bool(aggregated), bool(aggregated))
+    assert ("in 1 tasks of 2 threads" in fragment["description"]) == bool(aggregated)
+    if aggregated:
+        assert sum(count for _, count in tables.rows(fragment, rows)) == MATCHES
+        assert tables.derive(nodes, **limits | {"one_task_bytes": 0})[0]["one_task"] is False

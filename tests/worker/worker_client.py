@@ -225,7 +225,9 @@ DERIVATION = {
     "ansi": True,
     "time_zone": "UTC",
     "execution": "worker",
+    "slots": 2,
     "one_task_bytes": 0,
+    "one_executor_bytes": 0,
     "replicated_bytes": 0,
 }
 """What a request for derived keys says of the session."""

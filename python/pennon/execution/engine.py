@@ -7,6 +7,7 @@ first batch there is no way back, and the task fails.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from pennon.execution.fragment import LeafPruning, Query, Relation, ReplicatedPart
     from pennon.execution.replicated_rows import ReplicatedRows
 
+_PARTITIONS: Final = "datafusion.execution.target_partitions"
 _OPTIONS: Final[Mapping[str, str]] = {
-    "datafusion.execution.target_partitions": "1",
+    _PARTITIONS: "1",
     "datafusion.execution.batch_size": "16384",
     "datafusion.sql_parser.map_string_types_to_utf8view": "false",
     # the first groups by an extreme: it forgets those whose extreme is NULL
@@ -41,7 +43,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
 }
 _SPILLING: Final[Mapping[str, str]] = {
     **_OPTIONS,
-    "datafusion.execution.target_partitions": "2",
+    _PARTITIONS: "2",
     "datafusion.optimizer.prefer_hash_join": "false",
     "datafusion.execution.sort_spill_reservation_bytes": "1048576",
 }
@@ -54,6 +56,7 @@ def run_query(
     *,
     parts: Sequence[ReplicatedPart] = (),
     prunings: Sequence[LeafPruning] = (),
+    num_threads: int = 1,
 ) -> BatchStream:
     """Start a query.
 
@@ -65,6 +68,7 @@ def run_query(
         runtime: The memory that it may use; None for the pool of the process.
         parts: Called ``p0``, ``p1`` and so on in the query; evaluated once for all tasks.
         prunings: Which leaves are not opened once the parts are known.
+        num_threads: How many threads compute it.
 
     Raises:
         LeafMissing: A leaf's files are gone.
@@ -75,11 +79,14 @@ def run_query(
     pool = process_runtime() if runtime is None else runtime
     rows = [REPLICATED.rows_of(part, _evaluated) for part in parts]
     relations = pruned(relations, prunings, rows)
-    batches, exhausted = _tried(relations, query, rows, pool)
+    num_threads = min(num_threads, os.cpu_count() or 1)
+    options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
+    batches, exhausted = _tried(relations, query, rows, options, pool)
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
     if exhausted is not None:
+        options = {**_SPILLING, _PARTITIONS: str(num_threads)} if num_threads > 1 else _SPILLING
         try:
-            batches = _started(relations, query, rows, _SPILLING, pool)
+            batches = _started(relations, query, rows, options, pool)
         except FragmentFailed as failure:
             # DataFusion 54's sort-merge join panics on some conditions beside the keys
             raise exhausted from failure
@@ -90,11 +97,12 @@ def _tried(
     relations: Sequence[Relation],
     query: Query,
     parts: Sequence[ReplicatedRows],
+    options: Mapping[str, str],
     pool: RuntimeEnvBuilder,
 ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None]:
     """Start a query with hash joins; return the error of one that needs too much memory."""
     try:
-        return _started(relations, query, parts, _OPTIONS, pool), None
+        return _started(relations, query, parts, options, pool), None
     except FragmentMemory as error:
         # Its frames hold what the try has made.
         error.__cause__ = error.__context__ = None

@@ -118,9 +118,11 @@ class Fragment:
         query: What DataFusion computes over them; None for a scan.
         parts: The i-th is called ``p<i>`` in the query.
         prunings: What of the relations need not be opened once the parts are known.
+        num_threads: How many threads compute the query.
     """
 
     relations: tuple[Relation, ...]
     query: Query | None = None
     parts: tuple[ReplicatedPart, ...] = ()
     prunings: tuple[LeafPruning, ...] = ()
+    num_threads: int = 1

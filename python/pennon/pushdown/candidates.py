@@ -94,6 +94,17 @@ def choose(
     return accepted
 
 
+def candidate_in_one_task(division: Division, semantics: Semantics, root: int) -> Candidate | None:
+    """Compute a subtree in one task that reads everything; None where DataFusion cannot.
+
+    Args:
+        division: The query, undivided.
+        semantics: The session's.
+        root: The uppermost node.
+    """
+    return next(_Finder(division, semantics).at(root), None)
+
+
 class _Finder:
     def __init__(self, division: Division, semantics: Semantics) -> None:
         self.division = division

@@ -86,7 +86,7 @@ def divide(
         one_task_bytes: The most bytes of all inputs that one task computes; 0 for none.
         replicated_bytes: The most bytes of a replicated side's inputs; 0 for none.
     """
-    plan = _with_small_values(plan, semantics, replicated_bytes)
+    plan = with_small_values(plan, semantics, replicated_bytes)
     sizes = sizes_of(plan)
     if _is_one_task(plan, sizes, one_task_bytes):
         return Division(plan, plan, keys, {}, sizes, is_one_task=True)
@@ -113,7 +113,7 @@ def divide(
     return Division(plan, view, keys, replicated, sizes)
 
 
-def _with_small_values(plan: Plan, semantics: Semantics, most_bytes: int) -> Plan:
+def with_small_values(plan: Plan, semantics: Semantics, most_bytes: int) -> Plan:
     """Leave the subqueries of one value to Spark that a worker does not evaluate for itself."""
     chooser = _Chooser(plan, sizes_of(plan), semantics, most_bytes)
     left = [

@@ -86,8 +86,12 @@ def joined(
     is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
     types = left.types if is_filter else both
     side, kind = side_and_kind
+    partners = right.select
+    if is_filter and node.is_null_safe:
+        # EXCEPT and INTERSECT: DataFusion compares a row with all the copies of its partner.
+        partners = selected_from(right, f"{name}s", _columns(right.types)).distinct(copy=False)
     beside = exp.Join(
-        this=right.select.subquery(f"{name}r", copy=False),
+        this=partners.subquery(f"{name}r", copy=False),
         on=condition,
         **{word: text for word, text in (("side", side), ("kind", kind)) if text},
     )

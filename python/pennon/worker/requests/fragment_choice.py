@@ -24,6 +24,7 @@ from pennon.pushdown.manifest_answer import manifest_answer
 from pennon.pushdown.runtime_pruning import RuntimePruning, runtime_prunings
 from pennon.pushdown.sizes import row_bytes
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
+from pennon.pushdown.whole_query import whole_query
 from pennon.worker.wire.fragment_tokens import (
     NO_RELATIONS,
     FragmentToken,
@@ -95,6 +96,13 @@ def choose_fragments(
     if request.execution != _WORKER:
         return ChosenFragments()
     semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
+    query_id = uuid4().hex
+    whole = _in_one_executor(request, plan, keys, semantics)
+    if whole is not None:
+        planner = _Planner(whole[0], semantics, plans, target, query_id, request.slots)
+        fragment = planner.planned(whole[1])
+        if fragment is not None:
+            return ChosenFragments((fragment,), is_one_task=True)
     division = divide(
         plan,
         keys,
@@ -102,9 +110,26 @@ def choose_fragments(
         one_task_bytes=request.one_task_bytes,
         replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
     )
-    planner = _Planner(division, semantics, plans, target, uuid4().hex)
+    planner = _Planner(division, semantics, plans, target, query_id)
     return ChosenFragments(
         tuple(choose(division, semantics, planner.planned)), division.is_one_task
+    )
+
+
+def _in_one_executor(
+    request: DeriveKeys, plan: Plan, keys: DerivedKeys, semantics: Semantics
+) -> tuple[Division, Candidate] | None:
+    """Find the fragment that is all of a query, where one executor has all cores of the session."""
+    is_wanted = request.one_task_bytes > 0 and request.one_executor_bytes > 0
+    if request.parallelism > request.slots or not is_wanted:
+        return None
+    return whole_query(
+        plan,
+        keys,
+        semantics,
+        least_bytes=request.one_task_bytes,
+        most_bytes=request.one_executor_bytes,
+        pool_bytes=executor_pool_bytes(),
     )
 
 
@@ -123,6 +148,7 @@ class _Planner:
     plans: Mapping[int, ScanPlan]
     target: TaskTarget
     query_id: str
+    num_threads: int = 1
 
     def planned(self, candidate: Candidate) -> ChosenFragment | None:
         """Plan the tasks of a candidate; None where it does not pay, or DataFusion refuses it."""
@@ -148,6 +174,7 @@ class _Planner:
             Query(query.sql, query.schema),
             known,
             tuple(_pruning_token(each, query) for each in prunings),
+            self.num_threads,
         ).to_json()
         leaves = {scan: plan.table for scan, plan in read.items()}
         keys = [(each.scan, each.keys(division.plan, leaves[each.scan])) for each in prunings]
@@ -225,8 +252,9 @@ class _Planner:
     ) -> str:
         """Tell people what is computed."""
         count = len(tasks.keys)
+        threads = f" of {self.num_threads} threads" if self.num_threads > 1 else ""
         lines = [
-            f"fragment: {candidate.mode} in {count} tasks",
+            f"fragment: {candidate.mode} in {count} tasks{threads}",
             f"query: {candidate.query.sql}",
         ]
         for at, scan in enumerate(candidate.query.scans):

@@ -110,12 +110,14 @@ class FragmentToken(Token):
         query: What is computed over them.
         parts: What every worker evaluates for itself.
         prunings: What the parts can rule out, without the keys, which differ by task.
+        num_threads: How many threads compute one task.
     """
 
     scans: tuple[ScanToken, ...]
     query: Query
     parts: tuple[PartToken, ...] = ()
     prunings: tuple[PruningToken, ...] = ()
+    num_threads: int = 1
 
     @classmethod
     def from_json(cls, text: str) -> FragmentToken:
@@ -139,7 +141,8 @@ class FragmentToken(Token):
         prunings = tuple(
             pruning.pruning(each) for pruning, each in zip(self.prunings, keys, strict=True)
         )
-        return Fragment(relations, self.query, tuple(part.part() for part in self.parts), prunings)
+        parts = tuple(part.part() for part in self.parts)
+        return Fragment(relations, self.query, parts, prunings, self.num_threads)
 
 
 @lru_cache(maxsize=32)

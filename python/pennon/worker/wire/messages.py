@@ -343,7 +343,9 @@ class DeriveKeys:
     ansi: bool
     time_zone: str
     execution: str
+    slots: int
     one_task_bytes: int
+    one_executor_bytes: int
     replicated_bytes: int
 
 

@@ -8,6 +8,7 @@ import org.apache.spark.sql.internal.SQLConf;
 /** The limits that a session sets on what a worker computes by itself, as bytes. */
 public final class ByteLimits {
   private static final String ONE_TASK = "execution.oneTaskBytes";
+  private static final String ONE_EXECUTOR = "execution.oneExecutorBytes";
   private static final String REPLICATED = "execution.replicatedBytes";
 
   private ByteLimits() {}
@@ -15,6 +16,11 @@ public final class ByteLimits {
   /** The most bytes of all inputs of a query that one task computes. */
   public static long oneTask(String catalog, SQLConf conf) {
     return of(catalog, ONE_TASK, "16m", conf);
+  }
+
+  /** The most bytes of all inputs of a query that one executor computes with all of its cores. */
+  public static long oneExecutor(String catalog, SQLConf conf) {
+    return of(catalog, ONE_EXECUTOR, "4g", conf);
   }
 
   /** The most bytes of the inputs of a join's side that each worker evaluates for itself. */

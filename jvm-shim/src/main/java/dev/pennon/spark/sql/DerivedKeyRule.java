@@ -170,7 +170,9 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     request.put("ansi", conf.ansiEnabled());
     request.put("time_zone", conf.sessionLocalTimeZone());
     // What is written is distributed as the write wants it.
+    request.put("slots", ExecutorSlots.count());
     request.put("one_task_bytes", isWrite ? 0 : outline.oneTaskBytes());
+    request.put("one_executor_bytes", isWrite ? 0 : outline.oneExecutorBytes());
     request.put("replicated_bytes", outline.replicatedBytes());
     request.set("nodes", outline.message());
     return request;

@@ -81,6 +81,7 @@ final class PlanOutline {
   private int aggregates;
   private int joins;
   private long oneTaskBytes = Long.MAX_VALUE;
+  private long oneExecutorBytes = Long.MAX_VALUE;
   private long replicatedBytes = Long.MAX_VALUE;
 
   PlanOutline(JoinSelectionHelper spark, SQLConf conf, boolean isForWorker) {
@@ -121,6 +122,11 @@ final class PlanOutline {
   /** The most bytes that one task computes by itself. */
   long oneTaskBytes() {
     return oneTaskBytes;
+  }
+
+  /** The most bytes that one task computes with all cores of its executor. */
+  long oneExecutorBytes() {
+    return oneExecutorBytes;
   }
 
   /** The most bytes that every worker evaluates for itself. */
@@ -223,6 +229,7 @@ final class PlanOutline {
     String catalog = message.path("catalog").path("name").asText();
     isForWorker &= Execution.of(catalog, conf) == Execution.WORKER;
     oneTaskBytes = Math.min(oneTaskBytes, ByteLimits.oneTask(catalog, conf));
+    oneExecutorBytes = Math.min(oneExecutorBytes, ByteLimits.oneExecutor(catalog, conf));
     replicatedBytes = Math.min(replicatedBytes, ByteLimits.replicated(catalog, conf));
     return add(relation, Kind.SCAN, message, List.of());
   }

@@ -1,0 +1,97 @@
+"""A query that one executor computes as a whole: one task, with a thread for each of its cores.
+
+Where a session has no more than one executor, nothing is won by dividing a query among its tasks:
+DataFusion divides it among threads, and exchanges rows between them without writing them anywhere.
+What Spark gets must be little, for one task hands it over, so only groups, first rows and rows
+of small tables qualify; and what joins hold in memory must fit the pool, for they do not
+spill. All other queries are divided (``division.py``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pennon.plan import Group, Join, JoinType, Limit, Scan, children_of
+from pennon.pushdown.candidates import Candidate, candidate_in_one_task
+from pennon.pushdown.division import MOST_PAIRS, Division, with_small_values
+from pennon.pushdown.sizes import row_bytes, sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pennon.grouping.resolve.key_group import DerivedKeys
+    from pennon.plan import Plan
+    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.pushdown.sizes import Size
+
+# Rows take about this many times as much memory in a hash table as in a scan's batches.
+_EXPANSION: Final = 3
+
+
+def whole_query(
+    plan: Plan,
+    keys: DerivedKeys,
+    semantics: Semantics,
+    *,
+    least_bytes: int,
+    most_bytes: int,
+    pool_bytes: int,
+) -> tuple[Division, Candidate] | None:
+    """Find the one fragment that reads all that a query reads.
+
+    Args:
+        plan: The query.
+        keys: The keys that it allows.
+        semantics: The session's.
+        least_bytes: What reads no more is worth one thread only.
+        most_bytes: The most bytes of all inputs that one executor reads.
+        pool_bytes: The memory of a worker's queries.
+
+    Returns:
+        The query undivided, and the fragment; None where it has to be divided.
+    """
+    plan = with_small_values(plan, semantics, most_bytes)
+    root = len(plan) - 1
+    sizes = sizes_of(plan)
+    scans = plan.scans(root)
+    if not scans or not all(isinstance(plan[leaf], Scan) for leaf in plan.leaves(root)):
+        return None
+    read = [sizes[scan].read_bytes for scan in scans]
+    held = sum(read) - max(read)
+    if not least_bytes < sum(read) <= most_bytes or held * _EXPANSION > pool_bytes:
+        return None
+    if sizes[root].pairs > MOST_PAIRS:
+        return None
+    division = Division(plan, plan, keys, {}, sizes, is_one_task=True)
+    for position in _upper(plan, scans):
+        if not _is_little(plan, sizes, position, least_bytes):
+            continue
+        candidate = candidate_in_one_task(division, semantics, position)
+        if candidate is not None and set(candidate.query.scans) == set(scans):
+            return division, candidate
+    return None
+
+
+def _upper(plan: Plan, scans: tuple[int, ...]) -> Iterator[int]:
+    """Walk down from the root as long as all scans are below."""
+    position: int | None = len(plan) - 1
+    while position is not None:
+        yield position
+        below = (child for child in plan.children(position) if plan.scans(child) == scans)
+        position = next(below, None)
+
+
+def _is_little(plan: Plan, sizes: tuple[Size, ...], position: int, most_bytes: int) -> bool:
+    """Whether an operator gives groups, or few rows, and not all those of a large table."""
+    node = plan[position]
+    match node:
+        case Group() | Limit():
+            return True
+        case Scan(columns=columns):
+            width = row_bytes(column.type for column in columns)
+            return sizes[position].rows * width <= most_bytes
+        case Join(join_type=JoinType.SEMI | JoinType.ANTI | JoinType.EXISTENCE, left=left):
+            return _is_little(plan, sizes, left, most_bytes)
+        case _:
+            below = children_of(node)
+            return all(_is_little(plan, sizes, child, most_bytes) for child in below)
