@@ -44,6 +44,7 @@ LEVEL_OF = {subject: level for level, subjects in enumerate(LEVELS) for subject 
 # Peers of one level that one may import from the other, each with its reason.
 PEERS: set[tuple[str, str]] = {
     ("transaction", "planning"),  # a commit looks for what a statement read as its scan did
+    ("metadata_tables", "planning"),  # conditions on partition tuples choose leaves as a scan's do
     ("leaf", "manifest"),  # a writer looks up, or names, the leaf of each partition tuple
     ("maintenance", "catalog"),  # CALL names its tables as the catalog does
     ("grouping", "planning"),  # a grouping describes the partitions of a plan

@@ -52,6 +52,9 @@ def test_partitions_have_the_rows_that_a_scan_counts(spark: SparkSession, table:
         ("upper(partition.region) = 'R2'", 3),
         ("partition.shard IN (0, 5) OR spec_version = 1", 6),
         ("NOT (partition.region > 'r1')", 3),
+        ("spec_version = 2 AND coalesce(partition.region, '-') = '-'", 2),
+        ("spec_version = 3", 0),
+        ("leaf = 'none' OR (spec_version = 1 AND Partition.REGION = 'r1')", 1),
     ],
 )
 def test_partitions_are_chosen_by_predicates(

@@ -56,6 +56,8 @@ def leaf_rows(
 
     Spec: "Partition Pruning", Appendix D.
     """
+    # What a chosen row satisfies already is not computed a second time.
+    flags = [exp.true() if flag == condition else flag for flag in flags]
     found = None
     if condition is not None and _is_of_names(condition) and not flags:
         found = _named_rows(manifest, columns, condition)

@@ -44,7 +44,8 @@ def _schema(snapshot: Snapshot) -> pa.Schema:
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
-    leaves = snapshot.leaves(tuple_condition(snapshot, selection.predicates)).table
+    condition = tuple_condition(snapshot, _schema(snapshot), selection.predicates)
+    leaves = snapshot.leaves(condition).table
     named = pa.table(leaf_columns(snapshot, leaves))
 
     def fragments(leaf: Mapping[str, object]) -> list[dict[str, object]]:

@@ -12,17 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.manifest.format.columns import PARTITION_PREFIX
+from pennon.leaf.read.metadata_columns import PARTITION, SPEC_VERSION
 from pennon.manifest.partition_struct import (
     spec_versions,
     struct_array,
     struct_fields,
 )
-from pennon.predicate.literal_list import LiteralList
+from pennon.planning.manifest_query import manifest_query
+from pennon.planning.projection.bind import bind_all
+from pennon.planning.projection.bound_predicate import conjuncts
 from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pennon.manifest import Snapshot
 
@@ -36,13 +38,6 @@ __all__ = [
 
 _PARTITION: Final = "partition"
 LEAF_COLUMNS: Final = (pa.field("spec_version", pa.int32()), pa.field("leaf", pa.utf8()))
-# On values of these types DataFusion compares as Spark does.
-_ALIKE: Final = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, pa.types.is_boolean)
-_UNDERSTOOD: Final = (
-    *(exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
-    *(exp.In, exp.Is, exp.Null, exp.Literal, exp.Neg, exp.Column, exp.Dot, exp.Identifier),
-    *(exp.Cast, exp.DataType, exp.Boolean, LiteralList),
-)
 
 
 def tuple_fields(snapshot: Snapshot) -> list[pa.Field]:
@@ -88,41 +83,37 @@ def _texts(values: pa.ChunkedArray) -> list[str]:
     return pc.fill_null(values.cast(pa.utf8()), "null").to_pylist()  # type: ignore[no-any-return]
 
 
-def tuple_condition(snapshot: Snapshot, predicates: Sequence[str]) -> exp.Expr | None:
-    """Write what predicates say of ``partition`` as a condition on ``__manifest``.
+def tuple_condition(
+    snapshot: Snapshot, schema: pa.Schema, predicates: Sequence[str]
+) -> exp.Expr | None:
+    """Write what predicates say of ``partition`` and ``spec_version`` as one on ``__manifest``.
 
-    A conjunct that is not understood, or compares values that DataFusion may order otherwise than
-    Spark, is left out: more rows are read then.
+    They are projected as those on a table's ``_partition`` and ``_spec_version`` are. In no known
+    time zone: what depends on it leaves no row out, and neither does what is not understood.
 
     Args:
         snapshot: The namespace.
-        predicates: Spark SQL on the columns of the metadata table.
+        schema: The columns of the metadata table.
+        predicates: Spark SQL on them.
 
     Returns:
         The condition; None where nothing can be left out.
 
     Spec: "Partition Pruning".
     """
-    parts = [
-        part.copy()
-        for whole in readable_predicates(predicates)
-        for part in (whole.flatten() if isinstance(whole, exp.And) else [whole])
-    ]
-    written = [each for part in parts if (each := _on_manifest(snapshot, part)) is not None]
-    return exp.and_(*written) if written else None
+    known = {
+        _PARTITION: PARTITION.with_type(pa.struct(struct_fields(snapshot))),
+        SPEC_VERSION.name.removeprefix("_"): SPEC_VERSION,
+    }
+    columns = pa.schema([known.get(column.name, column) for column in schema])
+    trees = [tree.transform(_as_metadata_column, known) for tree in readable_predicates(predicates)]
+    bound = bind_all(trees, columns, time_zone="")
+    return manifest_query(snapshot, conjuncts(bound)).condition
 
 
-def _on_manifest(snapshot: Snapshot, part: exp.Expr) -> exp.Expr | None:
-    if not all(isinstance(node, _UNDERSTOOD) for node in part.walk()):
-        return None
-    columns = list(part.find_all(exp.Column))
-    for column in columns:
-        path = [each.name for each in column.parts]
-        name = PARTITION_PREFIX + path[-1]
-        if path[:-1] != [_PARTITION] or name not in snapshot.partition_columns:
-            return None
-        if not any(is_alike(snapshot.partition_type(path[-1])) for is_alike in _ALIKE):
-            return None
-    for column in columns:
-        column.replace(exp.column(PARTITION_PREFIX + column.name, quoted=True))
-    return part if columns else None
+def _as_metadata_column(node: exp.Expression, known: Mapping[str, pa.Field]) -> exp.Expression:
+    if isinstance(node, exp.Column):
+        first = node.parts[0]
+        if first.name.lower() in known:
+            first.set("this", known[first.name.lower()].name)
+    return node

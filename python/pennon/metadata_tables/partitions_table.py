@@ -36,7 +36,8 @@ def _schema(snapshot: Snapshot) -> pa.Schema:
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
-    leaves = snapshot.leaves(tuple_condition(snapshot, selection.predicates)).table
+    condition = tuple_condition(snapshot, _schema(snapshot), selection.predicates)
+    leaves = snapshot.leaves(condition).table
     columns = leaf_columns(snapshot, leaves)
     columns |= {name: leaves[counted] for name, counted in _COUNTS.items()}
     columns["read_version"] = leaves["read_version"]

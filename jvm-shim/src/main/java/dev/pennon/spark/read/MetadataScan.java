@@ -1,23 +1,27 @@
 package dev.pennon.spark.read;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.sql.FragmentText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
+import java.util.Objects;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.internal.connector.SupportsPushDownCatalystFilters;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
 
 /**
  * The rows of a metadata table, in one task.
@@ -75,7 +79,7 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
 
   /** Takes what Spark pushes down; leaves every predicate to it as well. */
   public static final class Builder
-      implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
+      implements SupportsPushDownCatalystFilters, SupportsPushDownRequiredColumns {
     private final TableHandle table;
     private final List<String> predicates = new ArrayList<>();
     private StructType schema;
@@ -86,17 +90,17 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
     }
 
     @Override
-    public Predicate[] pushPredicates(Predicate[] pushed) {
-      PredicateText text = PredicateText.ofSession(table.schema());
-      for (Predicate predicate : pushed) {
-        Optional<String> sql = text.write(predicate);
-        sql.ifPresent(predicates::add);
-      }
-      return pushed;
+    public Seq<Expression> pushFilters(Seq<Expression> filters) {
+      Set<String> names = Set.of(table.schema().fieldNames());
+      items(filters).stream()
+          .map(filter -> FragmentText.ofTable(filter, names))
+          .filter(Objects::nonNull)
+          .forEach(predicates::add);
+      return filters;
     }
 
     @Override
-    public Predicate[] pushedPredicates() {
+    public Predicate[] pushedFilters() {
       return new Predicate[0];
     }
 
