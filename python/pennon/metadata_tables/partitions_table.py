@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.last_changes import last_changes
+from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.partition_tuple import (
     LEAF_COLUMNS,
@@ -27,12 +30,17 @@ _COUNTS = {
     "file_count": "num_fragments",
     "total_data_file_size_in_bytes": "num_bytes",
 }
+# As Iceberg calls them. They need a look at every version that is left.
+_LAST_CHANGE = (
+    pa.field("last_updated_at", pa.timestamp("us", "UTC")),
+    pa.field("last_updated_snapshot_id", pa.int64()),
+)
 
 
 def _schema(snapshot: Snapshot) -> pa.Schema:
     counts = [pa.field(name, pa.int64()) for name in _COUNTS]
     others = [pa.field("read_version", pa.uint64()), pa.field("name", pa.utf8())]
-    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, *others])
+    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, *others, *_LAST_CHANGE])
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
@@ -43,7 +51,24 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     columns["read_version"] = leaves["read_version"]
     if "name" in selection.columns:
         columns["name"] = partition_names(snapshot, leaves)
+    if {each.name for each in _LAST_CHANGE} & {*selection.columns}:
+        columns |= _last_change(snapshot, leaves)
     yield pa.table(columns)
+
+
+def _last_change(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.Array]:
+    """Tell at which version each partition became what it is; NULL where that is not known."""
+    versions: list[int | None] = [None] * len(leaves)
+    if snapshot.layout is TableLayout.PARTITIONED:
+        found = last_changes(snapshot)
+        versions = list(map(found.get, leaves["object_id"].to_pylist()))
+    listed = versions_until(snapshot) if any(versions) else None
+    times = {} if listed is None else dict(zip(*(each.to_pylist() for each in listed), strict=True))
+    at, by = _LAST_CHANGE
+    return {
+        at.name: pa.array([times.get(each) for each in versions], at.type),
+        by.name: pa.array(versions, by.type),
+    }
 
 
 PARTITIONS = MetadataTable("partitions", _schema, _rows)
