@@ -32,10 +32,16 @@ _SUBQUERIES = (
     "id NOT IN (SELECT id FROM {other} WHERE id IS NOT NULL AND k = 'a')",
     "EXISTS (SELECT 1 FROM {other} o WHERE o.id = x.id AND o.v < 50)",
     "v > (SELECT avg(v) FROM {other})",
+    "k IN (SELECT k FROM {other} WHERE v > 70)",
+    "k NOT IN (SELECT k FROM {other} WHERE v > 90)",
+    "k NOT IN (SELECT k FROM {other} WHERE v > 90 AND k IS NOT NULL)",
+    "EXISTS (SELECT 1 FROM {other} o WHERE o.k IS NOT DISTINCT FROM x.k AND o.v > 80)",
+    "NOT EXISTS (SELECT 1 FROM {other} o WHERE o.k = x.k AND o.d = x.d)",
+    "(k, d) IN (SELECT k, d FROM {other})",
 )
 _CHANGES = (
     *("v = v + 1", "k = 'b'", "k = NULL", "d = DATE '2020-03-03', v = 0", "id = id + 100"),
-    *("k = concat(k, 'x'), v = NULL", "d = NULL"),
+    *("k = k || 'x', v = NULL", "d = NULL"),
 )
 
 
@@ -95,6 +101,12 @@ def _condition(choose: random.Random) -> str:
 
 def _merge(choose: random.Random) -> str:
     source = rows(choose, choose.randint(1, 30), choose.randrange(110), is_unique=True)
+    if choose.random() < 0.4:
+        least = choose.randrange(100)
+        source = (
+            "SELECT id, max(k) AS k, max(d) AS d, max(v) AS v"
+            f" FROM {{other}} WHERE v >= {least} GROUP BY id"
+        )
     on = choose.choice(
         (
             "t.id = s.id",
@@ -102,6 +114,7 @@ def _merge(choose: random.Random) -> str:
             "t.id = s.id AND t.d = s.d",
             "t.id = s.id AND t.k = 'a'",
             "t.id = s.id AND t.k IS NOT DISTINCT FROM s.k",
+            "t.id IS NOT DISTINCT FROM s.id AND t.k IS NOT DISTINCT FROM s.k AND t.d = s.d",
         )
     )
     clauses = []

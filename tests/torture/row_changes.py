@@ -66,7 +66,8 @@ def run_table(
     else:
         spark.sql(f"CREATE TABLE {table} ({COLUMNS}) {layout}")
         spark.sql(f"INSERT INTO {table} {first}")
-    spark.sql(f"CREATE TABLE {beside} AS {other}")
+    is_alike = layout != "plain" and choose.random() < 0.6
+    spark.sql(f"CREATE TABLE {beside} {layout if is_alike else ''} AS {other}")
     engine.execute(f"CREATE TABLE t ({COLUMNS})")
     engine.execute(f"INSERT INTO t {first}")
     engine.execute(f"CREATE TABLE o AS {other}")
