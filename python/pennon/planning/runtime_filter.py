@@ -18,7 +18,6 @@ from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
-    from pennon.spec.partition_spec import PartitionField
 
 
 def filter_columns(
@@ -32,8 +31,8 @@ def filter_columns(
 
     Of a scan whose rows are changed Spark collects the values that match, by a join of its own
     before the statement's. That pays for columns with few values, as those are that partitions
-    have as they stand, and not for a column that partitions have the bucket or the month of. A
-    partition of NULL would be lost: Spark asks for ``column IN (values)`` with NULL among them.
+    have as they stand, and not for a column that partitions have the bucket or the month of. NULL
+    is one of these values where a row of NULL matches, and comes as ``column IS NULL``.
 
     Args:
         plan: The chosen partitions; one is not worth a filter.
@@ -51,14 +50,11 @@ def filter_columns(
         field.id: field.path[0] for field in plan.snapshot.schema.fields if len(field.path) == 1
     }
 
-    def has_null(field: PartitionField) -> bool:
-        return bool(plan.table[field.column].null_count)
-
     sources = [
         names[source]
         for _, spec in sorted(plan.snapshot.specs.items(), reverse=True)
         for field in spec.fields
-        if not is_row_change or (isinstance(field.transform, Identity) and not has_null(field))
+        if not is_row_change or isinstance(field.transform, Identity)
         for source in field.source_ids
         if source in names
     ]

@@ -192,7 +192,6 @@ public final class PennonScan
     PredicateText text = PredicateText.ofSession(plan.table().schema());
     List<String> written = new ArrayList<>(runtimePredicates);
     Stream.of(predicates)
-        .map(PredicateText::withoutNullLiterals)
         .map(RuntimeFilters::bounded)
         .flatMap(Optional::stream)
         .map(text::write)

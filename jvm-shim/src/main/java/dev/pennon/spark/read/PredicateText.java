@@ -65,18 +65,6 @@ public final class PredicateText {
     }
   }
 
-  /** The text of {@code column IN (literals)} without its NULL literals, which match no row. */
-  static Expression withoutNullLiterals(Expression expression) {
-    if (!(expression instanceof GeneralScalarExpression call) || !call.name().equals("IN")) {
-      return expression;
-    }
-    Expression[] kept =
-        Arrays.stream(call.children())
-            .filter(child -> !(child instanceof Literal<?> literal && literal.value() == null))
-            .toArray(Expression[]::new);
-    return new GeneralScalarExpression("IN", kept);
-  }
-
   private String text(Expression expression) throws TypedLiteral.NotWritable {
     if (expression instanceof Literal<?> literal) {
       return TypedLiteral.write(literal.value(), literal.dataType());
