@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pyspark
+import pytest
+from pyspark.errors import PySparkException
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -45,3 +49,50 @@ def test_changes_of_statements_are_told_commit_by_commit(
         *[("update_preimage", 1), ("update_preimage", 2)],
     ]
     assert json.loads(paired[-1].row)["at"] == "2025-01-02 03:04:05"
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="the grammar is newer")
+def test_a_range_of_commits_is_read_by_spark_s_own_grammar(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.feed"
+    spark.sql(f"CREATE TABLE {table} (id INT, dep STRING, v INT) PARTITIONED BY (dep)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 1), (2, NULL, 2)")
+    versions = f"SELECT max(snapshot_id) AS n, max(committed_at) AS at FROM {table}.snapshots"
+    start = spark.sql(versions).first().n
+    spark.sql(f"ALTER TABLE {table} CREATE TAG loaded")
+    spark.sql(f"UPDATE {table} SET v = 20 WHERE dep IS NULL")
+    spark.sql(f"INSERT INTO {table} VALUES (3, 'c', 3)")
+    middle = spark.sql(versions).first()
+    spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    end = spark.sql(versions).first().n
+
+    def told(bounds: str, options: str = "") -> list[tuple[object, ...]]:
+        query = f"SELECT _change_type, id, v FROM {table} CHANGES FROM {bounds} {options}"
+        return sorted(tuple(row) for row in spark.sql(query).collect())
+
+    updated = [("delete", 2, 2), ("insert", 2, 20)]
+    inserted = [("insert", 3, 3)]
+    deleted = [("delete", 3, 3)]
+    assert told(f"VERSION {start} EXCLUSIVE TO VERSION {middle.n}") == sorted(updated + inserted)
+    assert told(f"VERSION {middle.n} EXCLUSIVE TO VERSION {end}") == deleted
+    assert told(f"VERSION {middle.n} TO VERSION {middle.n}") == inserted
+    assert told(f"VERSION 'loaded' EXCLUSIVE TO VERSION {end} EXCLUSIVE") == sorted(
+        updated + inserted
+    )
+    at = f"TIMESTAMP '{middle.at}'"
+    assert told(f"{at} EXCLUSIVE TO TIMESTAMP '2999-01-01'") == deleted
+    whole = f"VERSION {start} EXCLUSIVE TO VERSION {end}"
+    paired = [("update_postimage", 2, 20), ("update_preimage", 2, 2)]
+    options = "WITH (computeUpdates = 'true', key = 'ID')"
+    assert told(whole, options) == sorted([*paired, *inserted, *deleted])
+    assert told(whole, "WITH (deduplicationMode = 'netChanges')") == updated
+    by_name = spark.read.option("startingVersion", start + 1).changes(table)
+    assert by_name.where("v > 2").select("id").distinct().count() == 2
+    for bounds, given, condition in (
+        (whole, "WITH (computeUpdates = 'true')", "CHANGE_KEY_MISSING"),
+        (f"VERSION {end} TO VERSION {start}", "", "CHANGE_RANGE_REVERSED"),
+        (f"VERSION {start} TO VERSION 99", "", "99"),
+    ):
+        with pytest.raises(PySparkException, match=condition):
+            told(bounds, given)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pennon.catalog.loaded_table import Table
 
-__all__ = ["read_changes", "told_changes"]
+__all__ = ["key_columns", "read_changes", "told_changes"]
 
 _OF_COMMIT = ("_change_type", "_commit_version", "_commit_timestamp")
 
@@ -33,16 +33,30 @@ def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
     """
     snapshot = end.snapshot
     schema = change_schema(snapshot)
-    names = []
-    for name in key:
-        found = snapshot.schema.field_by_path([name])
-        if found is None:
-            columns = ", ".join(snapshot.schema.arrow.names)
-            raise WriteColumnUnknown(column=name, table=end.name, columns=columns)
-        names.append(str(found.field.name))
+    names = key_columns(end, key)
     parts = changes_between(snapshot, start.snapshot.version, snapshot.version, names)
     tables = [part.cast(schema) for part in parts]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def key_columns(table: Table, key: Sequence[str]) -> list[str]:
+    """Give the names of columns as the table has them.
+
+    Args:
+        table: At the version whose columns are told.
+        key: The names as they were stated.
+
+    Raises:
+        WriteColumnUnknown: There is no such column.
+    """
+    names = []
+    for name in key:
+        found = table.snapshot.schema.field_by_path([name])
+        if found is None:
+            columns = ", ".join(table.snapshot.schema.arrow.names)
+            raise WriteColumnUnknown(column=name, table=table.name, columns=columns)
+        names.append(str(found.field.name))
+    return names
 
 
 def told_changes(changes: pa.Table) -> Iterator[tuple[str, int, int, str]]:

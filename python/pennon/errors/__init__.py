@@ -121,6 +121,8 @@ from pennon.errors.transforms import (
 )
 from pennon.errors.version_names import (
     BranchesNotSupported,
+    ChangeKeyMissing,
+    ChangeRangeReversed,
     ChangesNotKept,
     ChangesNotPaired,
     TagAlreadyExists,
@@ -145,6 +147,8 @@ __all__ = [
     "ArrowFailure",
     "BranchesNotSupported",
     "CatalogRefused",
+    "ChangeKeyMissing",
+    "ChangeRangeReversed",
     "ChangesNotKept",
     "ChangesNotPaired",
     "CommitGivenUp",

@@ -71,3 +71,25 @@ class ChangesNotPaired(PennonError):
         " same values. Name columns whose values tell rows apart, or read without a key."
     )
     sql_state = "21000"
+
+
+class ChangeKeyMissing(PennonError):
+    """Updates are to be told among changes, and nothing tells which rows are one row."""
+
+    condition = "CHANGE_KEY_MISSING"
+    template = (
+        "Cannot tell updates among the changes of {table}: no column is named whose values tell"
+        " rows apart. Name them in the option key: WITH (computeUpdates = 'true', key = 'id')."
+    )
+    sql_state = "42601"
+
+
+class ChangeRangeReversed(PennonError):
+    """The first commit whose changes are asked for comes behind the last one."""
+
+    condition = "CHANGE_RANGE_REVERSED"
+    template = (
+        "Cannot tell the changes of {table} from version {start} to version {end}: the first is the"
+        " later one. Exchange them."
+    )
+    sql_state = "22023"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest import Snapshot
 
-__all__ = ["CHANGES", "change_schema", "changes_between"]
+__all__ = ["CHANGES", "change_schema", "changes_between", "stated_bounds"]
 
 CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
@@ -43,7 +43,7 @@ _OF_COMMITS: Final = (
 
 
 def changes_between(
-    snapshot: Snapshot, first: int, last: int, key: Sequence[str] = ()
+    snapshot: Snapshot, first: int, last: int, key: Sequence[str] = (), *, is_net: bool = False
 ) -> Iterator[pa.Table]:
     """Tell what the commits from one version to another did to the rows.
 
@@ -53,6 +53,8 @@ def changes_between(
         last: The version whose commit is the last one told of.
         key: Columns whose values tell rows apart; with none, a row that got other values is deleted
             as it was and inserted as it is.
+        is_net: Whether all commits count as the last one: a row that comes and goes between is not
+            told of.
 
     Yields:
         Tables of the rows that commits changed, in the commits' order: the columns,
@@ -71,6 +73,8 @@ def changes_between(
     numbers = [each for each in times if first <= each <= last]
     if first not in times:
         snapshot.at_version(first)  # says which versions there are
+    if is_net and len(numbers) > 1:
+        numbers = [numbers[0], numbers[-1]]
     schema = snapshot.schema.arrow
     before: Snapshot | None = None
     for old, new in pairwise(numbers):
@@ -127,7 +131,7 @@ def change_schema(snapshot: Snapshot) -> pa.Schema:
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     known = versions_until(snapshot)["version"].to_pylist()
-    first, last = _bounds(selection.predicates)
+    first, last = stated_bounds(selection.predicates)
     if 1 < first <= snapshot.version and first - 1 not in known:
         # What the commits until then did cannot be told from what is asked for.
         snapshot.at_version(first - 1)  # says which versions there are
@@ -135,8 +139,16 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     yield from changes_between(snapshot, earlier[-1], min(last, snapshot.version))
 
 
-def _bounds(predicates: Sequence[str]) -> tuple[int, int]:
-    """Give the first and the last version whose changes are asked for."""
+def stated_bounds(predicates: Sequence[str]) -> tuple[int, int]:
+    """Give the first and the last version whose changes are asked for.
+
+    Args:
+        predicates: Spark SQL texts; those on ``_commit_version`` bound the versions.
+
+    Example:
+        >>> stated_bounds(["_commit_version > 5 AND _commit_version <= 9"])
+        (6, 9)
+    """
     first, last = 1, (1 << 63) - 1
     for whole in readable_predicates(predicates):
         for part in whole.flatten() if isinstance(whole, exp.And) else [whole]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.catalog.change_range import ChangeBounds, find_changes
 from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
 from pennon.catalog.loaded_table import load
 from pennon.errors import (
@@ -18,12 +19,13 @@ from pennon.errors import (
 )
 from pennon.execution import BatchStream
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
+from pennon.metadata_tables.change_feed import ChangeRange, change_feed
 from pennon.worker.requests import data_plane
 from pennon.worker.requests.kept_plans import reopened
 from pennon.worker.wire import messages as m
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.metadata_messages import MetadataRows, ReadMetadata
+from pennon.worker.wire.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.wire.tokens import MetadataToken, TableToken
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.worker.wire.framing import FrameSocket
 
-__all__ = ["find_metadata_table", "read_metadata", "refuse_to_drop"]
+__all__ = ["find_metadata_table", "load_changes", "read_metadata", "refuse_to_drop"]
+
+_NET_CHANGES = "netchanges"
 
 
 def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
@@ -65,6 +69,27 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
     return _described(table, known)
 
 
+def load_changes(request: LoadChanges) -> m.TableReply:
+    """Answer ``load_changes``."""
+    options = {name.lower(): value for name, value in request.options.items()}
+    table, changes = find_changes(
+        request.catalog,
+        request.identifier,
+        ChangeBounds(
+            request.start_version,
+            request.end_version,
+            request.start_micros,
+            request.end_micros,
+            request.start_inclusive,
+            request.end_inclusive,
+        ),
+        [each.strip() for each in options.get("key", "").split(",") if each.strip()],
+        is_paired=request.compute_updates,
+        is_net=request.deduplication.lower() == _NET_CHANGES,
+    )
+    return _described(table, change_feed(changes), changes)
+
+
 def refuse_to_drop(request: m.DropTable) -> None:
     """Raise where a name that is to be dropped is a metadata table's.
 
@@ -84,13 +109,15 @@ def refuse_to_drop(request: m.DropTable) -> None:
         )
 
 
-def _described(table: Table, known: MetadataTable) -> m.TableReply:
+def _described(
+    table: Table, known: MetadataTable, changes: ChangeRange | None = None
+) -> m.TableReply:
     snapshot = table.snapshot
     of_table = TableToken(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
     )
     return m.TableReply(
-        MetadataToken(known.name, of_table).to_json(),
+        MetadataToken(known.name, of_table, changes).to_json(),
         f"{table.name}.{known.name}",
         spark_schema(known.schema(snapshot)),
         (),
@@ -107,7 +134,8 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     asked = decode(MetadataRows, _object(message.split))
     STORAGE_OPTION_VALUES.remember(asked.catalog.storage)
     token = MetadataToken.from_json(message.table)
-    known = METADATA_TABLES[token.metadata]
+    changes = token.changes
+    known = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
     snapshot = reopened(asked.catalog, token.of)
     stream = _stream(known, snapshot, Selection(asked.columns, asked.predicates))
     frames.send_json(encode(m.ReadReply()))

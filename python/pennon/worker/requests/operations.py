@@ -14,12 +14,12 @@ from pennon.worker.requests import data_plane
 from pennon.worker.requests import driver_requests as driver
 from pennon.worker.requests import key_derivation as derived_keys
 from pennon.worker.requests import write_requests as writes
-from pennon.worker.requests.metadata_requests import read_metadata
+from pennon.worker.requests.metadata_requests import load_changes, read_metadata
 from pennon.worker.wire import messages as m
 from pennon.worker.wire import write_messages as w
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.metadata_messages import ExplainScan, ReadMetadata
+from pennon.worker.wire.metadata_messages import ExplainScan, LoadChanges, ReadMetadata
 
 if TYPE_CHECKING:
     from pennon.worker.requests.dispatch import Handler
@@ -33,6 +33,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.AlterNamespace, driver.alter_namespace),
     (m.ListTables, driver.list_tables),
     (m.LoadTable, driver.load_table),
+    (LoadChanges, load_changes),
     (m.CreateTable, driver.create_table),
     (m.StageTable, driver.stage_table),
     (m.PublishTable, driver.publish_table),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pennon.catalog.configured_catalog import Catalog
+from pennon.worker.wire.messages import NamedTableRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,25 @@ class ReadMetadata:
     op: ClassVar[str] = "read_metadata"
     table: str
     split: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChanges(NamedTableRequest):
+    """``FROM t CHANGES FROM … TO …``: a range of versions or of times, open where an end is null.
+
+    ``deduplication`` is Spark's: ``none``, ``dropCarryovers`` or ``netChanges``.
+    """
+
+    op: ClassVar[str] = "load_changes"
+    start_version: str | None = None
+    end_version: str | None = None
+    start_micros: int | None = None
+    end_micros: int | None = None
+    start_inclusive: bool = True
+    end_inclusive: bool = True
+    compute_updates: bool = False
+    deduplication: str = "none"
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

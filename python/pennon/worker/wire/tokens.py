@@ -18,6 +18,7 @@ from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
+from pennon.metadata_tables.change_feed import ChangeRange
 from pennon.spec.write_order import OrderColumn
 from pennon.worker.wire.json_fields import decode_whole, encode
 
@@ -74,10 +75,12 @@ class MetadataToken(Token):
     Args:
         metadata: Its name: ``partitions``.
         of: The table.
+        changes: Which changes are read of it, for a change feed.
     """
 
     metadata: str
     of: TableToken
+    changes: ChangeRange | None = None
 
 
 @dataclass(frozen=True, slots=True)

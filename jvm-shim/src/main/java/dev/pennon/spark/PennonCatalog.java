@@ -12,6 +12,8 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -85,6 +87,18 @@ public final class PennonCatalog
   @Override
   public Table loadTable(Identifier identifier, long timestampMicros) {
     return operations.loadTable(identifier, null, timestampMicros);
+  }
+
+  /** Spark hands over those options of a change feed alone that are named here. */
+  @Override
+  public Set<String> changelogStateOptionKeys() {
+    return Set.of("key");
+  }
+
+  @Override
+  public Changelog loadChangelog(
+      Identifier identifier, ChangelogContext context, CaseInsensitiveStringMap options) {
+    return operations.loadChangelog(identifier, context, options);
   }
 
   @Override

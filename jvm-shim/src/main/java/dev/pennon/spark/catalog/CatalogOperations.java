@@ -12,6 +12,8 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
@@ -51,6 +53,12 @@ public final class CatalogOperations {
     return Messages.field(description, "TableReply", "is_metadata").asBoolean()
         ? MetadataTable.of(worker.toJson(), description)
         : PennonTable.of(worker.toJson(), description);
+  }
+
+  /** What commits did to the rows of a table; only a Spark that knows such feeds asks for one. */
+  public Changelog loadChangelog(
+      Identifier identifier, ChangelogContext context, CaseInsensitiveStringMap options) {
+    return ChangeFeed.load(worker, identifier, context, options);
   }
 
   /**

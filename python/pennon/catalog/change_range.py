@@ -1,0 +1,114 @@
+"""Which commits a change feed tells of, as SQL states them: by versions, tags or times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.row_history import key_columns
+from pennon.errors import ChangeKeyMissing, ChangeRangeReversed
+from pennon.manifest.versions.manifest_history import versions_until
+from pennon.metadata_tables.change_feed import ChangeRange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pennon.catalog.configured_catalog import Catalog
+    from pennon.catalog.directory import Name
+
+__all__ = ["ChangeBounds", "find_changes"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBounds:
+    """The first and the last commit, each by a version or by a time; None leaves an end open.
+
+    Args:
+        start: A version, or the name of a tag.
+        end: As ``start``.
+        start_micros: A time, in microseconds since the epoch.
+        end_micros: As ``start_micros``.
+        is_start_told: Whether the commit at the start is told of, too.
+        is_end_told: Whether the commit at the end is.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    start_micros: int | None = None
+    end_micros: int | None = None
+    is_start_told: bool = True
+    is_end_told: bool = True
+
+
+def find_changes(
+    catalog: Catalog,
+    identifier: Name,
+    bounds: ChangeBounds,
+    key: Sequence[str] = (),
+    *,
+    is_paired: bool = False,
+    is_net: bool = False,
+) -> tuple[Table, ChangeRange]:
+    """Find the versions between which changes are told.
+
+    Args:
+        catalog: The catalog.
+        identifier: The table.
+        bounds: The commits.
+        key: Columns whose values tell rows apart.
+        is_paired: Whether updates are to be told.
+        is_net: Whether the commits count as one.
+
+    Returns:
+        The table at the last version, whose columns all rows are told in, and the range.
+
+    Raises:
+        SnapshotNotFound: A version, or the one before the first commit, has expired.
+        TableVersionNotFound: There is no such tag.
+        ChangeRangeReversed: The start is behind the end.
+        ChangeKeyMissing: Updates are to be told, and no column is named.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    newest = load(catalog, identifier)
+    if is_paired and not key:
+        raise ChangeKeyMissing(table=newest.name)
+    known = versions_until(newest.snapshot)
+    numbers: list[int] = known["version"].to_pylist()
+    moments: list[int] = known["committed_at"].cast(pa.int64()).to_pylist()
+
+    def named(version: str) -> int:
+        return load(catalog, identifier, version).snapshot.version
+
+    first, last = numbers[0], numbers[-1]
+    if bounds.start is not None:
+        first = named(bounds.start) + (not bounds.is_start_told)
+    elif bounds.start_micros is not None:
+        least = bounds.start_micros + (not bounds.is_start_told)
+        later = [n for n, moment in zip(numbers, moments, strict=True) if moment >= least]
+        first = later[0] if later else last + 1
+    if bounds.end is not None:
+        last = named(bounds.end) - (not bounds.is_end_told)
+    elif bounds.end_micros is not None:
+        most = bounds.end_micros - (not bounds.is_end_told)
+        last = max((n for n, each in zip(numbers, moments, strict=True) if each <= most), default=0)
+    if bounds.start is not None and bounds.end is not None and first > last + 1:
+        raise ChangeRangeReversed(table=newest.name, start=bounds.start, end=bounds.end)
+    told = [each for each in numbers if each <= last]
+    if not told or first > told[-1]:
+        return newest, ChangeRange(base=last, last=last)
+    end = newest if told[-1] == numbers[-1] else load(catalog, identifier, str(told[-1]))
+    names = tuple(key_columns(end, key)) if is_paired else ()
+    return end, ChangeRange(_base(newest, numbers, first), told[-1], names, is_net)
+
+
+def _base(table: Table, numbers: Sequence[int], first: int) -> int:
+    """Give the version before the first commit; the commit that made the table has no rows."""
+    if first <= 1 and numbers[0] == 1:
+        return 1
+    if first - 1 not in numbers:
+        table.snapshot.at_version(first - 1)  # says which versions there are
+    return first - 1
