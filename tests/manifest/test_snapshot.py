@@ -28,6 +28,7 @@ from pennon.errors import (
     SnapshotNotFound,
 )
 from pennon.manifest import Snapshot, runtime_properties
+from pennon.manifest.storage import listed_versions, open_manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -250,3 +251,20 @@ def test_a_partition_column_of_another_kind_is_refused(handmade: Handmade) -> No
     manifest.add_columns(pa.field("partition_field_country", pa.float64()))
     with pytest.raises(ManifestColumnType, match="country.*double.*string"):
         Snapshot.open(handmade.location)
+
+
+def test_a_version_that_expires_while_versions_are_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance lists the files of versions, then reads each."""
+    manifest = open_manifest(make(tmp_path).location)
+    listed = lance.LanceDataset.versions
+    failures = iter([ValueError("Not found: /t/_versions/7.manifest")])
+
+    def versions(dataset: lance.LanceDataset) -> object:
+        for failure in failures:
+            raise failure
+        return listed(dataset)
+
+    monkeypatch.setattr(lance.LanceDataset, "versions", versions)
+    assert [each["version"] for each in listed_versions(manifest)] == [1, 2]

@@ -10,6 +10,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from sqlglot import parse_one
 from tests.transaction.lake import append, latest, make, read, regions, stage
 
 from pennon.errors import (
@@ -317,3 +318,24 @@ def test_nothing_is_written_on_top_of_files_that_are_gone(tmp_path):
     mended.replace(stage(base, {6: "eu"}))
     assert isinstance(mended.commit(), Committed)
     assert regions(latest(base)) == {"eu": [6], "us": [2, 5]}
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [{"id": ["a text"], "region": [3]}, {"other": [1.5]}, {"id": [5], "other": [1.5]}],
+    ids=["other types", "other columns", "one column more"],
+)
+@pytest.mark.parametrize("strong", [True, False], ids=["strong", "weak"])
+def test_a_deleted_partition_whose_folder_another_tool_wrote_over_is_written_again(
+    tmp_path, strong, foreign
+):
+    base = append(make(tmp_path, strong=strong), {1: "eu", 2: "us"})
+    leaf = base.leaves(parse_one("partition_field_region = 'eu'")).table.to_pylist()[0]
+    transaction = Transaction(base)
+    transaction.drop([leaf["object_id"]])
+    transaction.commit()
+    lance.write_dataset(pa.table(foreign), f"{base.location}/{leaf['location']}", mode="overwrite")
+    append(latest(base), {7: "eu"})
+    assert sorted(row["id"] for row in read(latest(base))) == [2, 7]
+    if strong:
+        assert sorted(row["id"] for row in read(base)) == [1, 2]

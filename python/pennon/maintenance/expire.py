@@ -34,7 +34,7 @@ from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.manifest.versions.tags import drop_tag, tags_of
 
 __all__ = ["Expired", "expire"]
@@ -100,14 +100,14 @@ def expire(
     over = _drop_tags_that_are_over(manifest, location)
     done = Expired(tags=over)
     done.versions.extend(_expirable(manifest, limit, retain_last))
-    kept = {int(each["version"]) for each in manifest.versions()} - set(done.versions)
+    kept = {int(each["version"]) for each in listed_versions(manifest)} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     if done.versions:
         try:
             manifest.cleanup_old_versions(versions=done.versions)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("expire versions of", location, error) from error
-    present = open_manifest(location, storage_options=options).versions()
+    present = listed_versions(open_manifest(location, storage_options=options))
     versions = sorted(int(each["version"]) for each in present)
     stayed = sorted(set(done.versions).intersection(versions))
     if stayed:  # Lance's clean-up is silent of files that it may not remove
@@ -140,7 +140,7 @@ def _expirable(manifest: lance.LanceDataset, limit: datetime, retain_last: int) 
     if manifest.branches.list():
         return []
     tagged = {int(each["version"]) for each in manifest.tags.list().values()}
-    listed = sorted(manifest.versions(), key=lambda each: int(each["version"]))
+    listed = sorted(listed_versions(manifest), key=lambda each: int(each["version"]))
     first_kept = _first_kept(manifest, [int(each["version"]) for each in listed], retain_last)
     # Lance gives the times of versions as naive local ones.
     old = [int(each["version"]) for each in listed if each["timestamp"].astimezone(UTC) < limit]

@@ -30,7 +30,7 @@ from pennon.manifest.format.properties import SALT, TRANSACTION, read_schema, re
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
 from pennon.manifest.repair.column_repair import add_columns, add_rows, set_guard
 from pennon.manifest.repair.lost_metadata import restore_keys
-from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest
 from pennon.spec import NamespaceSchema, PartitionSpec
 
 __all__ = ["Repaired", "repair"]
@@ -155,7 +155,9 @@ class _Repair:
     def earlier(self) -> lance.LanceDataset | None:
         """Open the newest earlier version of this namespace that has the lost columns."""
         salt = self.manifest.metadata.get(SALT)
-        for each in sorted((one["version"] for one in self.manifest.versions()), reverse=True):
+        for each in sorted(
+            (one["version"] for one in listed_versions(self.manifest)), reverse=True
+        ):
             if each >= self.manifest.version:
                 continue
             try:

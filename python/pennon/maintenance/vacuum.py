@@ -23,7 +23,7 @@ from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.progress import Progress, no_progress
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
-from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest
+from pennon.manifest.storage import MANIFEST, StorageOptions, listed_versions, open_manifest
 from pennon.manifest.versions.shared_fragments import leaf_locations, open_unexpired
 
 __all__ = ["Vacuumed", "vacuum"]
@@ -82,7 +82,7 @@ def vacuum(
     manifest = open_manifest(location, storage_options=options)
     read_specs(manifest.metadata, location)
     limit = older_than or datetime.now(UTC) - DEFAULT_AGE
-    versions = sorted(int(each["version"]) for each in manifest.versions())
+    versions = sorted(int(each["version"]) for each in listed_versions(manifest))
     named = named_versions(location, versions, options)
     known = leaf_locations(location, options)
     done = Vacuumed()
@@ -104,7 +104,7 @@ def vacuum(
         waste[place] = list(_waste(leaf, named, limit, done))
     # What was committed meanwhile may read what looked like waste.
     newest = open_manifest(location, storage_options=options)
-    later = [int(each["version"]) for each in newest.versions()]
+    later = [int(each["version"]) for each in listed_versions(newest)]
     named_since = named_versions(location, sorted(set(later) - set(versions)), options) - named
     known_since = {place for place, _ in named_since}
     forget_leaves()
@@ -149,7 +149,7 @@ def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
     if not old:
         return []
     newest = open_manifest(own.root, storage_options=own.storage_options)
-    for each in newest.versions():
+    for each in listed_versions(newest):
         manifest = open_unexpired(own.root, int(each["version"]), own.storage_options)
         if manifest is not None:
             old.difference_update(files_of_version(manifest))

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import lance
+from lance.dataset import Version
 
-from pennon.errors import NamespaceHasNoManifest, SnapshotNotFound, StorageFailure, StorageFull
+from pennon.errors import (
+    InternalError,
+    NamespaceHasNoManifest,
+    SnapshotNotFound,
+    StorageFailure,
+    StorageFull,
+)
 
-__all__ = ["MANIFEST", "StorageOptions", "manifest_uri", "open_manifest", "storage_failure"]
+__all__ = [
+    "MANIFEST",
+    "StorageOptions",
+    "listed_versions",
+    "manifest_uri",
+    "open_manifest",
+    "storage_failure",
+]
 
 MANIFEST: Final = "__manifest"
+
+_LISTINGS: Final = 8
+_LISTED_AGAIN_SECONDS: Final = 0.1
 
 StorageOptions = Mapping[str, str]
 
@@ -67,7 +85,7 @@ def open_manifest(
         return _open(location, version, storage_options)
     except (NamespaceHasNoManifest, OverflowError) as error:
         dataset = _open(location, None, storage_options)
-        known = [each["version"] for each in dataset.versions()]
+        known = [each["version"] for each in listed_versions(dataset)]
         existing = f"its versions are {known[0]} to {known[-1]}, {len(known)} in number"
         raise SnapshotNotFound(
             location=location, asked=f"at version {version}", existing=existing
@@ -89,11 +107,34 @@ def _open(
         raise storage_failure("open", location, error) from error
 
 
+def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
+    """List the versions of ``__manifest``, with their times.
+
+    Lance lists their files and then reads each; one that expires in between makes it fail, and is
+    not listed the next time.
+
+    Args:
+        manifest: The table at any version.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    for attempt in range(_LISTINGS):
+        try:
+            return list(manifest.versions())
+        except (OSError, ValueError) as error:
+            if "not found" not in str(error).lower() or attempt == _LISTINGS - 1:
+                raise storage_failure("list the versions of", manifest.uri, error) from error
+        time.sleep(_LISTED_AGAIN_SECONDS * attempt)
+    raise InternalError(what="no versions are listed")
+
+
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
     asked = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
     # Lance gives the times of versions as naive local ones.
     versions = [
-        (each["timestamp"].astimezone(UTC), int(each["version"])) for each in dataset.versions()
+        (each["timestamp"].astimezone(UTC), int(each["version"]))
+        for each in listed_versions(dataset)
     ]
     found = [version for committed, version in versions if committed <= asked]
     if not found:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import lance
 
-from pennon.errors import InternalError
+from pennon.errors import InternalError, LeafTypeMismatch
 from pennon.leaf.dataset import leaf_uri, open_leaf
 from pennon.leaf.schema.adopted_dataset import columns_by_name
 from pennon.leaf.schema.field_ids import state_field_ids
@@ -37,6 +37,10 @@ def create_leaf(
 ) -> lance.LanceDataset:
     """Make a leaf's empty dataset, or open the newest version of the one that is there.
 
+    The manifest names no such leaf. A dataset with other columns, which a foreign tool has written
+    into the folder of a partition that was deleted, gets a new, empty version: the name is
+    derived from the partition's values, and there is no other.
+
     Args:
         root: Path or URL of the namespace.
         location: The leaf's directory.
@@ -50,32 +54,49 @@ def create_leaf(
     """
     uri = leaf_uri(root, location)
     options = dict(storage_options) if storage_options else None
-    try:
-        # write_dataset's create mode retries as an overwrite when two writers race; on version 0,
-        # without retries, Lance lets one pass.
-        lance.LanceDataset.commit(
-            uri,
-            lance.LanceOperation.Overwrite(stating_ids(list(schema)), []),
-            read_version=0,
-            max_retries=0,
-            storage_options=options,
-        )
-    except OSError as error:
-        if not _says_made(error):
-            raise
+    _write_empty(uri, schema, 0, options)
     for _ in range(_ATTEMPTS):
         dataset = open_leaf(root, location, None, storage_options)
         if any(field.stated_id is not None for field in leaf_fields(dataset)):
             return dataset
-        missing = columns_by_name(dataset, schema, location).ids
+        missing = _missing_ids(dataset, schema, location)
         if not missing:
-            return dataset
+            _write_empty(uri, schema, dataset.version, options)
+            continue
         try:
             state_field_ids(dataset, missing, detached=False)
         except OSError as error:
             if not _says_made(error):
                 raise
     raise InternalError(what=f"the field ids of leaf {location} could not be stated")
+
+
+def _missing_ids(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict[int, int]:
+    """Give the ids to state by Lance's numbers; none where the columns are not the namespace's."""
+    try:
+        named = columns_by_name(dataset, schema, leaf)
+    except LeafTypeMismatch:
+        return {}
+    return {} if named.unknown else named.ids
+
+
+def _write_empty(
+    uri: str, schema: pa.Schema, version: int, storage_options: dict[str, str] | None
+) -> None:
+    """Make an empty version behind a version; where another writer was first its version stays."""
+    try:
+        # write_dataset's create mode retries as an overwrite when two writers race; on a version,
+        # without retries, Lance lets one pass.
+        lance.LanceDataset.commit(
+            uri,
+            lance.LanceOperation.Overwrite(stating_ids(list(schema)), []),
+            read_version=version,
+            max_retries=0,
+            storage_options=storage_options,
+        )
+    except OSError as error:
+        if not _says_made(error):
+            raise
 
 
 def _says_made(error: OSError) -> bool:

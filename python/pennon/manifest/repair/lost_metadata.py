@@ -25,7 +25,7 @@ from pennon.manifest.format.properties import (
     WRITER_FLAGS,
     has_specs,
 )
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.spec.partition_spec import spec_key
 
 __all__ = ["RestoredKeys", "check_metadata_is_there", "restore_keys"]
@@ -88,7 +88,7 @@ def restore_keys(
     lost = _lost(manifest.metadata, spec_versions)
     found: dict[str, str] = {}
     newest = 0
-    versions = sorted((int(each["version"]) for each in manifest.versions()), reverse=True)
+    versions = sorted((int(each["version"]) for each in listed_versions(manifest)), reverse=True)
     for version in versions:
         if not lost - found.keys():
             break

@@ -9,7 +9,7 @@ import lance
 from pennon.errors import SnapshotNotFound
 from pennon.manifest.format.properties import has_specs
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.storage import StorageOptions, open_manifest
+from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest
 
 __all__ = ["when_made"]
 
@@ -36,7 +36,7 @@ def when_made(
     latest = open_manifest(location, storage_options=storage_options)
     if not has_specs(latest.metadata):
         return manifest
-    known = [int(each["version"]) for each in latest.versions()]
+    known = [int(each["version"]) for each in listed_versions(latest)]
 
     def is_made(version: int) -> bool:
         return has_specs(open_manifest(location, version, None, storage_options).metadata)

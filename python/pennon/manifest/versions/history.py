@@ -16,7 +16,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.manifest.format.commit_record import CommitRecord, made_together, records_in
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.manifest.versions.shared_fragments import open_unexpired
 
 __all__ = ["HistoryEntry", "history"]
@@ -78,7 +78,7 @@ def history(
     Spec: "Multi-Partition Transaction (Strong)".
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    versions = sorted(manifest.versions(), key=lambda each: int(each["version"]))
+    versions = sorted(listed_versions(manifest), key=lambda each: int(each["version"]))
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
     # Lance gives the times of versions as naive local ones.

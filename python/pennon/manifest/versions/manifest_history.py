@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.manifest.storage import listed_versions
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -26,7 +28,9 @@ def versions_until(snapshot: Snapshot) -> pa.Table:
     Returns:
         A table of ``version`` (int64) and ``committed_at`` (microseconds, UTC).
     """
-    known = [each for each in snapshot.manifest.versions() if each["version"] <= snapshot.version]
+    known = [
+        each for each in listed_versions(snapshot.manifest) if each["version"] <= snapshot.version
+    ]
     known.sort(key=lambda each: int(each["version"]))
     return pa.table(
         {

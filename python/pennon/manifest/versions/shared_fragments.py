@@ -10,7 +10,7 @@ import pyarrow as pa
 from pennon.errors import SnapshotNotFound
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 
 __all__ = ["leaf_locations", "open_unexpired", "unseen_rows"]
 
@@ -27,7 +27,7 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     places: set[str] = set()
     seen: set[tuple[str, ...]] = set()
     newest = open_manifest(location, storage_options=storage_options)
-    for version in sorted(int(each["version"]) for each in newest.versions()):
+    for version in sorted(int(each["version"]) for each in listed_versions(newest)):
         manifest = open_unexpired(location, version, storage_options)
         if manifest is None:
             continue
@@ -102,7 +102,7 @@ def _is_expiring(manifest: lance.LanceDataset, error: Exception) -> bool:
     Lance removes the files of a version before the version itself, and whoever did so may have been
     killed in between: nobody reads that version any more. The newest and tagged ones never expire.
     """
-    versions = {int(each["version"]) for each in manifest.versions()}
+    versions = {int(each["version"]) for each in listed_versions(manifest)}
     if manifest.version not in versions:
         return True
     kept = {max(versions), *(tag["version"] for tag in manifest.tags.list().values())}
