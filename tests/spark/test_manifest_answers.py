@@ -89,3 +89,37 @@ def test_what_nobody_counted_is_read(spark: SparkSession, namespace: str) -> Non
     )
     assert not is_answered(spark, f"SELECT count(*) FROM {table}")
     assert spark.table(table).count() == 90
+
+
+def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespace: str) -> None:
+    table = f"{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {table} PARTITIONED BY (k) AS SELECT id, region, k, ts, CAST(ts AS DATE) d,"
+        " CAST(id AS DECIMAL(12, 2)) / 8 AS price, REPEAT(region, 9) AS long,"
+        f" IF(id = 7, DOUBLE('NaN'), id) AS f FROM ({ROWS})"
+    )
+    answered = [
+        "SELECT max(id), min(id), count(id), count(region), count(*) FROM {t}",
+        "SELECT min(region), max(region), min(ts), max(d), min(price) FROM {t}",
+        "SELECT k, max(id), count(region) + 1 FROM {t} WHERE k > 0 GROUP BY k",
+        "SELECT max(i) FROM (SELECT id AS i, k FROM {t}) WHERE k = 1",
+    ]
+    read = [
+        "SELECT max(f) FROM {t}",
+        "SELECT max(id + 1) FROM {t}",
+        "SELECT max(long) FROM {t}",
+        "SELECT sum(id), max(id) FROM {t}",
+        "SELECT max(id) FROM {t} WHERE id < 50",
+    ]
+    queries = [query.format(t=table) for query in (*answered, *read)]
+    with conf(spark, BY_SPARK):
+        expected = [rows_of(spark.sql(query)) for query in queries]
+    assert [rows_of(spark.sql(query)) for query in queries] == expected
+    told = [is_answered(spark, query) for query in queries]
+    assert told == [True] * len(answered) + [False] * len(read)
+    spark.sql(f"DELETE FROM {table} WHERE id = 89")  # what is left of its bounds is no answer
+    assert spark.sql(queries[0]).collect() == [(88, 0, 89, 66, 89)]
+    assert not is_answered(spark, queries[0])
+    spark.sql(f"CALL lance.system.analyze('{table.partition('.')[2]}', columns => 'id, region')")
+    assert spark.sql(queries[0]).collect() == [(88, 0, 89, 66, 89)]
+    assert is_answered(spark, queries[0])

@@ -1,9 +1,10 @@
 """Aggregates over whole partitions, answered by the manifest: no leaf is opened.
 
 ``count(*)``, ``count(c)``, ``min``, ``max`` and GROUP BY over columns that partitions have as they
-stand need a row per partition and how many rows it has. It is an answer only where the manifest
-has counted every partition at the version that is read, and where no condition is left for the
-rows: partition values decide all of them.
+stand need a row per partition and how many rows it has. Of other columns the extremes, and how many
+values are not NULL, are those of their statistics, where these are exact. It is an answer only
+where the manifest has counted every partition at the version that is read, and where no condition
+is left for the rows: partition values decide all of them.
 
 NULL rules: those of SQL; a partition without rows has no part in any group, minimum or maximum.
 """
@@ -31,14 +32,15 @@ from pennon.predicate.expressions.typed_expression import (
 )
 from pennon.predicate.literals import to_expression
 from pennon.predicate.parse import parse_expression, readable_predicates
-from pennon.pushdown.query import FragmentQuery, _Writer
-from pennon.pushdown.selected import Selected
+from pennon.pushdown.counted_values import counted_names, counted_values
+from pennon.pushdown.query import FragmentQuery, FragmentWriter
+from pennon.pushdown.selected import Selected, named
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.plan import AggregateCall, Output, PlanNode
+    from pennon.plan import AggregateCall, Column, Output, PlanNode
     from pennon.planning import ScanPlan
     from pennon.predicate.expressions.semantics import Semantics
     from pennon.spec.partition_spec import PartitionSpec
@@ -71,8 +73,8 @@ def manifest_answer(
     scan = _scan_below(nodes, root)
     if scan is None or not _is_decided(plans[scan]):
         return None
-    values = _values(plans[scan], nodes[scan])
-    writer = _PartitionWriter(nodes, root, semantics, plans[scan], values.column_names)
+    values = _values(plans[scan], nodes[scan], has_rest=_is_counting(nodes[root]))
+    writer = _PartitionWriter(nodes, root, semantics, plans[scan], values.schema)
     try:
         query = writer.query()
         if writer.prunings:
@@ -95,14 +97,26 @@ def _scan_below(nodes: Sequence[PlanNode], root: int) -> int | None:
     return at if isinstance(below, Scan) else None
 
 
+def _is_counting(node: PlanNode) -> bool:
+    """Whether all that an aggregate asks may stand in the statistics of columns."""
+    calls = node.calls if isinstance(node, Group) else None
+    return bool(calls) and all(call.name in ("count", "min", "max") for call in calls or ())
+
+
 def _is_decided(plan: ScanPlan) -> bool:
     """Whether all rows of the chosen partitions count, and the manifest has counted them."""
     has_residual = pc.any(pc.not_equal(plan.table["row_filter"], NO_RESIDUAL), min_count=0)
     return plan.counted_rows is not None and not has_residual.as_py()
 
 
-def _values(plan: ScanPlan, scan: PlanNode) -> pa.Table:
-    """Give the rows of each partition that has some, and its values by the columns' names."""
+def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
+    """Give the rows of each partition that has some, and its values by the columns' names.
+
+    Args:
+        plan: What the scan reads.
+        scan: The scan.
+        has_rest: Whether to give the statistics of the other columns, too.
+    """
     table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
     pattern = r"^v(?P<version>\d+)\$"
     versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
@@ -111,13 +125,17 @@ def _values(plan: ScanPlan, scan: PlanNode) -> pa.Table:
     if not specs:
         return _no_partitions(scan)
     columns = {_ROWS: table["num_rows"]}
+    rest: list[Column] = []
     for column in scan.columns if isinstance(scan, Scan) else ():
         stored = _identity_column(specs, ids.get(column.name))
         # Zeros of both signs are one partition, and any NaN is: the rows' own are not known.
         if stored is None or column.type is None or pa.types.is_floating(column.type):
+            rest.append(column)
             continue
         columns[column.name] = table[stored].cast(column.type)
-    return pa.table(columns)
+    counted = counted_values(plan, table, rest, ids) if has_rest else {}
+    names = {column.name for column in scan.columns} if isinstance(scan, Scan) else set[str]()
+    return pa.table(columns if names & counted.keys() else {**columns, **counted})
 
 
 def _no_partitions(scan: PlanNode) -> pa.Table:
@@ -141,7 +159,7 @@ def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str 
     return min(shared, default=None)
 
 
-class _PartitionWriter(_Writer):
+class _PartitionWriter(FragmentWriter):
     """Writes a subtree over one row per partition instead of over the rows."""
 
     def __init__(
@@ -150,11 +168,11 @@ class _PartitionWriter(_Writer):
         root: int,
         semantics: Semantics,
         plan: ScanPlan,
-        known: Sequence[str],
+        known: pa.Schema,
     ) -> None:
         super().__init__(nodes, root, semantics, split=root)
         self.plan = plan
-        self.known = frozenset(known)
+        self.known = known
         self.names: dict[str, str] = {}
 
     def select(self, position: int) -> Selected:
@@ -176,13 +194,13 @@ class _PartitionWriter(_Writer):
 
     def is_true_of_all(self, condition: exp.Expr) -> bool:
         """Whether a condition on other columns is decided by partition values, for all rows."""
-        named = condition.copy()
-        for column in list(named.find_all(exp.Column)):
+        told = condition.copy()
+        for column in list(told.find_all(exp.Column)):
             name = self.names.get(column.name)
             if name is None:
                 return False
             column.set("this", exp.to_identifier(name, quoted=True))
-        readable = readable_predicates([named.sql(dialect="spark")])
+        readable = readable_predicates([told.sql(dialect="spark")])
         if not readable:
             return False
         zone = "UTC" if self.semantics.is_utc else ""
@@ -198,7 +216,16 @@ class _PartitionWriter(_Writer):
         columns: list[exp.Expr] = []
         for column in scan.columns:
             self.names[f"c{column.id}"] = column.name
-            if column.name in self.known and column.type is not None and is_plain(column.type):
+            counted = [name for name in counted_names(column.id) if name in self.known.names]
+            types.update({name: self.known.field(name).type for name in counted})
+            columns += [exp.column(name, quoted=True) for name in counted]
+            if counted:
+                continue
+            if (
+                column.name in self.known.names
+                and column.type is not None
+                and is_plain(column.type)
+            ):
                 types[f"c{column.id}"] = column.type
                 tree = exp.column(column.name, quoted=True)
                 columns.append(exp.alias_(tree, f"c{column.id}", quoted=True))
@@ -207,22 +234,54 @@ class _PartitionWriter(_Writer):
         return Selected(exp.select(*columns).from_(exp.to_table(_PARTITIONS)), types)
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
-        made = super().computed(below, name, outputs)
-        select = made.select.select(exp.column(_ROWS, quoted=True), copy=False)
-        return Selected(select, {**made.types, _ROWS: pa.int64()})
+        carried: dict[str, pa.DataType] = {_ROWS: pa.int64()}
+        columns: list[exp.Expr] = [exp.column(_ROWS, quoted=True)]
+        rest: list[Output] = []
+        for output in outputs:
+            found = self.counted(output.text, below.types)
+            if not found:
+                rest.append(output)
+            for told, as_named in zip(found, counted_names(output.id), strict=False):
+                carried[as_named] = below.types[told]
+                columns.append(named(exp.column(told, quoted=True), as_named))
+        made = super().computed(below, name, rest)
+        return Selected(made.select.select(*columns, copy=False), {**made.types, **carried})
+
+    def counted(self, text: str | None, columns: Mapping[str, pa.DataType]) -> tuple[str, ...]:
+        """Name the statistics of a column as it stands, in the order of ``counted_names``."""
+        tree = None if text is None else parse_expression(text)
+        if not isinstance(tree, exp.Column) or tree.name in columns:
+            return ()
+        number = tree.name.removeprefix("c")
+        names = counted_names(int(number)) if number.isdecimal() else ()
+        return names if all(name in columns for name in names) else ()
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
+        least, most, values = self.counted(call.argument, columns) or (None, None, None)
         if call.name in ("min", "max"):
-            return super().aggregated(call, columns)
+            return self.extreme(call, columns, least if call.name == "min" else most)
         if call.name != "count" or call.type != pa.int64():
             raise Declined(why=f"{call.name}, which needs the rows")
         rows: exp.Expr = exp.column(_ROWS, quoted=True)
-        if call.argument != "1":
+        if values is not None:
+            rows = exp.column(values, quoted=True)
+        elif call.argument != "1":
             value = typed_expression(call.argument, columns, self.semantics)
             none = exp.If(this=is_null(value.tree), true=exp.Literal.number(0))
             rows = exp.Case(ifs=[none], default=rows)
         total = exp.Coalesce(this=exp.Sum(this=rows), expressions=[exp.Literal.number(0)])
         return Typed(cast(total, pa.int64()), pa.int64())
+
+    def extreme(
+        self, call: AggregateCall, columns: Mapping[str, pa.DataType], counted: str | None
+    ) -> Typed:
+        """Write the least or the greatest value: of partitions' values, or of their extremes."""
+        if counted is None:
+            return super().aggregated(call, columns)
+        if columns[counted] != call.type:
+            raise Declined(why=f"a {call.name} of type {call.type} that is {columns[counted]}")
+        of = exp.Min if call.name == "min" else exp.Max
+        return Typed(of(this=exp.column(counted, quoted=True)), columns[counted])
 
 
 def _constant(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:

@@ -80,7 +80,7 @@ def fragment_query(
     """
     top = nodes[root]
     unlimited = top.child if isinstance(top, Limit) else root
-    writer = _Writer(nodes, root, semantics, replicated, split=unlimited)
+    writer = FragmentWriter(nodes, root, semantics, replicated, split=unlimited)
     writer.is_merged = is_merged
     query = writer.query()
     if not writer.prunings <= writer.implied:
@@ -91,14 +91,22 @@ def fragment_query(
 def is_computed(nodes: Sequence[PlanNode], root: int, semantics: Semantics) -> bool:
     """Whether the rows of a subtree can be computed, prunings by joins above it left out."""
     try:
-        _Writer(nodes, root, semantics).query()
+        FragmentWriter(nodes, root, semantics).query()
     except Declined:
         return False
     return True
 
 
-class _Writer:
-    """Writes a subtree; ``split`` is the aggregate of which Spark makes its output itself."""
+class FragmentWriter:
+    """Writes a subtree of a plan as one SELECT; each operator is a method that can be replaced.
+
+    Args:
+        nodes: The plan.
+        root: The subtree's uppermost node.
+        semantics: The session's.
+        replicated: The roots of the parts of it that every worker evaluates for itself.
+        split: The aggregate of which Spark makes its output itself.
+    """
 
     def __init__(
         self,
@@ -121,6 +129,11 @@ class _Writer:
         self.implied: set[int] = set()
 
     def query(self) -> FragmentQuery:
+        """Write the whole subtree.
+
+        Raises:
+            Declined: A part of it is not known to be computed as Spark does.
+        """
         selected = self.select(self.root)
         if not selected.types:
             raise Declined(why="a result without columns")
@@ -134,6 +147,14 @@ class _Writer:
         )
 
     def select(self, position: int) -> Selected:
+        """Write the subtree below and with a node.
+
+        Args:
+            position: The node's.
+
+        Raises:
+            Declined: A part of it is not known to be computed as Spark does.
+        """
         if position in self.replicated:
             return self.part(position)
         match self.nodes[position]:
@@ -169,7 +190,7 @@ class _Writer:
 
     def part(self, position: int) -> Selected:
         """Read the rows that every worker has evaluated for itself."""
-        writer = _Writer(self.nodes, position, self.semantics)
+        writer = FragmentWriter(self.nodes, position, self.semantics)
         query = writer.query()
         name = f"p{len(self.parts)}"
         self.parts.append(query)
@@ -180,6 +201,7 @@ class _Writer:
         return Selected(selected_columns(columns).from_(exp.to_table(name)), types)
 
     def scan(self, position: int, scan: Scan) -> Selected:
+        """Read a relation: its columns by their attributes' ids."""
         relation = f"r{len(self.scans)}"
         self.scans.append(position)
         types: dict[str, pa.DataType] = {}
@@ -202,6 +224,7 @@ class _Writer:
         return Selected(select.order_by(*keys, copy=False) if keys else select, below.types)
 
     def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
+        """Write a key of an order as Spark orders it."""
         value = typed_expression(key.text, columns, self.semantics)
         if pa.types.is_binary(value.type) or pa.types.is_null(value.type):
             raise Declined(why=f"an order of {value.type}")
@@ -212,11 +235,19 @@ class _Writer:
         )
 
     def project(self, position: int, node: Project) -> Selected:
+        """Write a projection."""
         if node.outputs is None:
             raise Declined(why="a projection of which nothing was told")
         return self.computed(self.select(node.child), f"t{position}", node.outputs)
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
+        """Write columns that are computed of those below.
+
+        Args:
+            below: What is selected there.
+            name: What it is called.
+            outputs: The columns, in order.
+        """
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
         for output in outputs:
@@ -226,6 +257,7 @@ class _Writer:
         return Selected(selected_from(below, name, columns), types)
 
     def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
+        """Write one computed column, of exactly the type that Spark expects."""
         value = typed_expression(output.text, columns, self.semantics)
         if output.type is not None and pa.types.is_null(value.type) and is_plain(output.type):
             return Typed(cast(value.tree, output.type), output.type)
@@ -234,6 +266,7 @@ class _Writer:
         return value
 
     def join(self, position: int, node: Join) -> Selected:
+        """Write a join."""
         left, right = self.select(node.left), self.select(node.right)
         self.implied |= node.implied
         if node.join_type is JoinType.SCALAR:
@@ -299,6 +332,7 @@ class _Writer:
         return Selected(selected_from(rows, f"t{position}", columns), types)
 
     def group(self, position: int, node: Group) -> Selected:
+        """Write an aggregate: its keys, then its calls."""
         below = self.select(node.child)
         if node.keys is None or node.calls is None:
             raise Declined(why="an aggregate function that is not known")
@@ -330,6 +364,12 @@ class _Writer:
         return Selected(select.group_by(*keys) if keys else select, types)
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
+        """Write one call of an aggregate function.
+
+        Args:
+            call: The function and its argument.
+            columns: The types of the columns below.
+        """
         if call.name == "count" and call.argument == "1":
             found = Typed(exp.Count(this=exp.Star()), pa.int64())
         else:

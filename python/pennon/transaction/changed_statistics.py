@@ -50,8 +50,11 @@ def changed_statistics(
                 return _of_new(staged, schema)
             return _with_new(there, staged, schema)
         case Rewrite(staged=staged, fragments=fragments):
-            is_whole = len(fragments) == len(before.get_fragments())
-            return _of_new(staged, schema) if is_whole else there
+            if not {each.fragment_id for each in before.get_fragments()} <= set(fragments):
+                return there
+            new = _of_new(staged, schema)
+            is_same = sum(part.num_rows for part in staged) == before.count_rows()
+            return new if new is None or is_same else replace(new, is_exact=False)
         case ChangeRows(staged=staged):
             loose = None if there is None else replace(there, is_exact=False)
             return _with_new(loose, staged, schema)

@@ -1,0 +1,90 @@
+"""The exact statistics of columns beside the values of partitions: extremes and NULLs of each.
+
+They stand for the rows where they were counted of the very rows that are there, in every partition
+that counts. Floats have none: bounds do not tell zeros, or NaNs, apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.manifest.column_bounds import BESIDE, column_bounds
+from pennon.manifest.format.column_statistics import is_counted_type
+from pennon.predicate.expressions.typed import is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.plan import Column
+    from pennon.planning import ScanPlan
+
+__all__ = ["counted_names", "counted_values"]
+
+
+def counted_names(attribute: int) -> tuple[str, str, str]:
+    """Name the statistics of a column: its least value, its greatest, how many are not NULL.
+
+    Example:
+        >>> counted_names(7)
+        ('least7', 'most7', 'values7')
+    """
+    return f"least{attribute}", f"most{attribute}", f"values{attribute}"
+
+
+def counted_values(
+    plan: ScanPlan, table: pa.Table, columns: Sequence[Column], ids: Mapping[str, int]
+) -> dict[str, pa.ChunkedArray]:
+    """Give the extremes of columns and how many values they have in each of some partitions.
+
+    Args:
+        plan: What a scan reads.
+        table: Rows of its partitions, those that have rows.
+        columns: Columns that the scan gives.
+        ids: The ids of the table's columns by name.
+
+    Returns:
+        What ``counted_names`` names, by the columns' attributes, the extremes in their types; for
+        the columns of which every partition has exact statistics.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    types = {each.id: each.field.type for each in plan.snapshot.schema.fields}
+    wanted = {
+        ids[column.name]: column
+        for column in columns
+        if column.name in ids and column.type is not None and _is_known(column, types, ids)
+    }
+    if not wanted or not table.num_rows:
+        return {}
+    every = plan.snapshot.leaves(None, (), BESIDE).table
+    at = pc.index_in(table["object_id"], value_set=every["object_id"].combine_chunks())
+    if at.null_count:
+        return {}
+    leaves = every.take(at)
+    found: dict[str, pa.ChunkedArray] = {}
+    for number, bounds in column_bounds(
+        plan.snapshot, leaves, {number: types[number] for number in wanted}
+    ).items():
+        if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py():
+            continue
+        column = wanted[number]
+        least, most, values = counted_names(column.id)
+        found[least] = pa.chunked_array([bounds.lower.cast(column.type)])
+        found[most] = pa.chunked_array([bounds.upper.cast(column.type)])
+        found[values] = pc.subtract(table["num_rows"], bounds.null_count)
+    return found
+
+
+def _is_known(column: Column, types: Mapping[int, pa.DataType], ids: Mapping[str, int]) -> bool:
+    """Whether a column is of a type whose bounds are its values, as Spark has them, too."""
+    kind = types[ids[column.name]]
+    if column.type is None or not is_plain(column.type) or not is_counted_type(kind):
+        return False
+    is_alike = kind.equals(column.type) or pa.types.is_string(column.type)
+    return is_alike and not (pa.types.is_floating(kind) or pa.types.is_boolean(kind))
