@@ -12,6 +12,7 @@ import pytest
 from lance_namespace import CreateNamespaceRequest
 from tests.transaction import lake
 
+import pennon
 from pennon.cli import main
 from pennon.errors import (
     ManifestColumnsLost,
@@ -170,3 +171,20 @@ def test_a_repair_gives_way_to_another_writer(tmp_path: Path) -> None:
     lake.append(before, {2: "eu"})
     with pytest.raises(ManifestNotRepairable, match="Run it again"):
         set_guard(before.location, before.version)
+
+
+def test_partitions_whose_files_upstreams_clean_up_took_are_listed_and_can_be_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = lake.append(lake.append(lake.make(tmp_path), {1: "eu", 2: "us"}), {3: "eu"})
+    leaves = {row["partition_field_region"]: row for row in snapshot.leaves().table.to_pylist()}
+    leaf = lance.dataset(f"{snapshot.location}/{leaves['eu']['location']}")
+    leaf.cleanup_old_versions(older_than=dt.timedelta(0), delete_unverified=True)
+    assert main(["repair", snapshot.location]) == 1
+    told = capsys.readouterr().out
+    assert "partition region=eu lacks" in told
+    assert "region=us" not in told
+    pennon.open(snapshot.location).delete("region = 'eu'")
+    assert repair(snapshot.location).lacking == ()
+    assert lake.regions(lake.latest(snapshot)) == {"us": [2]}
+    assert main(["repair", snapshot.location]) == 0

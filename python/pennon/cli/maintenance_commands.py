@@ -249,8 +249,10 @@ def _repair(options: argparse.Namespace) -> int:
             if done.leaves_read:
                 source += f" and {done.leaves_read} leaves"
         _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
+    for each in done.lacking:
+        _say(each)
     _say(f"{done.location} is at version {done.version}")
-    return 0
+    return 1 if done.lacking else 0
 
 
 def _adopt(options: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ from pennon.errors import ManifestNotRepairable, PennonError
 from pennon.leaf import open_leaf
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, tuple_of_rows
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
+from pennon.maintenance.checks.missing_files import missing_files
 from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
 from pennon.maintenance.partition_values import RowValues
 from pennon.maintenance.progress import Progress, no_progress
@@ -50,6 +51,7 @@ class Repaired:
         leaves_read: Leaves whose rows were read, because no earlier version told their values.
         notes: What a person should know.
         keys: The keys of the metadata that were restored.
+        lacking: Partitions whose files are gone, each with the ways out; a repair makes none up.
     """
 
     location: str
@@ -59,6 +61,7 @@ class Repaired:
     leaves_read: int = 0
     notes: Sequence[str] = ()
     keys: Sequence[str] = ()
+    lacking: Sequence[str] = ()
 
 
 def repair(
@@ -68,6 +71,8 @@ def repair(
     progress: Progress = no_progress,
 ) -> Repaired:
     """Restore the columns and metadata keys that a foreign writer dropped from ``__manifest``.
+
+    Partitions whose files are gone are listed.
 
     Args:
         location: Path or URL of the namespace.
@@ -90,11 +95,12 @@ def repair(
     repairing = _Repair.of(location, options)
     if not repairing.lost:
         snapshot = Snapshot.open(location, storage_options=options)
-        snapshot.leaves()  # what is wrong with the rows is told, too
+        lacking = tuple(missing_files(snapshot, progress))  # what is wrong with the rows is told
         version = snapshot.version
         if restored is None:
-            return Repaired(location, version, notes=("no column and no key is missing",))
-        return Repaired(location, version, (), restored.from_version, keys=keys)
+            note = "no column and no key is missing"
+            return Repaired(location, version, notes=(note,), lacking=lacking)
+        return Repaired(location, version, (), restored.from_version, keys=keys, lacking=lacking)
     earlier = repairing.earlier()
     repairing.take(earlier)
     leaves = repairing.read_leaves(progress)
@@ -104,7 +110,7 @@ def repair(
     records = repairing.lost_records(earlier)
     if records is not None:
         version = add_rows(location, records, options)
-    Snapshot.open(location, version, storage_options=options)
+    snapshot = Snapshot.open(location, version, storage_options=options)
     return Repaired(
         location,
         version,
@@ -113,6 +119,7 @@ def repair(
         leaves,
         tuple(repairing.notes),
         keys,
+        tuple(missing_files(snapshot, progress)),
     )
 
 
