@@ -158,6 +158,26 @@ def test_appends_at_once_all_arrive(tmp_path: Path) -> None:
     assert pennon.open(path).scan().count_rows() == 80
 
 
+def test_a_write_names_its_own_version_though_another_came_behind_it(
+    table: PartitionedNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(rows(3))
+    other, refresh = pennon.open(table.location), table.refresh
+    looks = iter([False, True] * 3)
+
+    def late() -> object:
+        if next(looks):  # behind the commit
+            other.append(rows(5))
+        return refresh()
+
+    monkeypatch.setattr(table, "refresh", late)
+    counts = [
+        table.scan(version=version).count_rows()
+        for version in (table.append(rows(1)), table.update({"id": "id + 1"}), table.delete("true"))
+    ]
+    assert counts == [4, 9, 0]
+
+
 def test_a_failed_append_leaves_no_file(table: PartitionedNamespace) -> None:
     table.append(rows(10))
     folder = Path(table.location)

@@ -120,6 +120,13 @@ ISOLATION = Setting(
     "Whether DELETE, UPDATE and MERGE stand only where nothing that they read has changed, or where"
     " the rows that they replace are as they were.",
 )
+ISOLATION_OF_COMMAND = Setting(
+    "write.<command>.isolation-level",
+    Place.TABLE,
+    "serializable | snapshot",
+    None,
+    "As write.isolation, of delete, update or merge alone; before it.",
+)
 COMPACTION = Setting(
     "write.compaction.enabled",
     Place.TABLE,
@@ -189,6 +196,7 @@ SETTINGS: tuple[Setting, ...] = (
     TRANSACTION,
     ORDER,
     ISOLATION,
+    ISOLATION_OF_COMMAND,
     COMPACTION,
     STATISTICS_COLUMNS,
     JAR,

@@ -18,7 +18,7 @@ from pennon.leaf.write.deleted_rows import collect_deleted
 from pennon.leaf.write.row_changes import change_rows
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
-from pennon.transaction.isolation import isolation
+from pennon.transaction.isolation import check_isolation, isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -43,8 +43,9 @@ def change(
     gone: Collection[int],
     new: dict[int, str | None] | None = None,
     read: Sequence[Sequence[str]] = (),
+    command: str | None = None,
 ) -> Transaction:
-    transaction = Transaction(snapshot)
+    transaction = Transaction(snapshot, None, command)
     transaction.change_rows(found(snapshot, gone), stage(snapshot, new) if new else [], read)
     return transaction
 
@@ -143,6 +144,19 @@ def test_under_snapshot_isolation_appends_of_others_are_not_looked_at(tmp_path):
     append(base, {3: "eu", 4: "us"})
     assert isinstance(mine.commit(), Committed)
     assert regions(latest(base)) == {"eu": [2, 3, 10], "us": [4]}
+
+
+def test_an_isolation_of_one_statement_is_no_other_s(tmp_path):
+    base = append(make(tmp_path), {1: "eu", 2: "eu", 3: "eu"})
+    change_root(base, properties={"write.merge.isolation-level": "snapshot"})
+    base = latest(base)
+    merge = change(base, {1}, {10: "eu"}, [["id < 100"]], "merge")
+    update = change(base, {2}, {20: "eu"}, [["id < 100"]], "update")
+    append(base, {4: "eu"})
+    assert isinstance(update.commit(), Conflicted)
+    assert isinstance(merge.commit(), Committed)
+    with pytest.raises(UnknownIsolation, match="write.delete.isolation-level"):
+        check_isolation({"write.delete.isolation-level": "none"})
 
 
 def test_under_snapshot_isolation_a_row_is_still_changed_once(tmp_path):

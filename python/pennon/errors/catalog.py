@@ -215,11 +215,11 @@ class CommitGivenUp(PennonError):
 
 
 class UnknownIsolation(PennonError):
-    """The table property ``write.isolation`` has no value that it can have."""
+    """A table property about isolation has no value that it can have."""
 
     condition = "UNKNOWN_ISOLATION"
     template = (
-        "Cannot use the table property write.isolation = '{value}': it is neither 'serializable'"
+        "Cannot use the table property {property} = '{value}': it is neither 'serializable'"
         " nor 'snapshot'. Set it to one of them, or unset it for 'serializable'."
     )
     sql_state = "22023"

@@ -159,8 +159,9 @@ class TableRows(OpenTable):
             [{'letter': 'b'}]
         """
         table = self._current("delete from")
-        delete_where(table, where)
-        return self.refresh().version
+        version = delete_where(table, where)
+        self.refresh()
+        return version
 
     def update(self, values: Mapping[str, object], where: str | None = None) -> int:
         """Change columns of the rows that satisfy a condition, in one commit.
@@ -197,8 +198,9 @@ class TableRows(OpenTable):
         Spec: "Transaction".
         """
         table = self._current("update")
-        update_where(table, values, where)
-        return self.refresh().version
+        version = update_where(table, values, where)
+        self.refresh()
+        return version
 
     def merge(self, source: object, on: str | Sequence[str]) -> Merge:
         """Describe a merge of rows into the table; ``execute`` on what comes back runs it.
@@ -247,5 +249,6 @@ class TableRows(OpenTable):
 
     def _write(self, verb: str, mode: WriteMode, rows: object, where: str | None = None) -> int:
         table = self._current(verb)
-        write_rows(table, mode, [] if where is None else [where], batches_of(rows))
-        return self.refresh().version
+        version = write_rows(table, mode, [] if where is None else [where], batches_of(rows))
+        self.refresh()  # which may be at a later version: other writers have theirs
+        return version

@@ -1,5 +1,8 @@
 """The table property ``write.isolation``: what a change of rows has to be shielded from.
 
+``write.delete.isolation-level``, ``write.update.isolation-level`` and
+``write.merge.isolation-level``, as Iceberg has them, hold for one statement, and before it.
+
 * ``serializable``: it stands only where no other commit changed anything that its statement read,
   so it is as if it had run alone.
 * ``snapshot``: it stands where no other commit changed the rows that it replaces. Rows that others
@@ -16,17 +19,19 @@ from pennon.settings import ISOLATION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SERIALIZABLE", "SNAPSHOT", "isolation"]
+__all__ = ["SERIALIZABLE", "SNAPSHOT", "check_isolation", "isolation"]
 
 SERIALIZABLE: Final = "serializable"
 SNAPSHOT: Final = "snapshot"
+_COMMANDS: Final = ("delete", "update", "merge")
 
 
-def isolation(properties: Mapping[str, str]) -> str:
+def isolation(properties: Mapping[str, str], command: str | None = None) -> str:
     """Read the isolation of a table's row-level changes.
 
     Args:
         properties: The table's properties.
+        command: ``delete``, ``update`` or ``merge``; None where no statement of its own asks.
 
     Raises:
         UnknownIsolation: The property has another value.
@@ -34,8 +39,22 @@ def isolation(properties: Mapping[str, str]) -> str:
     Example:
         >>> isolation({}), isolation({"write.isolation": "SNAPSHOT"})
         ('serializable', 'snapshot')
+        >>> isolation({"write.merge.isolation-level": "snapshot"}, "merge")
+        'snapshot'
     """
-    value = properties.get(ISOLATION.name, SERIALIZABLE).lower()
+    own = f"write.{command}.isolation-level"
+    name = own if own in properties else ISOLATION.name
+    value = properties.get(name, SERIALIZABLE).lower()
     if value not in (SERIALIZABLE, SNAPSHOT):
-        raise UnknownIsolation(value=value)
+        raise UnknownIsolation(property=name, value=value)
     return value
+
+
+def check_isolation(properties: Mapping[str, str]) -> None:
+    """Check the isolation of all statements, where properties are set.
+
+    Raises:
+        UnknownIsolation: A property has another value.
+    """
+    for command in (None, *_COMMANDS):
+        isolation(properties, command)

@@ -147,7 +147,7 @@ class Transaction:
         for object_id, rows in gone.items():
             self._add(object_id, ChangeRows(rows, new.get(object_id, ())))
         self.append(part for key, parts in new.items() if key not in gone for part in parts)
-        if isolation(self.snapshot.properties) == SERIALIZABLE:
+        if isolation(self.snapshot.properties, self._operation) == SERIALIZABLE:
             scans = tuple(tuple(predicates) for predicates in read)
             self._read = ReadSet(self.snapshot, scans) if scans else None
 

@@ -28,7 +28,7 @@ from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
-from pennon.transaction.isolation import isolation
+from pennon.transaction.isolation import check_isolation
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -65,7 +65,7 @@ def alter_table(
         PartitionFieldSyntax: What follows PARTITION FIELD is none.
         TagSyntax: What follows TAG is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
-        UnknownIsolation: The property ``write.isolation`` has another value than it can have.
+        UnknownIsolation: A property about isolation has another value than it can have.
         WriteConflict: Others changed the table each time it was tried.
     """
     statement = _statement(changes)
@@ -95,7 +95,7 @@ def alter_table(
         before = table.snapshot
         is_same = changed.schema is before.schema
         properties = checked_order(changed.properties, changed.schema)
-        isolation(properties)
+        check_isolation(properties)
         if not is_same and WRITE_ORDER not in {*properties, *changed.removed}:
             properties |= followed_order(
                 table.name, before.properties, before.schema, changed.schema

@@ -38,7 +38,7 @@ from pennon.leaf import drop_dataset, forget_leaves
 from pennon.manifest import create as create_manifest
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
-from pennon.transaction.isolation import isolation
+from pennon.transaction.isolation import check_isolation
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -106,7 +106,7 @@ def stage(
         StatementNotSupported: CREATE VIEW or CLUSTER BY.
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
-        UnknownIsolation: The property ``write.isolation`` has another value than it can have.
+        UnknownIsolation: A property about isolation has another value than it can have.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
@@ -122,7 +122,7 @@ def stage(
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     kept = checked_order(kept, columns)
-    isolation(kept)
+    check_isolation(kept)
     location = _location(catalog, identifier, properties)
     _check_name(catalog, identifier, mode)
     snapshot = create_manifest(

@@ -137,7 +137,7 @@ class StoredTable(ABC):
         """
         self.check_writable("write to")
         if mode.is_row_level:
-            isolation(self.snapshot.properties)
+            isolation(self.snapshot.properties, str(mode))
         if mode is WriteMode.DELETE:
             return mode
         if mode is WriteMode.OVERWRITE_PARTITIONS and not self.snapshot.current_spec.fields:
