@@ -185,3 +185,25 @@ def test_many_leaves_are_read_from_what_is_kept(
         then = pennon.open(made.location, version=version)
         assert _check(then, "id > 205 AND id < 303") >= 2
         assert _check(then, "id = 110") >= 2
+
+
+def test_a_compaction_counts_what_it_writes_and_keeps_what_it_leaves(tmp_path: Path) -> None:
+    properties = {"write.compaction.enabled": "false"}
+    made = pennon.create(str(tmp_path / "t"), SCHEMA, ["k"], properties=properties)
+    made.append(_rows(1))
+    made.append(_rows(1, 3))
+    made.delete("id = 119")  # the greatest, which bounds still tell
+    assert _check(made, "id = 119") == 0
+    made.maintenance.compact()
+    assert _check(made, "id = 119") == 1
+    made.append(_rows(1, 2))
+    made.append(_rows(1).slice(18))
+    # All files but the large one of the compaction are put together.
+    first = lance.dataset(
+        f"{made.location}/{made.scan().plan().partitions[0].location}",
+        version=made.scan().plan().partitions[0].version,
+    ).get_fragments()[0]
+    size = sum(file.file_size_bytes or 0 for file in first.data_files())
+    made.maintenance.compact(target_bytes=2 * size - 1)
+    assert _check(made, "id = 119") == 0
+    assert _check(made, "id = 120") == 1
