@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -87,6 +88,23 @@ def test_different_values_are_told_once_by_each_task(star: StarSessions) -> None
         assert differences == []
         assert plans["divided"].count("fragment: partial") == 1
         assert plans["one task"].count("fragment: complete") == 1
+
+
+def test_a_correlated_subquery_computes_the_groups_of_a_small_side(star: StarSessions) -> None:
+    """The same aggregate twice, restricted in different ways: no exchange is shared."""
+    average = "(SELECT avg(x.q) FROM f x WHERE x.pk = p.pk)"
+    counted = "SELECT '{0}' AS o, count(*), sum(f.amt) FROM f JOIN p ON f.pk = p.pk"
+    sql = " UNION ALL ".join(
+        f"{counted.format(each)} WHERE p.s = '{each}' AND f.q >= {average}" for each in ("b2", "b3")
+    )
+    settings = {"oneTaskBytes": "0", "replicatedBytes": "2k"}  # of which p is a part, and f is none
+    way = star.plain.newSession()
+    for key, value in settings.items():
+        way.conf.set(f"spark.sql.catalog.lance.execution.{key}", value)
+    way.sql("USE lance.star")
+    found, plan = star.attempt(way, sql)
+    assert found == star.attempt(star.plain, sql)[0]
+    assert len(set(re.findall(r"only groups of (c\d+ in p0\.c\d+)", plan))) == 2, plan
 
 
 def test_a_union_and_its_dimension_are_one_fragment(star: StarSessions) -> None:

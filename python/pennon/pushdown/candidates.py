@@ -21,6 +21,7 @@ from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union
 from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
+from pennon.pushdown.restriction import restriction_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.predicate.expressions.semantics import Semantics
     from pennon.pushdown.division import Division
+    from pennon.pushdown.restriction import Restriction
 
 _Accepted = TypeVar("_Accepted")
 _COMPUTED: Final = (Join, Group, Filter, Project, Limit, Expand, Union)
@@ -52,6 +54,7 @@ class Candidate:
         query: What is computed.
         group: What is read under one key is computed by one task; None where any split will do.
         is_one_task: Whether one task reads everything.
+        restriction: Which groups are computed; None for all.
     """
 
     root: int
@@ -60,6 +63,7 @@ class Candidate:
     query: FragmentQuery
     group: KeyGroup | None
     is_one_task: bool = False
+    restriction: Restriction | None = None
 
 
 def choose(
@@ -139,7 +143,7 @@ class _Finder:
         return top.child if isinstance(top, Limit) else root
 
     def in_one_task(self, root: int, positions: tuple[int, ...]) -> Candidate | None:
-        query = self.query(root, frozenset())
+        query = self.query(root, frozenset(), None)
         if query is None:
             return None
         is_whole = isinstance(self.plan[self.unlimited(root)], Group)
@@ -161,10 +165,15 @@ class _Finder:
         replicated = frozenset(
             side for join, side in self.division.replicated.items() if join in inside
         )
-        query = self.query(root, replicated, is_merged=mode is FragmentMode.PARTIAL)
-        if query is None:
-            return None
-        return Candidate(root, self.plan.subtree(root), mode, query, group)
+        is_merged = mode is FragmentMode.PARTIAL
+        for restriction in dict.fromkeys(
+            (restriction_of(self.division, root, self.semantics), None)
+        ):
+            query = self.query(root, replicated, restriction, is_merged=is_merged)
+            if query is not None:
+                positions = self.plan.subtree(root)
+                return Candidate(root, positions, mode, query, group, restriction=restriction)
+        return None
 
     def keeps_keys(self, root: int, group: KeyGroup | None, inside: set[int]) -> bool:
         """Whether nothing outside of a subtree needs a key that ends at it."""
@@ -208,9 +217,21 @@ class _Finder:
         return FragmentMode.COMPLETE if is_group else FragmentMode.ROWS
 
     def query(
-        self, root: int, replicated: frozenset[int], *, is_merged: bool = False
+        self,
+        root: int,
+        replicated: frozenset[int],
+        restriction: Restriction | None,
+        *,
+        is_merged: bool = False,
     ) -> FragmentQuery | None:
         try:
-            return fragment_query(self.plan, root, self.semantics, replicated, is_merged=is_merged)
+            return fragment_query(
+                self.plan,
+                root,
+                self.semantics,
+                replicated,
+                is_merged=is_merged,
+                restriction=restriction,
+            )
         except Declined:
             return None

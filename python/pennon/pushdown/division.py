@@ -57,6 +57,7 @@ class Division:
         replicated: For each such join the replicated side.
         sizes: What is known of each operator.
         is_one_task: Whether all of the query is so small that one task computes it.
+        replicated_bytes: The most bytes of a replicated side's inputs.
     """
 
     plan: Plan
@@ -65,6 +66,19 @@ class Division:
     replicated: Mapping[int, int]
     sizes: tuple[Size, ...]
     is_one_task: bool = False
+    replicated_bytes: float = 0.0
+
+
+def is_replicable(division: Division, position: int, semantics: Semantics) -> bool:
+    """Whether every worker can evaluate an operator for itself.
+
+    Args:
+        division: The query.
+        position: The operator's.
+        semantics: The session's.
+    """
+    most_bytes = division.replicated_bytes
+    return _Chooser(division.plan, division.sizes, semantics, most_bytes).is_small(position)
 
 
 def divide(
@@ -108,9 +122,11 @@ def divide(
             served = served.using(reported)
         unserved = chooser.lowest_unserved(view, served, replicated)
         if unserved is None:
-            return Division(plan, view, served, replicated, sizes)
+            return Division(
+                plan, view, served, replicated, sizes, replicated_bytes=replicated_bytes
+            )
         replicated = {**replicated, **unserved}
-    return Division(plan, view, keys, replicated, sizes)
+    return Division(plan, view, keys, replicated, sizes, replicated_bytes=replicated_bytes)
 
 
 def with_small_values(plan: Plan, semantics: Semantics, most_bytes: int) -> Plan:
@@ -145,7 +161,7 @@ class _Chooser:
     plan: Plan
     sizes: tuple[Size, ...]
     semantics: Semantics
-    most_bytes: int
+    most_bytes: float
 
     def side(self, position: int, join: Join) -> int | None:
         """Choose the side of a join that is replicated; None where neither can be."""

@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 
     from pennon.plan import AggregateCall, PlanNode, SortKey
     from pennon.predicate.expressions.semantics import Semantics
+    from pennon.pushdown.restriction import Restriction
 
 # The number of a projection beside the rows that it is applied to.
 _PROJECTION: Final = "n"
+# A value of a key whose groups are wanted.
+_WANTED: Final = "k"
 # So many rows a task may hold to find the first ones.
 _MOST_ORDERED: Final = 100_000
 
@@ -65,6 +68,7 @@ def fragment_query(
     replicated: frozenset[int] = frozenset(),
     *,
     is_merged: bool = False,
+    restriction: Restriction | None = None,
 ) -> FragmentQuery:
     """Write the query of a subtree.
 
@@ -74,6 +78,7 @@ def fragment_query(
         semantics: The session's.
         replicated: The roots of the parts of it that every worker evaluates for itself.
         is_merged: Whether Spark merges the groups of its uppermost aggregate.
+        restriction: Which rows that aggregate needs; None for all.
 
     Raises:
         Declined: A part of the subtree is not known to be computed as Spark does.
@@ -82,6 +87,7 @@ def fragment_query(
     unlimited = top.child if isinstance(top, Limit) else root
     writer = FragmentWriter(nodes, root, semantics, replicated, split=unlimited)
     writer.is_merged = is_merged
+    writer.restriction = restriction
     query = writer.query()
     if not writer.prunings <= writer.implied:
         raise Declined(why="a pruning by a join that stays in Spark")
@@ -120,6 +126,7 @@ class FragmentWriter:
         self.root = root
         self.split = split
         self.is_merged = False
+        self.restriction: Restriction | None = None
         self.semantics = semantics
         self.replicated = replicated
         self.scans: list[int] = []
@@ -334,6 +341,8 @@ class FragmentWriter:
     def group(self, position: int, node: Group) -> Selected:
         """Write an aggregate: its keys, then its calls."""
         below = self.select(node.child)
+        if self.restriction is not None and position == self.split:
+            below = self.restricted(below, f"t{position}", self.restriction)
         if node.keys is None or node.calls is None:
             raise Declined(why="an aggregate function that is not known")
         types: dict[str, pa.DataType] = {}
@@ -362,6 +371,29 @@ class FragmentWriter:
             columns.append(named(result.tree, f"c{function.output}"))
         select = selected_from(below, f"t{position}", columns)
         return Selected(select.group_by(*keys) if keys else select, types)
+
+    def restricted(self, below: Selected, name: str, restriction: Restriction) -> Selected:
+        """Leave out the rows of groups that no join wants."""
+        part = _Writer(self.nodes, restriction.part, self.semantics).query()
+        key, column = f"c{restriction.key}", f"c{restriction.column}"
+        kind = below.types.get(key)
+        if (
+            kind is None
+            or pa.types.is_floating(kind)
+            or (column, kind) not in ((field.name, field.type) for field in part.schema)
+        ):
+            raise Declined(why="a key that is no value of the other side as it is")
+        wanted = selected_columns([named(exp.column(column, quoted=True), _WANTED)])
+        wanted = wanted.from_(exp.to_table(f"p{len(self.parts)}"))
+        self.parts.append(part)
+        columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in below.types]
+        select = selected_from(below, f"{name}b", columns)
+        equal = exp.EQ(
+            this=exp.column(key, quoted=True), expression=exp.column(_WANTED, quoted=True)
+        )
+        beside = wanted.subquery(f"{name}w", copy=False)
+        select.append("joins", exp.Join(this=beside, on=equal, side="LEFT", kind="SEMI"))
+        return Selected(select, below.types)
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
         """Write one call of an aggregate function.

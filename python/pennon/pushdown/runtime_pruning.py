@@ -77,6 +77,8 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
         RuntimePruning(scan, function, number, column)
         for number, part in enumerate(query.parts)
         for column, scan, function in _of_part(plan, part, {each.root for each in query.parts})
+        # A part that restricts an aggregate stands beside other scans in the plan.
+        if scan in query.scans
     )
 
 

@@ -188,6 +188,7 @@ class _Planner:
             columns=tuple(query.columns),
             rows=rows,
             bytes=num_bytes,
+            restriction=_restriction_text(candidate),
         )
         return ChosenFragment(candidate, tasks.keys, texts, reply)
 
@@ -266,12 +267,26 @@ class _Planner:
                 if each.scan == scan:
                     values = function_text(each.function, self.plans[scan])
                     lines.append(f"r{at} at run time: partitions with {values} in p{each.part}")
+        if candidate.restriction is not None:
+            lines.append(f"only groups of {_restriction_text(candidate)}")
         for at, part in enumerate(candidate.query.parts):
             lines.append(f"p{at} in every worker: {part.sql}")
             for number, scan in enumerate(part.scans):
                 read = summary(self.plans[scan]).splitlines()
                 lines += [f"p{at}.r{number} {line}" for line in read]
         return "\n".join(lines)
+
+
+def _restriction_text(candidate: Candidate) -> str:
+    """Tell which groups of an aggregate are computed; nothing for all."""
+    if candidate.restriction is None:
+        return ""
+    at = next(
+        number
+        for number, part in enumerate(candidate.query.parts)
+        if part.root == candidate.restriction.part
+    )
+    return f"c{candidate.restriction.key} in p{at}.c{candidate.restriction.column}"
 
 
 def _is_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> bool:

@@ -38,6 +38,8 @@ class FragmentReply:
         columns: Expression ids of its columns, in order.
         rows: Estimated number of rows; None where nothing is known.
         bytes: Estimated bytes of them.
+        restriction: Which groups of the node's it has; empty for all. It tells fragments of equal
+            nodes from each other.
     """
 
     root: int
@@ -47,6 +49,7 @@ class FragmentReply:
     columns: tuple[int, ...]
     rows: int | None
     bytes: int | None
+    restriction: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import java.util.OptionalLong;
  * @param description the worker's text for EXPLAIN
  * @param rows estimated number of rows that it gives
  * @param bytes estimated bytes of them
+ * @param restriction which groups of the node's it has; empty for all
  * @param columns expression ids of its columns, in order
  * @param tasks one row per task: its key and the worker's token
  */
@@ -26,6 +27,7 @@ public record FragmentReply(
     String description,
     OptionalLong rows,
     OptionalLong bytes,
+    String restriction,
     List<Long> columns,
     KeyedLeaves tasks) {
   /** What the rows of a fragment are. */
@@ -53,6 +55,7 @@ public record FragmentReply(
               Messages.field(fragment, "FragmentReply", "description").asText(),
               optional(Messages.field(fragment, "FragmentReply", "rows")),
               optional(Messages.field(fragment, "FragmentReply", "bytes")),
+              Messages.field(fragment, "FragmentReply", "restriction").asText(),
               columns,
               tasks.getOrDefault(root, new KeyedLeaves())));
     }

@@ -67,7 +67,9 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof FragmentScan that && isSame(rows, that.rows);
+    return other instanceof FragmentScan that
+        && fragment.restriction().equals(that.fragment.restriction())
+        && isSame(rows, that.rows);
   }
 
   @Override
@@ -104,7 +106,9 @@ public final class FragmentScan implements SupportsReportStatistics {
     /** Spark finds exchanges to reuse by this. */
     @Override
     public boolean equals(Object other) {
-      return other instanceof FragmentBatch that && isSame(rows, that.rows);
+      return other instanceof FragmentBatch that
+          && fragment.restriction().equals(that.fragment.restriction())
+          && isSame(rows, that.rows);
     }
 
     @Override

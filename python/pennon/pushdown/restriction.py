@@ -1,0 +1,160 @@
+"""Which groups of an aggregate a join above it wants: those of the keys that a small side has.
+
+A correlated subquery is such an aggregate after Spark's rewrite: it has a group for every key, and
+the join with the rows around it wants a few of them. Where every key that the join can want is one
+of a small side, as a filtered dimension has them, each worker evaluates that side and aggregates
+no other rows. The groups that are left are whole: their key is one of the grouping keys.
+
+NULL rules: a join by ``=`` wants no group of NULL; one by ``<=>`` restricts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pennon.plan import Expand, Filter, Group, Join, JoinType, Project, Side
+from pennon.pushdown.division import is_replicable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pennon.plan import Plan
+    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.pushdown.division import Division
+
+# The joins of which a side's rows without a partner leave no trace, by the side.
+_WANTS_PARTNERS: Final[Mapping[Side, frozenset[JoinType]]] = {
+    Side.LEFT: frozenset({JoinType.INNER, JoinType.SEMI, JoinType.RIGHT}),
+    Side.RIGHT: frozenset(
+        {JoinType.INNER, JoinType.SEMI, JoinType.LEFT, JoinType.ANTI, JoinType.EXISTENCE}
+    ),
+}
+# The joins of which a side's row that is dropped leaves out its own rows and no others.
+_PASSES: Final[Mapping[Side, frozenset[JoinType]]] = {
+    Side.LEFT: frozenset(
+        {
+            *(JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI),
+            *(JoinType.EXISTENCE, JoinType.SCALAR),
+        }
+    ),
+    Side.RIGHT: frozenset({JoinType.INNER, JoinType.RIGHT}),
+}
+# A side that reads more than this share of what is aggregated costs more than it saves.
+_LARGEST_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """The rows of an aggregate's input that count.
+
+    Args:
+        key: Attribute of the input by which it groups.
+        part: Position of the side that every worker evaluates for itself.
+        column: Attribute of that side with all values of the key that are wanted.
+    """
+
+    key: int
+    part: int
+    column: int
+
+
+def restriction_of(division: Division, root: int, semantics: Semantics) -> Restriction | None:
+    """Find what restricts an aggregate that is a fragment.
+
+    Args:
+        division: The query.
+        root: Position of the aggregate.
+        semantics: The session's.
+
+    Returns:
+        The restriction by the smallest side; None where nothing restricts it.
+    """
+    plan = division.plan
+    found = [
+        Restriction(key, part, column)
+        for key, position, attribute in _wanted(plan, root)
+        for part, column in _places(plan, position, attribute)
+        if _is_filtered(plan, part) and is_replicable(division, part, semantics)
+    ]
+    most = _LARGEST_SHARE * division.sizes[root].read_bytes
+    small = (each for each in found if division.sizes[each.part].read_bytes <= most)
+    return min(small, key=lambda each: division.sizes[each.part].read_bytes, default=None)
+
+
+def _wanted(plan: Plan, root: int) -> Iterator[tuple[int, int, int]]:
+    """List the keys that joins above equate: input attribute, the other side and its attribute."""
+    group = plan[root]
+    if not isinstance(group, Group):
+        return
+    keys = {new: old for new, old in group.columns if old in group.group_by}
+    at, parent = root, plan.parents.get(root)
+    while keys and parent is not None:
+        node = plan[parent]
+        match node:
+            case Filter():
+                pass
+            case Project(renamed=pairs):
+                keys = {new: keys[old] for new, old in pairs if old in keys}
+            case Join():
+                side = Side.LEFT if node.left == at else Side.RIGHT
+                if node.join_type in _WANTS_PARTNERS[side]:
+                    other = node.right if side is Side.LEFT else node.left
+                    for mine, theirs in _equal(node, side):
+                        if mine in keys:
+                            yield keys[mine], other, theirs
+                if node.join_type not in _PASSES[side]:
+                    return
+            case _:
+                return
+        at, parent = parent, plan.parents.get(parent)
+
+
+def _equal(join: Join, side: Side) -> list[tuple[int, int]]:
+    """List the attributes that a join equates as they are, those of a side first."""
+    if join.is_null_safe or join.has_casts:
+        return []
+    pairs = [pair for pair in join.equated if pair not in join.dates]
+    return pairs if side is Side.LEFT else [(right, left) for left, right in pairs]
+
+
+def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, int]]:
+    """List the operators that have all values of an attribute but NULL, and its name there."""
+    yield position, attribute
+    match plan[position]:
+        case Filter(child=child):
+            yield from _places(plan, child, attribute)
+        case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
+            source = dict(pairs).get(attribute)
+            if source is not None:
+                yield from _places(plan, child, source)
+        case Group(child=child, columns=pairs, group_by=keys):
+            source = dict(pairs).get(attribute)
+            if source is not None and source in keys:
+                yield from _places(plan, child, source)
+        case Join() as join:
+            for side, child, other in (
+                (Side.LEFT, join.left, join.right),
+                (Side.RIGHT, join.right, join.left),
+            ):
+                if attribute not in _attributes(plan, child):
+                    continue
+                yield from _places(plan, child, attribute)
+                if join.join_type in (JoinType.INNER, JoinType.SEMI):
+                    for mine, theirs in _equal(join, side):
+                        if mine == attribute:
+                            yield from _places(plan, other, theirs)
+
+
+def _attributes(plan: Plan, position: int) -> frozenset[int]:
+    """List the attributes that scans, projections and aggregates at or below a node make."""
+    made: set[int] = set()
+    for at in plan.subtree(position):
+        node = plan[at]
+        made.update(column.id for column in getattr(node, "columns", ()) if hasattr(column, "id"))
+        made.update(output.id for output in getattr(node, "outputs", None) or ())
+    return frozenset(made)
+
+
+def _is_filtered(plan: Plan, position: int) -> bool:
+    return any(isinstance(plan[at], Filter) for at in plan.subtree(position))
