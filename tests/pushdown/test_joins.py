@@ -31,7 +31,7 @@ KEYS = {
 }
 Sides = tuple[pa.DataType, list[list[list[tuple]]]]
 Kept = tuple[str, Callable[[tuple], bool | None]]
-# Those that add a column are compared with Spark's own.
+# Those that add a column have tests of their own.
 JOINS = [each for each in JoinType if each not in (JoinType.EXISTENCE, JoinType.SCALAR)]
 
 
@@ -158,6 +158,43 @@ def test_a_join_has_the_rows_of_spark(
         assert counted([tuple(row.values()) for row in aggregated.to_pylist()]) == counted(
             totalled(expected)
         )
+
+
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(data=sides())
+def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(data: Sides) -> None:
+    """NULL is never a partner; the value of no rows is NULL, which no row compares with."""
+    kind, (left, right) = data
+    rows, others = [*chain(*left)], [*chain(*right)]
+    greatest = max((row[2] for row in others if row[2] is not None), default=None)
+    keys = {normal(row[0]) for row in others if row[0] is not None}
+    with tempfile.TemporaryDirectory() as folder:
+        relations = [
+            relation(
+                Path(folder),
+                f"side{first}",
+                schema_of(kind, first),
+                [table_of(kind, leaf, first, is_old=False) for leaf in leaves],
+            )
+            for first, leaves in ((1, left), (11, right))
+        ]
+        scans = [scan_of(schema_of(kind, first)) for first in (1, 11)]
+        existence = Join(0, 1, JoinType.EXISTENCE, "(`c1` = `c11`)", exists=50)
+        found = computed([*scans, existence], relations)
+        most = Group(
+            1,
+            keys=(),
+            calls=(AggregateCall(44, "max", "`c13`", pa.int32()),),
+            outputs=(Output(43, "`c44`", pa.int32()),),
+        )
+        beside = [*scans, most, Join(0, 2, JoinType.SCALAR), Filter(3, "(`c3` >= `c43`)")]
+        compared = computed(beside, relations)
+    assert counted([tuple(row.values()) for row in found.to_pylist()]) == counted(
+        [(*row, row[0] is not None and normal(row[0]) in keys) for row in rows]
+    )
+    assert counted([tuple(row.values()) for row in compared.to_pylist()]) == counted(
+        [row for row in rows if None not in (row[2], greatest) and row[2] >= greatest]
+    )
 
 
 def totals(kind: pa.DataType, child: int) -> Group:

@@ -45,6 +45,21 @@ def test_a_join_is_explained(spark: SparkSession, tables: str) -> None:
     assert (in_spark.common, in_spark.reason) == (join.common, "")
 
 
+def test_the_expression_that_leaves_an_operator_to_spark_is_told(
+    spark: SparkSession, tables: str
+) -> None:
+    one, other = f"{tables}.eight x", f"{tables}.eight y"
+    for column, operator, why in (
+        ("max(soundex(CAST(x.k AS STRING)))", "aggregate", "soundex"),
+        ("collect_set(x.v)", "aggregate", "an aggregate function that is not known"),
+    ):
+        query = f"SELECT x.id, {column} FROM {one} JOIN {other} ON x.id = y.id GROUP BY x.id"
+        found = {row.operator: row.reason for row in explained(spark, query)}
+        assert found["join"] == "joined in the worker"
+        text = f"Spark computes it, for the workers do not compute: {why}"
+        assert found[operator].lower().endswith(text.lower())
+
+
 @pytest.mark.parametrize(
     ("sql", "reason", "remedy"),
     [

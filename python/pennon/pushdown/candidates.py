@@ -12,7 +12,7 @@ of all tasks' rows. So there an aggregate's groups have to be whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -70,7 +70,7 @@ def choose(
     division: Division,
     semantics: Semantics,
     accept: Callable[[Candidate], _Accepted | None],
-) -> list[_Accepted]:
+) -> tuple[list[_Accepted], Mapping[int, str]]:
     """Choose fragments from the root of a plan down.
 
     Args:
@@ -79,7 +79,8 @@ def choose(
         accept: Makes of a candidate what is wanted; None where it does not pay.
 
     Returns:
-        What was made, of subtrees that do not overlap.
+        What was made, of subtrees that do not overlap; and for operators that Spark has to compute
+        because of an expression at or below them, which.
     """
     finder = _Finder(division, semantics)
     accepted: list[_Accepted] = []
@@ -95,7 +96,7 @@ def choose(
             waiting += division.plan.children(position)
         else:
             accepted.append(made)
-    return accepted
+    return accepted, finder.declined
 
 
 def candidate_in_one_task(division: Division, semantics: Semantics, root: int) -> Candidate | None:
@@ -114,6 +115,7 @@ class _Finder:
         self.division = division
         self.plan = division.plan
         self.semantics = semantics
+        self.declined: dict[int, str] = {}
 
     def at(self, root: int) -> Iterator[Candidate]:
         """List what can be computed of a subtree, the best way first."""
@@ -233,5 +235,6 @@ class _Finder:
                 is_merged=is_merged,
                 restriction=restriction,
             )
-        except Declined:
+        except Declined as reason:
+            self.declined.setdefault(root, str(reason))
             return None

@@ -41,6 +41,16 @@ class Verdict:
         """Judge an operator of a query that is one task: nothing is shuffled."""
         return replace(self, reason="the query is so small that it is one task", remedy="")
 
+    def in_spark(self, expression: str) -> Verdict:
+        """Judge an operator that the workers would compute, but for an expression.
+
+        Example:
+            >>> print(Verdict("join", "", "", "bucket(8, id)").in_spark("reverse").reason)
+            Spark computes it, for the workers do not compute: reverse
+        """
+        why = f"Spark computes it, for the workers do not compute: {expression}"
+        return replace(self, reason=f"{self.reason}; {why}" if self.reason else why)
+
     def in_worker(self) -> Verdict:
         """Judge an operator that the workers compute."""
         done = "joined" if self.operator == "join" else "aggregated"

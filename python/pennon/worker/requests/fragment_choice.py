@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -71,10 +71,12 @@ class ChosenFragments:
     Args:
         fragments: They do not overlap.
         is_one_task: Whether the query is so small that all of it is one task.
+        declined: For operators that an expression leaves to Spark, which expression.
     """
 
     fragments: tuple[ChosenFragment, ...] = ()
     is_one_task: bool = False
+    declined: Mapping[int, str] = field(default_factory=dict)
 
 
 def choose_fragments(
@@ -111,9 +113,10 @@ def choose_fragments(
         replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
     )
     planner = _Planner(division, semantics, plans, target, query_id)
-    return ChosenFragments(
-        tuple(choose(division, semantics, planner.planned)), division.is_one_task
-    )
+    fragments, declined = choose(division, semantics, planner.planned)
+    inside = {position for each in fragments for position in each.candidate.positions}
+    left = {position: why for position, why in declined.items() if position not in inside}
+    return ChosenFragments(tuple(fragments), division.is_one_task, left)
 
 
 def _in_one_executor(

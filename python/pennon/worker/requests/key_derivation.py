@@ -58,6 +58,8 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
     verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
+    for position in verdicts.keys() & chosen.declined.keys():
+        verdicts[position] = verdicts[position].in_spark(chosen.declined[position])
     reply = DeriveKeysReply(
         served=tuple(sorted(answer.served)),
         scans={
