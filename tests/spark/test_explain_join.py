@@ -53,7 +53,7 @@ def test_the_expression_that_leaves_an_operator_to_spark_is_told(
         ("max(soundex(CAST(x.k AS STRING)))", "aggregate", "soundex"),
         ("collect_set(x.v)", "aggregate", "an aggregate function that is not known"),
     ):
-        query = f"SELECT x.id, {column} FROM {one} JOIN {other} ON x.id = y.id GROUP BY x.id"
+        query = f"SELECT x.k, {column} FROM {one} JOIN {other} ON x.id = y.id GROUP BY x.k"
         found = {row.operator: row.reason for row in explained(spark, query)}
         assert found["join"] == "joined in the worker"
         text = f"Spark computes it, for the workers do not compute: {why}"
