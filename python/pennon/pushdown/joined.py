@@ -100,6 +100,29 @@ def joined(
     return Selected(select, types)
 
 
+def with_wanted_keys(name: str, below: Selected, key: str, wanted: Selected) -> Selected:
+    """Leave out the rows whose key is none of those that are wanted.
+
+    Args:
+        name: The names of the inputs begin with it.
+        below: The rows.
+        key: The column with the key.
+        wanted: One column with the keys, some of them repeated.
+
+    Raises:
+        Declined: The keys are no values as they are: of two types, or floats.
+    """
+    ((column, kind),) = wanted.types.items() or ((key, None),)
+    if kind is None or pa.types.is_floating(kind) or below.types.get(key) != kind:
+        raise Declined(why="a key that is no value of the other side as it is")
+    partner = selected_from(wanted, f"{name}v", [named(exp.column(column, quoted=True), _VALUE)])
+    equal = exp.EQ(this=exp.column(key, quoted=True), expression=exp.column(_VALUE, quoted=True))
+    select = selected_from(below, f"{name}b", _columns(below.types))
+    beside = partner.subquery(f"{name}w", copy=False)
+    select.append("joins", exp.Join(this=beside, on=equal, side="LEFT", kind="SEMI"))
+    return Selected(select, below.types)
+
+
 def _not_in(
     name: str,
     inputs: tuple[Selected, Selected],

@@ -15,7 +15,7 @@ from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, call, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
-from pennon.pushdown.joined import joined
+from pennon.pushdown.joined import joined, with_wanted_keys
 from pennon.pushdown.selected import (
     Selected,
     named,
@@ -23,6 +23,7 @@ from pennon.pushdown.selected import (
     selected_from,
     whole_number,
 )
+from pennon.pushdown.united import united
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 # The number of a projection beside the rows that it is applied to.
 _PROJECTION: Final = "n"
-# A value of a key whose groups are wanted.
-_WANTED: Final = "k"
 # So many rows a task may hold to find the first ones.
 _MOST_ORDERED: Final = 100_000
 
@@ -190,7 +189,7 @@ class FragmentWriter:
             case Expand() as node:
                 return self.expanded(position, node)
             case Union() as node:
-                return self.united(position, node)
+                return united(f"t{position}", node, [self.select(each) for each in node.children])
             case Limit() as node if position == self.root or not node.order:
                 return self.limited(position, node)
         raise Declined(why="an unknown operator")
@@ -280,31 +279,6 @@ class FragmentWriter:
             self.values |= set(right.types)
         return joined(f"t{position}", node, (left, right), self.semantics)
 
-    def united(self, position: int, node: Union) -> Selected:
-        """Write the rows of all inputs, each column under the union's name for it."""
-        types: dict[str, pa.DataType] = {}
-        united: exp.Query | None = None
-        for at, child in enumerate(node.children):
-            below = self.select(child)
-            columns = []
-            for output, sources in node.columns:
-                source, name = f"c{sources[at]}", f"c{output}"
-                kind = below.types.get(source)
-                if kind is None or types.setdefault(name, kind) != kind:
-                    raise Declined(why="a union of several types")
-                columns.append(named(exp.column(source, quoted=True), name))
-            select = selected_from(below, f"t{position}i{at}", columns)
-            united = (
-                select
-                if united is None
-                else exp.Union(this=united, expression=select, distinct=False)
-            )
-        if united is None or len(types) < len(node.columns):
-            raise Declined(why="a union with a column that stands there twice")
-        names: list[exp.Expr] = [exp.column(name, quoted=True) for name in types]
-        rows = united.subquery(f"t{position}", copy=False)
-        return Selected(selected_columns(names).from_(rows), types)
-
     def expanded(self, position: int, node: Expand) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""
         if not node.outputs:
@@ -374,26 +348,13 @@ class FragmentWriter:
 
     def restricted(self, below: Selected, name: str, restriction: Restriction) -> Selected:
         """Leave out the rows of groups that no join wants."""
-        part = _Writer(self.nodes, restriction.part, self.semantics).query()
-        key, column = f"c{restriction.key}", f"c{restriction.column}"
-        kind = below.types.get(key)
-        if (
-            kind is None
-            or pa.types.is_floating(kind)
-            or (column, kind) not in ((field.name, field.type) for field in part.schema)
-        ):
-            raise Declined(why="a key that is no value of the other side as it is")
-        wanted = selected_columns([named(exp.column(column, quoted=True), _WANTED)])
-        wanted = wanted.from_(exp.to_table(f"p{len(self.parts)}"))
+        part = FragmentWriter(self.nodes, restriction.part, self.semantics).query()
+        rows = exp.to_table(f"p{len(self.parts)}")
         self.parts.append(part)
-        columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in below.types]
-        select = selected_from(below, f"{name}b", columns)
-        equal = exp.EQ(
-            this=exp.column(key, quoted=True), expression=exp.column(_WANTED, quoted=True)
-        )
-        beside = wanted.subquery(f"{name}w", copy=False)
-        select.append("joins", exp.Join(this=beside, on=equal, side="LEFT", kind="SEMI"))
-        return Selected(select, below.types)
+        column = f"c{restriction.column}"
+        wanted = selected_columns([exp.column(column, quoted=True)]).from_(rows)
+        types = {field.name: field.type for field in part.schema if field.name == column}
+        return with_wanted_keys(name, below, f"c{restriction.key}", Selected(wanted, types))
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
         """Write one call of an aggregate function.
