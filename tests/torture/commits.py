@@ -13,7 +13,9 @@ has an id of its own statement, so what a version holds tells which statements i
 * of a key that MERGE inserts and updates there is one row, with the values of the last merge;
 * maintenance changes nothing.
 
-At the end ``pennon check`` has to find nothing, and vacuum to leave every row.
+At the end ``pennon check`` has to find nothing, and vacuum to leave every row. Then a foreign
+writer and upstream's clean-up are let loose on two leaves: the first must change nothing, what the
+second took must be named by check and repair, and be mended by deleting the partition.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import lance
 import pyarrow as pa
+from tests.torture.commit_model import MERGED, PARTS, Model, Told
 
 import pennon
 from pennon.catalog.write_mode import WriteMode
@@ -46,9 +48,7 @@ from pennon.namespace.row_write import write_rows
 SCHEMA = pa.schema(
     {"id": pa.int64(), "part": pa.int32(), "statement": pa.int64(), "tag": pa.int64()}
 )
-PARTS = 4
 STATEMENTS = 10
-MERGED = 100  # ids from here on are inserted and updated by MERGE alone
 OPERATIONS = {
     "append": 10,
     "delete": 5,
@@ -130,164 +130,6 @@ def run(location: str, kind: str, statement: int, part: int, low: int) -> int:
     return 0
 
 
-@dataclass(slots=True)
-class Told:
-    """What a writer said of one statement."""
-
-    kind: str
-    part: int
-    low: int
-    is_acknowledged: bool = False
-    is_refused: bool = False
-    version: int = 0
-
-
-@dataclass(slots=True)
-class Model:
-    """Every statement that was begun."""
-
-    statements: dict[int, Told] = field(default_factory=dict)
-    strange: list[str] = field(default_factory=list)
-
-    @property
-    def num_acknowledged(self) -> int:
-        """How many statements were told to be done."""
-        return sum(each.is_acknowledged for each in self.statements.values())
-
-    def read(self, text: str) -> None:
-        """Take what a writer wrote to its output."""
-        for line in text.splitlines():
-            try:
-                told = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if "begin" in told:
-                self.statements[told["begin"]] = Told(told["kind"], told["part"], told["low"])
-            elif "refused" in told:
-                self.statements[told["end"]].is_refused = True
-            else:
-                known = self.statements[told["end"]]
-                known.is_acknowledged, known.version = True, told["version"]
-
-    def problems(self, location: str) -> list[str]:
-        """Compare the table with what happened, in the order of its versions."""
-        table = pennon.open(location)
-        found = table.scan().to_arrow().to_pylist()
-        counted = Counter((each["statement"], each["part"], each["id"]) for each in found)
-        wrong = [f"row {row} is there {count} times" for row, count in counted.items() if count > 1]
-        held: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for statement, part, id_ in counted:
-            if id_ < MERGED:
-                held[statement, part].add(id_)
-        wrong += self._merged([each for each in found if each["id"] >= MERGED])
-        wrong += self._updated([each for each in found if each["id"] < MERGED])
-        removals = [each for each in self.statements.values() if not each.is_refused]
-        for statement, told in self.statements.items():
-            parts = {
-                "append": [told.part, (told.part + 1) % PARTS],
-                "overwrite": [told.part],
-                "seed": list(range(PARTS)),
-            }
-            rows_of = {
-                part: held.pop((statement, part), set()) for part in parts.get(told.kind, ())
-            }
-            for part, there in rows_of.items():
-                if told.is_refused and there:
-                    wrong.append(f"statement {statement} was refused, and has rows in {part}")
-                # What was under way when its writer was killed is there as a whole or not at all.
-                if told.is_acknowledged or any(rows_of.values()):
-                    wrong += self._lost(statement, told, part, there, removals)
-                if told.is_acknowledged and there:
-                    wrong += self._kept(statement, told, part, there)
-        return wrong + [f"rows of no statement: {each}" for each in held]
-
-    def _after(self, told: Told, kinds: tuple[str, ...], part: int, low: int | None) -> list[Told]:
-        """Acknowledged statements of some kinds that came after another acknowledged one."""
-        return [
-            each
-            for each in self.statements.values()
-            if each.is_acknowledged
-            and each.kind in kinds
-            and each.part == part
-            and low in (None, each.low)
-            and told.is_acknowledged
-            and each.version > told.version
-        ]
-
-    def _merged(self, found: list[dict[str, Any]]) -> list[str]:
-        """Rows that MERGE made: one for each key, of the last merge, unless its partition went."""
-        keys = Counter((each["part"], each["id"] - MERGED) for each in found)
-        wrong = [
-            f"key {key} was merged into {count} rows" for key, count in keys.items() if count > 1
-        ]
-        for row in found:
-            part, low = row["part"], row["id"] - MERGED
-            told = self.statements.get(row["statement"])
-            if told is None or told.is_refused or (told.part, told.low) != (part, low):
-                wrong.append(f"row {row} is of no merge that was made")
-                continue
-            later = self._after(told, ("merge",), part, low)
-            later += self._after(told, ("drop", "overwrite"), part, None)
-            wrong += [f"row {row} outlived a {each.kind} of {each.version}" for each in later]
-        for statement, told in self.statements.items():
-            gone = told.kind == "merge" and told.is_acknowledged and not keys[told.part, told.low]
-            if gone and not any(
-                each.kind in ("drop", "overwrite")
-                and each.part == told.part
-                and not each.is_refused
-                for each in self.statements.values()
-                if not (each.is_acknowledged and each.version < told.version)
-            ):
-                wrong.append(f"merge {statement} lost its row")
-        return wrong
-
-    def _updated(self, found: list[dict[str, Any]]) -> list[str]:
-        """Rows have the value of the last update of their place, or of one that may be the last."""
-        wrong = []
-        for row in found:
-            tag, told = row["tag"], self.statements.get(row["statement"])
-            setter = None if tag is None else self.statements.get(tag)
-            place = (row["part"], row["id"])
-            if tag is not None and (
-                setter is None or setter.is_refused or (setter.part, setter.low) != place
-            ):
-                wrong.append(f"row {row} has a value that no update gave it")
-            before = told if setter is None else setter
-            later = [] if before is None else self._after(before, ("update",), *place)
-            wrong += [f"row {row} lost the update of version {each.version}" for each in later]
-        return wrong
-
-    def _lost(
-        self, statement: int, told: Told, part: int, there: set[int], removals: list[Told]
-    ) -> list[str]:
-        """Rows that are gone though no statement that may have come later took them out."""
-        later = [
-            each
-            for each in removals
-            if each.part == part and not (each.is_acknowledged and each.version < told.version)
-        ]
-        all_gone = any(each.kind in ("drop", "overwrite") and each is not told for each in later)
-        may_go = {each.low for each in later if each.kind == "delete"}
-        missing = set(range(10)) - there
-        if all_gone or missing <= may_go:
-            return []
-        return [f"statement {statement} lost rows {sorted(missing - may_go)} of part {part}"]
-
-    def _kept(self, statement: int, told: Told, part: int, there: set[int]) -> list[str]:
-        """Rows that an acknowledged later statement must have taken out."""
-        wrong = []
-        for each in self.statements.values():
-            if each.part != part or not each.is_acknowledged or each.version <= told.version:
-                continue
-            gone = {each.low} if each.kind == "delete" else set(range(10))
-            if each.kind in ("delete", "drop", "overwrite") and gone & there:
-                wrong.append(
-                    f"rows {sorted(gone & there)} of statement {statement} (version"
-                    f" {told.version}) in part {part} outlived a {each.kind} of {each.version}"
-                )
-        return wrong
-
-
 def torture(location: str, model: Model, options: argparse.Namespace, folder: Path) -> int:
     """Run rounds of writers until there are enough commits and kills; gives the kills."""
     chance = random.Random(options.seed)  # noqa: S311 - a test's chance
@@ -328,6 +170,33 @@ def killed_at(writer: subprocess.Popen[bytes], told: Path, chance: random.Random
     return 1
 
 
+def let_loose(location: str) -> list[str]:
+    """Let others at the leaves; gives what was not named, or not mended."""
+    wrong = []
+    rest = pennon.open(location)
+    leaves = rest.snapshot.leaves().table.to_pylist()
+    written, cleaned = leaves[0], leaves[-1]
+    before = rest.scan().count_rows()
+    foreign = lance.dataset(f"{location}/{written['location']}")
+    theirs = pa.table([pa.array([7], each.type) for each in foreign.schema], schema=foreign.schema)
+    lance.write_dataset(theirs, foreign.uri, mode="append").add_columns({"theirs": "1"})
+    if pennon.open(location).scan().count_rows() != before:
+        wrong.append("a foreign writer of a leaf's main branch changed what is read")
+    leaf = lance.dataset(f"{location}/{cleaned['location']}")
+    leaf.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    code = "import sys; from pennon.cli import main; sys.exit(main(sys.argv[1:]))"
+    for command in ("check", "repair"):  # in a process that has opened nothing yet
+        run = [sys.executable, "-c", code, command, location]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        if done.returncode != 1 or cleaned["location"] not in done.stdout + done.stderr:
+            wrong.append(f"{command} does not name the leaf: {done.stdout}{done.stderr}")
+    pennon.open(location).delete(f"part = {cleaned['partition_field_part']}")
+    rows_there = len(pennon.open(location).scan().to_arrow())
+    if rows_there != before - cleaned["num_rows"]:
+        wrong.append(f"{rows_there} rows are there without the partition, of {before} before")
+    return wrong + [str(each) for each in pennon.open(location).maintenance.check().violations]
+
+
 def main() -> None:
     """Run the writers, kill some, and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -354,6 +223,7 @@ def main() -> None:
         after = len(pennon.open(location).scan().to_arrow())
         if before != after:
             wrong.append(f"vacuum left {after} of {before} rows")
+        wrong += let_loose(location)
     done = Counter(
         (each.kind, "done" if each.is_acknowledged else "refused" if each.is_refused else "killed")
         for each in model.statements.values()
