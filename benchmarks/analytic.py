@@ -19,6 +19,7 @@ from statistics import median
 
 from benchmarks import fetched
 from benchmarks.query_files import named_queries, star_tables
+from benchmarks.query_profile import COLUMNS
 from benchmarks.side_by_side import FOLDER, ROOT, OtherLoad, print_table
 from benchmarks.spark_side import Side
 
@@ -47,6 +48,7 @@ class Timed:
     """What the rounds gave for one query on one side."""
 
     seconds: list[float] = field(default_factory=list)
+    profiles: list[list[float]] = field(default_factory=list)
     plan: str = ""
     error: str = ""
 
@@ -136,7 +138,7 @@ def views(sources: dict[str, Path]) -> list[str]:
 
 
 def race(
-    sides: list[Side | Engine], queries: dict[str, str], rounds: int
+    sides: list[Side | Engine], queries: dict[str, str], rounds: int, *, profiled: bool = False
 ) -> dict[tuple[str, str], Timed]:
     """Ask every query of every side by turns; the first round warms up."""
     results: dict[tuple[str, str], Timed] = {}
@@ -148,7 +150,8 @@ def race(
                 timed = results.setdefault((side.name, name), Timed())
                 if timed.error:
                     continue
-                answer = side.ask(do="query", sql=sql)
+                asked = {"profiled": True} if profiled and isinstance(side, Side) else {}
+                answer = side.ask(do="query", sql=sql, **asked)
                 if "error" in answer:
                     timed.error = str(answer["error"])
                     continue
@@ -160,6 +163,8 @@ def race(
                     timed.plan = str(answer["plan"])
                 if number:
                     timed.seconds.append(float(str(answer["seconds"])))
+                    profile = answer.get("profile")
+                    timed.profiles += [profile] if isinstance(profile, list) else []
         sides = [*sides[1:], sides[0]]
     return results
 
@@ -203,6 +208,18 @@ def show(
         print("  Sums: " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sums.items()))
 
 
+def show_profiles(
+    side: str, queries: dict[str, str], results: dict[tuple[str, str], Timed]
+) -> None:
+    """Print where the time of each query went: the medians of the rounds."""
+    rows: list[tuple[object, ...]] = []
+    for query in queries:
+        timed = results[side, query]
+        columns = [median(each) for each in zip(*timed.profiles, strict=True)]
+        rows.append((query, timed.middle, *(f"{each:.2f}".removesuffix(".00") for each in columns)))
+    print_table(f"{side}: where the time goes", ("query", "s", *COLUMNS), rows)
+
+
 def outside_engines(given: argparse.Namespace) -> list[Engine]:
     if not given.marks:
         return []
@@ -220,6 +237,7 @@ def main() -> None:
     arguments.add_argument("--only", default="", help="names of queries, with commas")
     arguments.add_argument("--again", action="store_true", help="make the tables anew")
     arguments.add_argument("--marks", action="store_true", help="DuckDB and DataFusion, too")
+    arguments.add_argument("--profile", action="store_true", help="where the time goes, too")
     arguments.add_argument(
         "--conf", action="append", default=[], help="KEY=VALUE of Spark, for both"
     )
@@ -258,7 +276,7 @@ def main() -> None:
     }
     load = OtherLoad.start()
     sides: list[Side | Engine] = [pennon, parquet, *engines]
-    results = race(sides, queries, given.rounds)
+    results = race(sides, queries, given.rounds, profiled=given.profile)
     others = load.cores()
     show(
         f"{given.suite} {size}, local[2], Spark's defaults",
@@ -266,6 +284,8 @@ def main() -> None:
         queries,
         results,
     )
+    for name in (PENNON, PARQUET) if given.profile else ():
+        show_profiles(name, queries, results)
     for (name, query), timed in results.items():
         if timed.error:
             print(f"  {query}, {name}: {timed.error}")

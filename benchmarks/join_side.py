@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.query_profile import QueryProfile
 from benchmarks.side_by_side import cpu_seconds, descendants, peak_megabytes
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -45,18 +46,19 @@ class Side:
             self._spark.sql(statement)
         return {"spark": self._spark.version}
 
-    def query(self, sql: str) -> dict[str, Any]:
+    def query(self, sql: str, *, profiled: bool = False) -> dict[str, Any]:
         """Run a query.
 
         Returns:
             Its rows and executed plan, seconds, and of the JVM and the workers together: CPU
-            seconds, shuffled bytes and the peak of the memory.
+            seconds, shuffled bytes and the peak of the memory; and its profile (``query_profile``).
         """
         self._spark._jvm.System.gc()
         for pid in descendants(self._self):
             forget_peak(pid)
         shuffled = self._shuffled_bytes()
         used = self._cpu_seconds()
+        profile = QueryProfile.begin(self._spark) if profiled else None
         started = time.perf_counter()
         frame = self._spark.sql(sql)
         rows = frame.collect()
@@ -67,6 +69,7 @@ class Side:
             "rows": [[plain(value) for value in row] for row in rows],
             "peak": sum(map(peak_megabytes, descendants(self._self))),
             "shuffled": self._shuffled_bytes() - shuffled,
+            "profile": None if profile is None else profile.of(frame),
             "plan": frame._jdf.queryExecution().executedPlan().toString(),
         }
 

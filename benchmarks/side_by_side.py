@@ -133,7 +133,7 @@ def resident_megabytes() -> float:
 
 
 def _workers() -> list[int]:
-    return [pid for pid in descendants(os.getpid()) if _is_worker(pid)]
+    return [pid for pid in descendants(os.getpid()) if is_worker(pid)]
 
 
 def descendants(parent: int) -> set[int]:
@@ -153,7 +153,8 @@ def descendants(parent: int) -> set[int]:
     return found
 
 
-def _is_worker(pid: int) -> bool:
+def is_worker(pid: int) -> bool:
+    """Whether a process is a worker of Pennon."""
     try:
         return b"pennon.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
