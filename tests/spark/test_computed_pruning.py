@@ -24,6 +24,8 @@ SELECT id, ELT(id % 4 + 1, 'US', 'de', 'EU', 'eu') AS region, IF(id % 4 = 0, NUL
 FROM RANGE(64)
 """
 BY_VALUE, BY_TIME, BY_BUCKET, BY_DAY = "region, k", "months(ts)", "bucket(8, id)", "day"
+BY_PREFIX = "truncate(1, region)"
+MANY = ", ".join(map(str, range(50, 10_050)))
 # 4 partitions by value, 4 months of ts (of day: 4, too), 8 buckets, 64 days.
 CASES = [
     (BY_VALUE, "coalesce(k, 7L) = 7", 1),
@@ -48,6 +50,12 @@ CASES = [
     (BY_BUCKET, "lance.system.bucket(4, id) IN (1, 2)", 4),
     (BY_BUCKET, "lance.system.bucket(8, id) % 2 = 0 AND region = 'US'", 4),
     (BY_BUCKET, "lance.system.bucket(16, id) = 3", 8),
+    (BY_VALUE, f"k IN (3, {MANY})", 1),
+    (BY_VALUE, f"k NOT IN (3, {MANY})", 2),
+    (BY_PREFIX, "lance.system.truncate(1, region) = 'E'", 1),
+    (BY_PREFIX, "lance.system.truncate(1, region) IN ('d', 'U') AND id % 4 = 0", 2),
+    (BY_PREFIX, "lance.system.truncate(2, region) = 'EU'", 4),
+    (BY_PREFIX, "region LIKE 'e%'", 1),
 ]
 
 
@@ -57,7 +65,7 @@ def tables(spark: SparkSession) -> Iterator[dict[str, str]]:
     spark.sql("CREATE NAMESPACE lance.computed")
     spark.sql(ROWS).createOrReplaceTempView("computed_rows")
     names = {}
-    for number, layout in enumerate((BY_VALUE, BY_TIME, BY_BUCKET, BY_DAY)):
+    for number, layout in enumerate((BY_VALUE, BY_TIME, BY_BUCKET, BY_DAY, BY_PREFIX)):
         names[layout] = f"lance.computed.t{number}"
         spark.sql(f"CREATE TABLE {names[layout]} PARTITIONED BY ({layout}) AS {ROWS}")
     yield names
@@ -127,3 +135,50 @@ def test_explain_scan_tells_what_each_condition_prunes(
     assert by_item["rows"] == "32 before filters"
     assert {"residual", "left to Spark", "bytes"} <= by_item.keys()
     assert {row["table"][-2:] for row in told} == {"t0", "t2"}
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"], ids=["ANSI", "not ANSI"])
+def test_a_zone_that_changes_its_clocks_loses_no_row(
+    spark: SparkSession, namespace: str, ansi: str
+) -> None:
+    """An hour of March is not there in New York, and an hour of November is there twice."""
+    rows = (
+        "SELECT id, TIMESTAMP '2025-03-08 22:30:00Z' + MAKE_INTERVAL(0, 0, 0, IF(id < 40, 0, 238),"
+        " CAST(id % 40 AS INT)) AS ts FROM RANGE(80)"
+    )
+    conditions = [
+        "CAST(ts AS DATE) = DATE '2025-03-09'",
+        "CAST(ts AS DATE) IN (DATE '2025-11-01', DATE '2025-11-02')",
+        "hour(ts) = 2",
+        "hour(ts) = 1 AND month(ts) = 11",
+        "date_trunc('DAY', ts) = TIMESTAMP '2025-11-02 00:00:00'",
+        "date_trunc('HOUR', ts) = TIMESTAMP '2025-11-02 01:00:00'",
+        "ts BETWEEN TIMESTAMP '2025-11-02 01:00:00' AND TIMESTAMP '2025-11-02 01:59:59'",
+        "CAST(ts AS TIMESTAMP_NTZ) < TIMESTAMP_NTZ '2025-03-09 03:00:00'",
+        "ts < DATE '2025-03-09'",
+        "dayofmonth(ts) = 9 AND NOT (hour(ts) < 20)",
+        "CAST(ts AS STRING) LIKE '2025-11-02 01:%'",
+        "lance.system.days(ts) = 20156",
+    ]
+
+    def query(name: str) -> str:
+        return " UNION ALL ".join(
+            f"SELECT {at} AS condition, id FROM {name} WHERE {condition}"
+            for at, condition in enumerate(conditions)
+        )
+
+    table = f"{namespace}.clocks"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (days(ts), hour(ts)) AS {rows}")
+    settings = {
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.ansi.enabled": ansi,
+    }
+    spark.sql(rows).createOrReplaceTempView("clock_rows")
+    try:
+        with conf(spark, settings):
+            found = rows_of(spark.sql(query(table)))
+            full = rows_of(spark.sql(query("clock_rows")))
+    finally:
+        spark.catalog.dropTempView("clock_rows")
+    assert found == full
+    assert found
