@@ -17,6 +17,8 @@ from pennon.manifest.format.column_statistics import COLUMN_STATISTICS
 
 __all__ = ["ColumnBounds", "StatisticsEntries", "statistics_entries"]
 
+# So many texts stay far below what offsets of 32 bits tell.
+_AT_ONCE: Final = 50_000
 _BLOCK_BYTES: Final = 64 << 20
 _METADATA: Final = pa.schema({COLUMN_STATISTICS: pa.utf8()})
 _STATISTICS: Final = pa.schema(
@@ -220,6 +222,12 @@ def _json(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     """Read texts as one JSON file; None where one of them has not the form that is written."""
     if not len(texts):
         return schema.empty_table()
+    pieces = [_one_file(texts.slice(at, _AT_ONCE), schema) for at in range(0, len(texts), _AT_ONCE)]
+    known = [each for each in pieces if each is not None]
+    return pa.concat_tables(known) if len(known) == len(pieces) else None
+
+
+def _one_file(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     stated = pc.fill_null(texts, "{}")
     stated = pa.concat_arrays(pc.if_else(pc.equal(stated, ""), "{}", stated).chunks)
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(stated)], stated), "\n")

@@ -41,6 +41,7 @@ NUM_FRAGMENTS: Final = "num_fragments"
 IS_COUNTED: Final = "is_counted"
 RECORDED_ORDER: Final = "write_order"
 COUNTED_VERSION: Final = "counted_version"
+_AT_ONCE: Final = 50_000
 _WRITTEN: Final = pa.schema(dict.fromkeys((*STATISTICS, COUNTED_VERSION), pa.utf8()))
 # Versions of detached commits need all 64 bits.
 _READ: Final = pa.schema({**dict.fromkeys(STATISTICS, pa.int64()), COUNTED_VERSION: pa.uint64()})
@@ -128,12 +129,19 @@ def _number(value: object, kind: pa.DataType) -> int | None:
 
 
 def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
-    """Parse all texts as one JSON file; None where one of them has not the form that we write.
+    """Parse all texts as JSON files; None where one of them has not the form that we write.
 
-    Five times as fast as a regular expression per statistic.
+    Five times as fast as a regular expression per statistic. Of so many texts as one file that
+    their bytes never exceed what offsets of 32 bits tell.
     """
     if len(metadata) == 0:
         return None
+    pieces = [_one_file(metadata.slice(at, _AT_ONCE)) for at in range(0, len(metadata), _AT_ONCE)]
+    known = [each for each in pieces if each is not None]
+    return pa.concat_tables(known) if len(known) == len(pieces) else None
+
+
+def _one_file(metadata: pa.ChunkedArray) -> pa.Table | None:
     stated = pc.fill_null(metadata, "")
     texts = pa.concat_arrays(pc.if_else(pc.equal(stated, ""), "{}", stated).chunks)
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "\n")
