@@ -10,8 +10,11 @@ import pytest
 
 import pennon
 from pennon.catalog.layouts import plain_commits
+from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
+from pennon.catalog.layouts.plain_table import PlainTable
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import WriteConflict
+from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.namespace.row_source import batches_of
 from pennon.namespace.row_write import write_rows
 
@@ -42,3 +45,41 @@ def test_the_files_of_a_write_go_when_it_is_refused_and_stay_when_it_may_be_made
     with pytest.raises(ConnectionError):
         overwrite()
     assert len(files()) == len(there) + 1
+
+
+def test_a_change_of_rows_that_another_try_has_made_between_two_looks_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "people.lance")
+    lance.write_dataset(pa.table({"id": [1, 2]}), place, enable_stable_row_ids=True)
+    stored = pennon.open(place)._table.stored
+    assert isinstance(stored, PlainTable)
+    staged = stored.stage_unordered(batches_of([{"id": 7}])).texts
+    identity = CommitIdentity("one")
+    looked = plain_commits._made_before
+
+    def held(snapshot: PlainSnapshot, commit_id: str) -> int | None:
+        """The first try lands behind the first look of the second."""
+        monkeypatch.setattr(plain_commits, "_made_before", looked)
+        before = looked(snapshot, commit_id)
+        stored.change_rows(WriteMode.MERGE, (), staged, (), identity)
+        return before
+
+    monkeypatch.setattr(plain_commits, "_made_before", held)
+    assert stored.change_rows(WriteMode.MERGE, (), staged, (), identity) == 2
+    stored.abort(place, {}, staged, identity)
+    assert sorted(lance.dataset(place).to_table()["id"].to_pylist()) == [1, 2, 7]
+
+
+def test_a_change_of_rows_that_a_slower_try_may_still_make_keeps_its_files(tmp_path: Path) -> None:
+    place = str(tmp_path / "people.lance")
+    lance.write_dataset(pa.table({"id": [1, 2]}), place, enable_stable_row_ids=True)
+    stored = pennon.open(place)._table.stored
+    assert isinstance(stored, PlainTable)
+    staged = stored.stage_unordered(batches_of([{"id": 7}])).texts
+    lance.write_dataset(pa.table({"id": [3]}), place, mode="append")
+    before = set(Path(place, "data").iterdir())
+    with pytest.raises(WriteConflict):
+        stored.change_rows(WriteMode.MERGE, (), staged, (), CommitIdentity("one"))
+    stored.abort(place, {}, staged, CommitIdentity("one"))
+    assert set(Path(place, "data").iterdir()) == before

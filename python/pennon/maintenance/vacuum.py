@@ -29,6 +29,7 @@ from pennon.manifest.versions.shared_fragments import leaf_locations, open_unexp
 __all__ = ["Vacuumed", "vacuum"]
 
 DEFAULT_AGE: Final = timedelta(days=5)
+_YOUNG_IN_MANIFEST: Final = timedelta(hours=1)
 _OF_LANCE: Final = ("data/", "_deletions/", "_transactions/", "_versions/d")
 _FIRST_DETACHED: Final = 1 << 63
 
@@ -133,14 +134,23 @@ def _waste(
     if not read <= present | {version for version in read if version < _FIRST_DETACHED}:
         done.notes.append(f"leaf {leaf.place} lacks a version that is read: check the table")
         return
-    used = leaf.of_main() | leaf.of(kept)
+    try:
+        used = leaf.of_main() | leaf.of(kept)
+    except LeafMissing:  # an expiry beside it has removed a version since it was listed
+        done.notes.append(f"leaf {leaf.place} is left alone: versions of it were removed meanwhile")
+        return
     for path in sorted(leaf.sizes):
         if path.startswith(_OF_LANCE) and path not in used and leaf.changed_at[path] < limit:
             yield path
 
 
 def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
-    """List the files that commits have left which failed, on a full disk for one."""
+    """List the files that commits have left which failed, on a full disk for one.
+
+    Young ones stay whatever the limit is: a commit under way has written its file and names it
+    last, and a file of the manifest that goes by mistake takes the whole table with it.
+    """
+    limit = min(limit, datetime.now(UTC) - _YOUNG_IN_MANIFEST)
     old = {
         path
         for path in own.sizes
@@ -148,11 +158,14 @@ def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
     }
     if not old:
         return []
-    newest = open_manifest(own.root, storage_options=own.storage_options)
-    for each in listed_versions(newest):
-        manifest = open_unexpired(own.root, int(each["version"]), own.storage_options)
-        if manifest is not None:
-            old.difference_update(files_of_version(manifest))
+    seen: set[int] = set()
+    for _ in range(2):  # and once more, for what was committed since the first look
+        newest = open_manifest(own.root, storage_options=own.storage_options)
+        for version in {int(each["version"]) for each in listed_versions(newest)} - seen:
+            manifest = open_unexpired(own.root, version, own.storage_options)
+            if manifest is not None:
+                old.difference_update(files_of_version(manifest))
+            seen.add(version)
     return sorted(old)
 
 

@@ -28,6 +28,9 @@ _COMMITTING: Final = threading.Lock()
 # The commits that were refused and whose files nobody has removed yet, the latest ones.
 _REFUSED: Final[dict[str, bool]] = {}
 _MOST_REFUSED: Final = 1000
+# What Lance says where a commit that is there by now conflicts with this one, as it will with every
+# try on the same base. That other writers were too fast is not of the kind.
+_FINAL: Final = ("preempted by concurrent transaction", "incompatible with concurrent transaction")
 
 
 def stage_plain(
@@ -164,8 +167,12 @@ def change_plain_rows(
     made = None if commit_id is None else _made_before(snapshot, commit_id)
     latest = lance.dataset(snapshot.location, storage_options=dict(options) or None)
     if made is None and latest.version != snapshot.version:
+        # Another try may have made it between the two looks. One that looked before may make it
+        # still, so that this refusal is not final and the files stay.
+        made = None if commit_id is None else _made_before(snapshot, commit_id)
+        if made is not None:
+            return made
         why = f"it is at version {latest.version}, and the statement read {snapshot.version}"
-        _refuse(commit_id)
         raise WriteConflict(table=snapshot.location, why=why)
     return _committed(snapshot, update, commit_id)
 
@@ -194,6 +201,21 @@ def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
     return None
 
 
+def _is_told(snapshot: PlainSnapshot) -> bool:
+    """Whether every version since says what made it, so that a commit would have been found."""
+    newest = lance.dataset(
+        snapshot.location, storage_options=dict(snapshot.storage_options) or None
+    )
+    try:
+        made_by = [
+            newest.read_transaction(version)
+            for version in range(snapshot.version + 1, newest.version + 1)
+        ]
+    except (OSError, ValueError):
+        return False
+    return None not in made_by
+
+
 def _commit(
     snapshot: PlainSnapshot,
     operation: lance.LanceOperation.BaseOperation,
@@ -213,7 +235,8 @@ def _commit(
         if made is not None:  # by another try of it, which came between
             return made
         why = "another commit changed the dataset in a way that does not commute"
-        _refuse(commit_id)
+        if any(words in str(error).lower() for words in _FINAL) and _is_told(snapshot):
+            _refuse(commit_id)
         raise WriteConflict(table=snapshot.location, why=why) from error
     return int(committed.version)
 
