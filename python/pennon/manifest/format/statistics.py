@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from pennon.manifest.format.column_statistics import COLUMN_STATISTICS
 from pennon.spec.json_text import text_of
 
 __all__ = [
@@ -142,7 +143,7 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
 
 
 def _one_file(metadata: pa.ChunkedArray) -> pa.Table | None:
-    stated = pc.fill_null(metadata, "")
+    stated = _without_columns(pc.fill_null(metadata, ""))
     texts = pa.concat_arrays(pc.if_else(pc.equal(stated, ""), "{}", stated).chunks)
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "\n")
     try:
@@ -158,6 +159,17 @@ def _one_file(metadata: pa.ChunkedArray) -> pa.Table | None:
         return parsed.cast(_READ) if len(parsed) == len(metadata) else None
     except pa.ArrowInvalid:
         return None
+
+
+def _without_columns(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cut off the statistics of columns, ten times as long as all others and the last of them.
+
+    Where another writer has put more behind them it is lost here, and unknown.
+    """
+    parts = pc.split_pattern(texts, f',"{COLUMN_STATISTICS}":', max_splits=1)
+    first = pc.list_element(parts, 0)
+    is_cut = pc.equal(pc.list_value_length(parts), 2)
+    return pc.if_else(is_cut, pc.binary_join_element_wise(first, "}", ""), first)
 
 
 def recorded_order(version: int, order: str) -> str:
@@ -210,8 +222,10 @@ def with_statistics(metadata: str | None, statistics: Mapping[str, int | str | N
     kept = json.loads(metadata) if metadata else {}
     written = kept if isinstance(kept, dict) else {}
     for name, value in statistics.items():
-        if value is None:
+        if value is None or name == COLUMN_STATISTICS:
             written.pop(name, None)
-        else:
+        if value is not None:
             written[name] = str(value)
+    if COLUMN_STATISTICS in written:  # the last one, so that readers of the others can cut it off
+        written[COLUMN_STATISTICS] = written.pop(COLUMN_STATISTICS)
     return text_of(written)
