@@ -109,7 +109,7 @@ def _metadata(leaf: int, *, has_it: bool) -> str:
             else ColumnStatistics(text, text, 0)
             for at in range(_COLUMNS)
         }
-        told[COLUMN_STATISTICS] = LeafStatistics(known).to_json()
+        told[COLUMN_STATISTICS] = LeafStatistics(known).to_json(1)
     return json.dumps(told, separators=(",", ":"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -207,3 +208,23 @@ def test_a_compaction_counts_what_it_writes_and_keeps_what_it_leaves(tmp_path: P
     made.maintenance.compact(target_bytes=2 * size - 1)
     assert _check(made, "id = 119") == 0
     assert _check(made, "id = 120") == 1
+
+
+def test_statistics_that_another_writer_left_behind_are_none(tmp_path: Path) -> None:
+    """One that counts rows as we do and knows nothing of columns."""
+    made = pennon.create(str(tmp_path / "t"), SCHEMA, ["k"])
+    made.append(_rows(1, 3))
+    manifest = lance.dataset(f"{made.location}/__manifest")
+    row = manifest.to_table(filter="object_type = 'table'")
+    before = json.loads(row["metadata"][0].as_py())["column_statistics"]
+    made.append(_rows(1).slice(3))
+    manifest = lance.dataset(f"{made.location}/__manifest")
+    row = manifest.to_table(filter="object_type = 'table'")
+    stated = {**json.loads(row["metadata"][0].as_py()), "column_statistics": before}
+    at = row.schema.get_field_index("metadata")
+    row = row.set_column(at, "metadata", pa.array([json.dumps(stated)]))
+    manifest.merge_insert("object_id").when_matched_update_all().execute(row)
+    made = pennon.open(made.location)
+    assert made.scan("id = 115").count_rows() == 1
+    made.append(_rows(1, 1))
+    assert made.scan("id = 115").count_rows() == 1

@@ -14,15 +14,17 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from pennon.manifest.format.column_statistics import COLUMN_STATISTICS
+from pennon.manifest.format.statistics import COUNTED_VERSION
 
 __all__ = ["ColumnBounds", "StatisticsEntries", "statistics_entries"]
 
 # So many texts stay far below what offsets of 32 bits tell.
 _AT_ONCE: Final = 50_000
 _BLOCK_BYTES: Final = 64 << 20
-_METADATA: Final = pa.schema({COLUMN_STATISTICS: pa.utf8()})
+_METADATA: Final = pa.schema({COLUMN_STATISTICS: pa.utf8(), COUNTED_VERSION: pa.utf8()})
 _STATISTICS: Final = pa.schema(
     {
+        "version": pa.utf8(),
         "field_ids": pa.list_(pa.int64()),
         "lower": pa.list_(pa.utf8()),
         "upper": pa.list_(pa.utf8()),
@@ -150,11 +152,11 @@ def statistics_entries(metadata: pa.ChunkedArray) -> StatisticsEntries:
         metadata: The rows' JSON texts; NULL for none.
 
     Example:
-        >>> text = '{"field_ids":[3],"lower":["1"],"upper":["9"],"null_counts":[0]}'
         >>> import json
-        >>> entries = statistics_entries(
-        ...     pa.chunked_array([[json.dumps({"column_statistics": text})]])
-        ... )
+        >>> known = {"field_ids": [3], "lower": ["1"], "upper": ["9"], "null_counts": [0]}
+        >>> text = json.dumps({"version": "7", **known})
+        >>> row = {"counted_version": "7", "column_statistics": text}
+        >>> entries = statistics_entries(pa.chunked_array([[json.dumps(row)]]))
         >>> entries.bounds(3, pa.int64()).upper.to_pylist()
         [9]
 
@@ -162,6 +164,8 @@ def statistics_entries(metadata: pa.ChunkedArray) -> StatisticsEntries:
     """
     texts = _json(metadata, _METADATA)
     stored = None if texts is None else _json(texts[COLUMN_STATISTICS], _STATISTICS)
+    if texts is not None and stored is not None:
+        stored = _of_version(stored, texts[COUNTED_VERSION])
     if stored is None or not _is_whole(stored):
         stored = pa.table({each.name: pa.nulls(len(metadata), each.type) for each in _STATISTICS})
     lengths = _lengths(stored, "field_ids")
@@ -178,6 +182,16 @@ def statistics_entries(metadata: pa.ChunkedArray) -> StatisticsEntries:
         np.repeat(rows, _lengths(stored, "truncated")),
         _flat(stored, "truncated").to_numpy(zero_copy_only=False),
     )
+
+
+def _of_version(stored: pa.Table, counted: pa.ChunkedArray) -> pa.Table:
+    """Leave out what is not of the version that the row's other numbers are of."""
+    is_of = pc.fill_null(pc.equal(stored["version"], counted), fill_value=False)
+    if pc.all(is_of, min_count=0).as_py():
+        return stored
+    at = pa.array(np.arange(len(stored)))
+    index = pc.if_else(is_of, pa.chunked_array([at]), pa.scalar(None, at.type))
+    return stored.take(index)
 
 
 def _is_whole(stored: pa.Table) -> bool:

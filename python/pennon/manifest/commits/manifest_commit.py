@@ -90,7 +90,7 @@ class LeafChange:
             else recorded_order(version, order),
             COLUMN_STATISTICS: None
             if self.columns is None or self.num_rows is None or version is None
-            else self.columns.to_json(),
+            else self.columns.to_json(version),
         }
 
 

@@ -3,7 +3,8 @@
 One more key, ``column_statistics``, with a JSON text of parallel lists, one entry per column that
 is counted: ``field_ids``, ``lower`` and ``upper`` (bounds as text), ``null_counts``; then
 ``truncated``, the ids of those whose bounds are no values, and ``is_exact``, false once rows went.
-They are those of ``counted_version`` like all numbers of the row, and a map of strings stays one.
+They are those of ``counted_version`` like all numbers of the row, and say so themselves
+(``version``): who counts a leaf anew and does not know them may leave them as they were.
 
 Bounds are inclusive. Numbers are decimal, dates and timestamps (UTC) ISO without trailing zeros,
 so that a column that was promoted since reads them as they are. Texts are cut to 16 characters, an
@@ -121,8 +122,11 @@ class LeafStatistics:
 
         return reduce(joined, others, self)
 
-    def to_json(self) -> str | None:
+    def to_json(self, version: int | None = None) -> str | None:
         """Write the statistics as text; None where no column is counted.
+
+        Args:
+            version: The leaf's version that they are of; None before there is one.
 
         Example:
             >>> LeafStatistics({3: ColumnStatistics("1", "9", 0)}).to_json()
@@ -131,7 +135,8 @@ class LeafStatistics:
         if not self.columns:
             return None
         known = self.columns.values()
-        written: dict[str, object] = {
+        written: dict[str, object] = {} if version is None else {"version": str(version)}
+        written |= {
             "field_ids": list(self.columns),
             "lower": [each.lower for each in known],
             "upper": [each.upper for each in known],
@@ -181,6 +186,8 @@ def read_statistics(text: str | None) -> LeafStatistics | None:
 def statistics_in(metadata: str | None) -> LeafStatistics | None:
     """Take the statistics of columns out of a row's JSON text; None where it has none.
 
+    Those of another version than the row's other numbers are none.
+
     Example:
         >>> statistics_in("{}")
     """
@@ -189,7 +196,19 @@ def statistics_in(metadata: str | None) -> LeafStatistics | None:
     except json.JSONDecodeError:
         return None
     text = kept.get(COLUMN_STATISTICS) if isinstance(kept, dict) else None
-    return read_statistics(text) if isinstance(text, str) else None
+    if not isinstance(text, str) or not _is_of(text, kept.get("counted_version")):
+        return None
+    return read_statistics(text)
+
+
+def _is_of(text: str, version: object) -> bool:
+    try:
+        stored = json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return (
+        isinstance(stored, dict) and version is not None and stored.get("version") == str(version)
+    )
 
 
 def is_counted_type(data_type: pa.DataType) -> bool:
