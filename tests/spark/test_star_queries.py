@@ -107,6 +107,22 @@ def test_a_correlated_subquery_computes_the_groups_of_a_small_side(star: StarSes
     assert len(set(re.findall(r"only groups of (c\d+ in p0\.c\d+)", plan))) == 2, plan
 
 
+def test_a_limited_side_restricts_no_subquery(star: StarSessions) -> None:
+    """Spark and a worker choose other rows by a limit: a group that one wants the other drops."""
+    value = "(SELECT sum(x.q) FROM f x WHERE x.pk = p.pk)"
+    sql = f"SELECT p.pk, {value} AS q FROM p WHERE p.s >= 'b1'"
+    way = star.plain.newSession()
+    for key, setting in {"oneTaskBytes": "0", "replicatedBytes": "2k"}.items():
+        way.conf.set(f"spark.sql.catalog.lance.execution.{key}", setting)
+    way.sql("USE lance.star")
+    found, plan = star.attempt(way, f"{sql} LIMIT 5")
+    every = star.attempt(star.plain, sql)[0]
+    assert len(found) == min(5, len(every))
+    assert set(found) <= set(every)
+    (restricted,) = re.findall(r"only groups of (.*)", plan)
+    assert "LIMIT" not in plan.split(restricted)[1].split("Relation")[0]
+
+
 def test_a_union_and_its_dimension_are_one_fragment(star: StarSessions) -> None:
     """Scans of other partitionings are divided each by itself; Spark merges the groups."""
     both = "SELECT 'f' AS o, ck, d, amt FROM f UNION ALL SELECT 'g', ck, d, amt FROM g WHERE q > 2"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pennon.plan import Expand, Filter, Group, Join, JoinType, Project, Side
+from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Project, Side
 from pennon.pushdown.division import is_replicable
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
         Restriction(key, part, column)
         for key, position, attribute in _wanted(plan, root)
         for part, column in _places(plan, position, attribute)
-        if _is_filtered(plan, part) and is_replicable(division, part, semantics)
+        if _is_filtered(plan, part)
+        and not _is_limited(plan, part)
+        and is_replicable(division, part, semantics)
     ]
     most = _LARGEST_SHARE * division.sizes[root].read_bytes
     small = (each for each in found if division.sizes[each.part].read_bytes <= most)
@@ -122,7 +124,7 @@ def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, in
     """List the operators that have all values of an attribute but NULL, and its name there."""
     yield position, attribute
     match plan[position]:
-        case Filter(child=child):
+        case Filter(child=child) | Limit(child=child):
             yield from _places(plan, child, attribute)
         case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
             source = dict(pairs).get(attribute)
@@ -158,3 +160,8 @@ def _attributes(plan: Plan, position: int) -> frozenset[int]:
 
 def _is_filtered(plan: Plan, position: int) -> bool:
     return any(isinstance(plan[at], Filter) for at in plan.subtree(position))
+
+
+def _is_limited(plan: Plan, position: int) -> bool:
+    """Whether its rows are some of many: a worker would choose others than Spark does."""
+    return any(isinstance(plan[at], Limit) for at in plan.subtree(position))

@@ -192,11 +192,17 @@ def is_exact(predicate: BoundPredicate) -> bool:
         case Compared():
             return predicate.is_exact and not predicate.column.is_metadata
         case Opaque():
-            return predicate.is_exact
+            return predicate.is_exact and not any(_is_metadata(each) for each in predicate.sources)
         case CalendarField():
             return False
         case Constant():
             return True
+
+
+def _is_metadata(column: SourceColumn | TransformedColumn) -> bool:
+    """Whether no leaf has the column, so that no leaf filter can name it."""
+    source = column.source if isinstance(column, TransformedColumn) else column
+    return source.is_metadata
 
 
 def not_evaluable(predicate: BoundPredicate) -> Opaque | None:
