@@ -26,7 +26,7 @@ from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import lance
 
@@ -84,19 +84,22 @@ def column_bounds(
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The statistics in the table rows of a fragment, and the rows' ascending addresses."""
+    """The table rows of a fragment by their ascending addresses."""
 
     number: int
     addresses: np.ndarray
-    entries: StatisticsEntries
 
     @property
     def nbytes(self) -> int:
-        return int(self.addresses.nbytes) + self.entries.nbytes
+        return int(self.addresses.nbytes)
 
 
 _PIECES: Final[Cache[_Piece]] = Cache(
-    "column statistics", max_bytes=_KEPT_BYTES, weigh=lambda piece: piece.nbytes
+    "addresses of column statistics", max_bytes=_KEPT_BYTES, weigh=lambda piece: piece.nbytes
+)
+# Those of one large fragment may be too many to be kept; what was asked of them stays in _BOUNDS.
+_ENTRIES: Final[Cache[StatisticsEntries]] = Cache(
+    "column statistics", max_bytes=_KEPT_BYTES, weigh=lambda entries: entries.nbytes
 )
 _BOUNDS: Final[Cache[ColumnBounds | None]] = Cache(
     "bounds of columns",
@@ -112,36 +115,58 @@ def _over_fragments(
     wanted = np.unique(addresses >> np.uint64(_FRAGMENT_SHIFT)).tolist()
     fragments = {each.fragment_id: each for each in snapshot.manifest.get_fragments()}
     pieces: list[tuple[TableKey, _Piece]] = []
+    found: dict[int, list[ColumnBounds | None]] = {field_id: [] for field_id in columns}
     for number in wanted:
         own = addresses[addresses >> np.uint64(_FRAGMENT_SHIFT) == number]
         key = _key(snapshot, fragments[number])
         piece = _PIECES.peek(key)
         # A newer version of the manifest may have fewer of the fragment's rows than this one.
         if piece is None or not np.isin(own, piece.addresses, assume_unique=True).all():
-            piece = _read_piece(snapshot.manifest, fragments[number])
-            _PIECES.keep(key, piece)
+            piece = _read_piece(snapshot.manifest, fragments[number], key)
         pieces.append((key, piece))
+        entries = partial(_entries, snapshot.manifest, fragments[number], key, piece)
+        for field_id, kind in columns.items():
+            made = partial(_bounds, entries, field_id, kind)
+            detail = (piece.number, field_id, str(kind))
+            found[field_id].append(_BOUNDS.find(replace(key, detail=detail), made))
     place = np.searchsorted(np.concatenate([piece.addresses for _, piece in pieces]), addresses)
     return {
-        field_id: _joined(pieces, field_id, kind, pa.array(place))
+        field_id: _joined([piece for _, piece in pieces], found[field_id], kind, pa.array(place))
         for field_id, kind in columns.items()
     }
 
 
+def _bounds(
+    entries: Callable[[], StatisticsEntries], field_id: int, kind: pa.DataType
+) -> ColumnBounds | None:
+    return entries().bounds(field_id, kind)
+
+
+def _entries(
+    manifest: lance.LanceDataset, fragment: lance.LanceFragment, key: TableKey, piece: _Piece
+) -> StatisticsEntries:
+    """Give the statistics of the rows of a piece; of rows that went since none are known."""
+
+    def read() -> StatisticsEntries:
+        rows = _read_rows(manifest, fragment)
+        at = pc.index_in(pa.array(piece.addresses), value_set=rows[ADDRESS].combine_chunks())
+        return statistics_entries(rows["metadata"].take(at))
+
+    return _ENTRIES.find(replace(key, detail=piece.number), read)
+
+
 def _joined(
-    pieces: Sequence[tuple[TableKey, _Piece]], field_id: int, kind: pa.DataType, place: pa.Array
+    pieces: Sequence[_Piece],
+    found: Sequence[ColumnBounds | None],
+    kind: pa.DataType,
+    place: pa.Array,
 ) -> ColumnBounds | None:
     """Give the bounds of a column in rows, by their places in all pieces together."""
-    found: list[ColumnBounds | None] = []
-    for key, piece in pieces:
-        detail = (piece.number, field_id, str(kind))
-        read = partial(piece.entries.bounds, field_id, kind)
-        found.append(_BOUNDS.find(replace(key, detail=detail), read))
     if all(each is None for each in found):
         return None
     known = [
         each or ColumnBounds.unknown(len(piece.addresses), kind)
-        for each, (_, piece) in zip(found, pieces, strict=True)
+        for each, piece in zip(found, pieces, strict=True)
     ]
     arrays = zip(*(each.arrays for each in known), strict=True)
     return ColumnBounds(*(pc.take(pa.concat_arrays(each), place) for each in arrays))
@@ -155,7 +180,17 @@ def _key(snapshot: Snapshot, fragment: lance.LanceFragment) -> TableKey:
     return TableKey(own.location, fragment.fragment_id, files, own.storage)
 
 
-def _read_piece(manifest: lance.LanceDataset, fragment: lance.LanceFragment) -> _Piece:
+def _read_piece(
+    manifest: lance.LanceDataset, fragment: lance.LanceFragment, key: TableKey
+) -> _Piece:
+    rows = _read_rows(manifest, fragment)
+    piece = _Piece(next(_numbers), rows[ADDRESS].to_numpy())
+    _PIECES.keep(key, piece)
+    _ENTRIES.keep(replace(key, detail=piece.number), statistics_entries(rows["metadata"]))
+    return piece
+
+
+def _read_rows(manifest: lance.LanceDataset, fragment: lance.LanceFragment) -> pa.Table:
     is_table = exp.column("object_type").eq(exp.Literal.string(TABLE)).sql(dialect=DataFusion)
     try:
         rows = manifest.scanner(
@@ -163,6 +198,4 @@ def _read_piece(manifest: lance.LanceDataset, fragment: lance.LanceFragment) -> 
         ).to_table()
     except OSError as error:
         raise storage_failure("read", manifest.uri, error) from error
-    rows = in_order(rows)
-    entries = statistics_entries(rows["metadata"])
-    return _Piece(next(_numbers), rows[ADDRESS].to_numpy(), entries)
+    return in_order(rows)
