@@ -36,6 +36,7 @@ LIMITED = [
     f"SELECT v, d FROM ({GROUPED}) ORDER BY n, v LIMIT 0",
     f"SELECT n, v FROM ({GROUPED}) ORDER BY d DESC, n, v LIMIT 4 OFFSET 3",
     f"SELECT x.id, max(y.s) AS m {BY_ID} GROUP BY x.id ORDER BY m DESC NULLS FIRST, x.id LIMIT 5",
+    f"SELECT x.id, avg(y.dec) AS a {BY_ID} GROUP BY x.id ORDER BY a, x.id LIMIT 3",
     f"SELECT x.id, sum(y.v) {BY_ID} GROUP BY x.id HAVING sum(y.v) > 1 ORDER BY 2, 1 LIMIT 3",
     "SELECT i, id, count(*), sum(v) FROM x GROUP BY i, id ORDER BY 3 DESC, 4, 1, 2 LIMIT 5",
     "SELECT x.id, x.v FROM x LEFT ANTI JOIN y ON x.id = y.id ORDER BY x.v DESC, x.id LIMIT 5",
@@ -67,7 +68,7 @@ def test_each_task_gives_only_its_first_rows(spark: SparkSession) -> None:
     [
         # groups of several tasks, computed above the aggregate, a long list
         f"SELECT x.s, count(*) AS n {BY_ID} GROUP BY x.s ORDER BY n, x.s LIMIT 3",
-        f"SELECT x.id, avg(y.dec) AS a {BY_ID} GROUP BY x.id ORDER BY a, x.id LIMIT 3",
+        f"SELECT x.id, hex(count(*)) AS a {BY_ID} GROUP BY x.id ORDER BY a, x.id LIMIT 3",
         f"SELECT x.s {BY_ID} ORDER BY x.s LIMIT 100001",
     ],
 )
