@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import datafusion
 import pyarrow as pa
@@ -14,6 +15,7 @@ from sqlglot import exp
 from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
 
 from pennon.manifest.select import LeafQuery
+from pennon.manifest.table_layout import TableLayout
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.projection.bind import bind
 from pennon.planning.projection.bound_predicate import conjuncts
@@ -65,6 +67,11 @@ class Leaves:
     schema: NamespaceSchema
     specs: Mapping[int, PartitionSpec]
     table: pa.Table
+    layout: ClassVar = TableLayout.PARTITIONED
+
+    @property
+    def partition_columns(self) -> list[str]:
+        return [name for name in self.table.column_names if name.startswith("partition_field_")]
 
     def partition_type(self, field_id: str) -> pa.DataType:
         return self.table.schema.field("partition_field_" + field_id).type

@@ -126,6 +126,7 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
             NULL.
 
     Example:
+        >>> from pennon.predicate.expressions.semantics import Semantics
         >>> of = Typed(exp.column("s"), pa.decimal128(25, 2))
         >>> by = Typed(exp.column("n"), pa.decimal128(20, 0))
         >>> average(of, by, (19, 6), Semantics()).type
