@@ -22,6 +22,7 @@ from pennon.manifest.commits.manifest_outcome import (
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import table_of_rows
 from pennon.manifest.storage import open_manifest, storage_failure
+from pennon.manifest.table_identity import open_commit_base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,12 +51,11 @@ def commit_statistics(
 
     Raises:
         StorageFailure: The storage refused; nothing is visible.
+        TableMadeAnew: Another table stands there by now.
 
     Spec: "Manifest Table Schema" (metadata).
     """
-    base = open_manifest(
-        snapshot.location, snapshot.version, storage_options=snapshot.storage_options
-    )
+    base = open_commit_base(snapshot)
     try:
         rows = existing_rows(base, [each.object_id for each in counted])
         changes = {each.object_id: each for each in counted}
