@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import lance
 import pyarrow as pa
 
-from pennon.leaf import open_leaf
+from pennon.leaf import LeafViews, open_leaf, scan_view
 from pennon.spec.write_order import OrderColumn
 from pennon.transforms.transform import Transform
 
@@ -30,6 +30,30 @@ class LeafRead:
     residual: str | None = None
     fragments: tuple[int, int] | None = None
     constants: Mapping[str, object] | None = field(default=None, hash=False)
+
+    def scanned(
+        self, dataset: lance.LanceDataset, views: LeafViews, *, num_at_once: int = 1
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream the rows.
+
+        Args:
+            dataset: The leaf, opened.
+            views: What is wanted of it.
+            num_at_once: How many scans are read side by side.
+
+        Raises:
+            LeafTypeMismatch: A stored type does not promote to the wanted one.
+            LeafMissing: The leaf's files are gone.
+        """
+        return scan_view(
+            dataset,
+            views,
+            self.residual,
+            fragments=self.fragments,
+            num_at_once=num_at_once,
+            location=self.location,
+            constants=self.constants,
+        )
 
 
 @dataclass(frozen=True, slots=True)

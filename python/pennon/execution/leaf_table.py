@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.execution.small_leaves import take_small_leaves
-from pennon.leaf import LeafViews, scan_view
+from pennon.leaf import LeafViews
 from pennon.leaf.read.leaf_filter import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
@@ -87,14 +87,7 @@ def _register_leaf(
     if view.is_empty:
         return None
     if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
-        scanned = scan_view(
-            dataset,
-            views,
-            leaf.residual,
-            fragments=leaf.fragments,
-            location=leaf.location,
-            constants=leaf.constants,
-        )
+        scanned = leaf.scanned(dataset, views)
         _register_scanned(context, name, scanned, views.schema)
         return _selected(name, _own_columns(relation.schema))
     condition: exp.Expr | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pennon.errors import PredicateNotEvaluable
 from pennon.execution.at_once import at_once
 from pennon.execution.batch_stream import BatchStream
-from pennon.leaf import LeafViews, scan_view
+from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,14 +71,7 @@ def _begin(
 def _scan(relation: Relation, views: LeafViews, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
     try:
         dataset = relation.opened(leaf)
-        yield from scan_view(
-            dataset,
-            views,
-            leaf.residual,
-            fragments=leaf.fragments,
-            location=leaf.location,
-            constants=leaf.constants,
-        )
+        yield from leaf.scanned(dataset, views)
     except (ValueError, OSError) as error:
         if leaf.residual is None or _REFUSED not in str(error):
             raise

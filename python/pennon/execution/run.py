@@ -17,7 +17,7 @@ from pennon.execution.at_once import at_once
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Relation
 from pennon.execution.ordered_merge import merged
-from pennon.leaf import LeafViews, scan_view
+from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:
     import lance
@@ -57,28 +57,11 @@ def _scan(relation: Relation) -> BatchStream:
     if relation.order:
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
-            scan_view(
-                dataset,
-                views,
-                leaf.residual,
-                fragments=leaf.fragments,
-                num_at_once=len(pieces),
-                location=leaf.location,
-                constants=leaf.constants,
-            )
-            for leaf, dataset in pieces
+            leaf.scanned(dataset, views, num_at_once=len(pieces)) for leaf, dataset in pieces
         ]
         return BatchStream(views.schema, merged(streams, relation.order))
     scans = [
-        scan_view(
-            dataset,
-            views,
-            leaf.residual,
-            fragments=leaf.fragments,
-            location=leaf.location,
-            constants=leaf.constants,
-        )
-        for leaf, dataset in zip(relation.leaves, opened, strict=True)
+        leaf.scanned(dataset, views) for leaf, dataset in zip(relation.leaves, opened, strict=True)
     ]
     return BatchStream(views.schema, _one_after_the_other(scans))
 

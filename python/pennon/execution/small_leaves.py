@@ -18,7 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from pennon.execution.at_once import at_once
-from pennon.leaf import LeafViews, scan_view
+from pennon.leaf import LeafViews
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
@@ -150,14 +150,7 @@ class _Reader:
         schema = views.schema.remove_metadata()
         batches: list[pa.RecordBatch] = []
         num_bytes = 0
-        for batch in scan_view(
-            dataset,
-            views,
-            residual,
-            fragments=leaf.fragments,
-            location=leaf.location,
-            constants=leaf.constants,
-        ):
+        for batch in replace(leaf, residual=residual).scanned(dataset, views):
             num_bytes += batch.nbytes
             if num_bytes > most_bytes:
                 return None
