@@ -35,6 +35,9 @@ def test_many_commits_leave_few_fragments_and_every_version_as_it_was(tmp_path: 
     assert rows["new"] == [1001]
     assert sorted(number for ids in rows.values() for number in ids) == [*range(30), 1000, 1001]
     assert check(base.location).is_valid
+    versions = Path(base.location, "__manifest", "_versions").glob("*.manifest")
+    sizes = sorted(each.stat().st_size for each in versions)
+    assert sizes[len(sizes) // 2] < 4096  # and no filter of 32 kB in each
     assert sum(each.operation == "append" for each in history(base.location)) == 31
 
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,12 +22,12 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.rollback import rollback
 from pennon.manifest import Snapshot, change_root
+from pennon.manifest.commits import manifest_commit
 from pennon.manifest.commits.commit_lookup import find_commit, give_up
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
-from pennon.transaction import Committed, Conflicted, Transaction, group_commit, strong
+from pennon.transaction import Committed, Conflicted, Transaction, strong
 from pennon.transaction.abandonment import abandon
-from pennon.transaction.staged import Append
 
 KINDS = ["append", "replace", "drop"]
 
@@ -186,6 +182,40 @@ def test_giving_up_beside_the_commit_leaves_one_of_the_two(tmp_path: Path) -> No
         assert find_commit(base.location, identity.id) == record
 
 
+@pytest.mark.parametrize("kind", ["given up", "made by another", "restored by a rollback"])
+def test_a_commit_on_its_way_sees_that_its_record_came_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    identity = CommitIdentity("the one")
+    early, late = Transaction(base, identity), Transaction(base, identity)
+    early.append(stage(base, {2: "eu"}))
+    late.append(stage(base, {2: "eu"}))
+    rows_of = vars(manifest_commit)["_rows"]
+
+    def overtaken(*arguments: object) -> object:
+        rows = rows_of(*arguments)
+        monkeypatch.setattr(manifest_commit, "_rows", rows_of)
+        if kind == "given up":
+            give_up(base.location, identity)
+        else:
+            assert isinstance(early.commit(), Committed)
+        if kind.startswith("restored"):
+            rollback(base.location, base.version)
+        return rows
+
+    monkeypatch.setattr(manifest_commit, "_rows", overtaken)
+    if kind == "given up":
+        with pytest.raises(CommitGivenUp):
+            late.commit()
+    else:
+        assert isinstance(late.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [1, 2] if kind == "made by another" else [1]}
+    record = find_commit(base.location, identity.id)
+    assert record is not None
+    assert record.is_given_up == (kind == "given up")
+
+
 def test_nothing_after_the_commit_point_fails_the_statement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,109 +320,3 @@ def test_history_names_statements_that_stand_alone(tmp_path: Path) -> None:
     change_root(latest(snapshot), properties={"note": "x"})
     *_, told, altered = history(snapshot.location)
     assert (told.operation, told.record.added_rows, altered.operation) == ("merge", 1, "alter")
-
-
-def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first commit is held until nine others wait; two of these have the same id."""
-    base = append(make(tmp_path), {1: "eu"})
-    names = ["a", "b", "c", "d", "e", "f", "g", "h", "h", "i"]
-    staged = [stage(base, {10 + ord(name): "eu", 300 + ord(name): name}) for name in names]
-    entered, held = threading.Event(), threading.Event()
-    commit_strong = vars(group_commit)["commit_strong"]
-
-    def holding(*arguments: object) -> object:
-        entered.set()
-        held.wait(60)
-        return commit_strong(*arguments)
-
-    monkeypatch.setattr(group_commit, "commit_strong", holding)
-
-    def commit(at: int) -> object:
-        transaction = Transaction(base, CommitIdentity(names[at], user=str(at)))
-        transaction.append(staged[at])
-        return transaction.commit()
-
-    with ThreadPoolExecutor(10) as pool:
-        commits = [pool.submit(commit, 0)]
-        assert entered.wait(60)
-        commits += [pool.submit(commit, at) for at in range(1, 10)]
-        (queue,) = group_commit._queues.values()
-        wait_for(lambda: len(queue.waiting) == 9)
-        held.set()
-        outcomes = [each.result() for each in commits]
-    assert all(isinstance(each, Committed) for each in outcomes)
-    made = [each for each in history(base.location) if each.record and each.operation == "append"]
-    assert len(made) == 3, "the one that was first, the group, and before these the base"
-    assert made[-1].record.added_rows == 16
-    expected = {"eu": sorted([1, *(10 + ord(each) for each in set(names))])}
-    expected |= {each: [300 + ord(each)] for each in set(names)}
-    assert regions(latest(base)) == expected
-    monkeypatch.setattr(group_commit, "commit_strong", commit_strong)
-    assert all(isinstance(commit(at), Committed) for at in range(10))
-    assert regions(latest(base)) == expected
-    assert not group_commit._queues
-
-
-def test_a_group_that_one_spoils_is_committed_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = append(make(tmp_path), {1: "eu"})
-    staged = [stage(base, {10 + at: "eu"}) for at in range(4)]
-    give_up(base.location, CommitIdentity("2"))
-    waiting = [
-        group_commit._Waiting(
-            base, {part.object_id: Append((part,)) for part in staged[at]}, CommitIdentity(str(at))
-        )
-        for at in range(4)
-    ]
-    group_commit._commit(waiting)
-    assert all(each.is_alone and each.outcome is None for each in waiting)
-    assert regions(latest(base)) == {"eu": [1]}
-    for each in waiting:
-        if each.identity.id == "2":
-            with pytest.raises(CommitGivenUp):
-                group_commit.commit_append(each.base, each.changes, each.identity)
-        else:
-            group_commit.commit_append(each.base, each.changes, each.identity)
-    assert regions(latest(base)) == {"eu": [1, 10, 11, 13]}
-
-
-@pytest.mark.parametrize("is_expired", [False, True])
-def test_rows_written_for_a_leaf_that_was_adopted_elsewhere_meanwhile_are_refused(
-    tmp_path: Path, *, is_expired: bool
-) -> None:
-    """Beside another write of a newer base, and where the own base has expired."""
-    base = append(make(tmp_path), {1: "asia"})
-    mine = stage(base, {1: "eu"})
-    (part,) = stage(base, {2: "eu"})
-    place = "0000000000000000_adopted"
-    Path(base.location, part.location).rename(Path(base.location, place))
-    adopted = Transaction(base)
-    adopted.append([replace(part, location=place)])
-    assert isinstance(adopted.commit(), Committed)
-    newest = latest(base)
-    others = stage(newest, {3: "us"})
-    waiting = [
-        group_commit._Waiting(each, {one.object_id: Append((one,))}, CommitIdentity(str(at)))
-        for at, (each, (one,)) in enumerate([(base, mine), (newest, others)])
-    ]
-    if is_expired:
-        expire(base.location, older_than=datetime.now(UTC) + timedelta(days=1))
-    else:
-        group_commit._commit(waiting)
-    outcomes = [
-        group_commit.commit_append(each.base, each.changes, each.identity) for each in waiting
-    ]
-    assert isinstance(outcomes[0], Conflicted)
-    assert isinstance(outcomes[1], Committed)
-    assert regions(latest(base)) == {"asia": [1], "eu": [2], "us": [3]}
-
-
-def wait_for(condition: Callable[[], object]) -> object:
-    for _ in range(6000):
-        if found := condition():
-            return found
-        time.sleep(0.01)
-    raise AssertionError

@@ -7,8 +7,6 @@ commits first, appends are chained on the leaf's new version and the manifest is
 
 from __future__ import annotations
 
-import random
-import time
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, assert_never
@@ -24,6 +22,7 @@ from pennon.errors import (
 )
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
+from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import check_layouts, check_places, rebase
@@ -42,11 +41,9 @@ if TYPE_CHECKING:
     from pennon.transaction.read_set import ReadSet
     from pennon.transaction.staged import Change
 
-__all__ = ["commit_strong", "commit_together", "wait_for_others"]
+__all__ = ["commit_strong", "commit_together"]
 
 _MAX_ATTEMPTS: Final = 40
-_FIRST_WAIT_SECONDS: Final = 0.01
-_LONGEST_WAIT_SECONDS: Final = 0.5
 
 
 def commit_strong(
@@ -259,9 +256,3 @@ def _opened(base: Snapshot, version: int | None) -> Snapshot:
     newer = Snapshot.open(base.location, version, storage_options=base.storage_options)
     check_same_table(newer, table_id(base))
     return newer
-
-
-def wait_for_others(attempt: int) -> None:
-    """Wait a random while, longer after each failed attempt."""
-    longest = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2**attempt)
-    time.sleep(random.uniform(0, longest))  # noqa: S311 - spreads writers, protects nothing

@@ -25,13 +25,13 @@ from pennon.maintenance.progress import Progress, no_progress
 from pennon.maintenance.statistics.distinct_values import DistinctValues
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot
 from pennon.manifest.commits.statistics_commit import commit_statistics
+from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.format.column_statistics import LeafStatistics
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.manifest.format.statistics import order_at
 from pennon.planning import plan_scan
 from pennon.spec.counted_columns import STATISTICS_COLUMNS
 from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
-from pennon.transaction.strong import wait_for_others
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,9 @@ import lance
 from sqlglot import exp
 
 from pennon.errors import StorageFailure
+from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.format.commit_record import (
     COMMIT,
     GIVEN_UP,
@@ -34,7 +36,7 @@ __all__ = [
     "with_records",
 ]
 
-_ATTEMPTS: Final = 20
+_ATTEMPTS: Final = 40
 
 Rewrites = Mapping[tuple[str, int], int]
 """A leaf's object id and version → the version whose rows it has, in other files."""
@@ -124,11 +126,12 @@ def give_up(
         StorageFailure: The storage refused; the commit may still be made.
     """
     mine = CommitRecord(identity, GIVEN_UP, made_at=int(time.time()))
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         there = find_commit(location, identity.id, storage_options)
         if there is not None:
             return there
-        _insert_missing(location, [mine], storage_options)
+        if not _insert_missing(location, [mine], storage_options):
+            wait_for_others(attempt)
     raise StorageFailure(
         verb="commit to",
         location=location,
@@ -140,12 +143,18 @@ def give_up(
 def _insert_missing(
     location: str, records: Sequence[CommitRecord], storage_options: StorageOptions | None
 ) -> bool:
-    """Insert records that are not there; whether another writer did not come first."""
+    """Insert records that are not there; whether another writer did not come first.
+
+    Nothing may be committed between: a commit that moves leaves is compared by these, not by its
+    record, and would not see that a record of it came first.
+    """
     manifest = open_manifest(location, storage_options=storage_options)
     merge = manifest.merge_insert("object_id").when_not_matched_insert_all()
     rows = table_of_rows([each.row() for each in records], manifest.schema)
     try:
-        merge.conflict_retries(0).execute(rows)
+        transaction, _ = merge.execute_uncommitted(rows)
+        operation = exclusive(manifest, transaction.operation, storage_options or {})
+        lance.LanceDataset.commit(manifest, operation, manifest.version, max_retries=0)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", location, error) from error
@@ -187,11 +196,12 @@ def add_records(location: str, version: int, storage_options: StorageOptions | N
         StorageFailure: The storage refused.
     """
     older = open_manifest(location, version, storage_options=storage_options)
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         newest = open_manifest(location, storage_options=storage_options)
         records = _records_of(older, since=newest)
         if not records or _insert_missing(location, records, storage_options):
             return
+        wait_for_others(attempt)
 
 
 def _records_of(manifest: lance.LanceDataset, *, since: lance.LanceDataset) -> list[CommitRecord]:

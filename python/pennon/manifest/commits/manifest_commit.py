@@ -4,13 +4,18 @@ Lance compares the merge with every commit after the snapshot's version: it refu
 the same row or of the same data file, and two inserts of one primary key. Changes of other rows
 in other files, and of the metadata, are rebased over. A refusal is a value: the caller decides
 whether its change still makes sense on the latest snapshot.
+
+For two inserts of one key Lance writes a filter of the keys into the version and its transaction,
+66 kB however few they are. Only a commit that makes leaves needs it. One that moves leaves which
+are there changes their rows, and so does every other try of it: Lance sees the two by these. It
+merges by two columns, of which the first is the key, and Lance writes no filter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
@@ -43,8 +48,14 @@ from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_identity import open_commit_base
 from pennon.predicate.dialect import DataFusion
 
+if TYPE_CHECKING:
+    from lance.dataset import MergeInsertBuilder
+
 __all__ = ["LeafChange", "commit_leaves", "existing_rows", "with_changes"]
 
+_KEY: Final = "object_id"
+# The same rows match as by the key alone: an object never changes its type.
+_KEY_WITHOUT_FILTER: Final = (_KEY, "object_type")
 # Beyond so many keys one pass over all rows is cheaper than a list of literals.
 _MAX_KEYS: Final = 1000
 
@@ -130,21 +141,19 @@ def commit_leaves(
     base = open_commit_base(snapshot)
     if not changes and not removed:
         return ManifestCommitted(snapshot.version)
-    merge = base.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
-    if removed:
-        merge = merge.when_not_matched_by_source_delete(_condition_of_removal(removed))
     try:
         rows = _rows(snapshot, base, changes, records)
         if rows is None and len(records) > 1:
             return ConcurrentChange(snapshot.version, snapshot.version)
         if rows is None:
             return ManifestCommitted(snapshot.version)
+        merge = _merge(base, rows, removed)
         if is_exclusive:
-            transaction, _ = merge.execute_uncommitted(rows)
+            transaction, _ = merge.execute_uncommitted(rows.table)
             operation = exclusive(base, transaction.operation, snapshot.storage_options)
             base = lance.LanceDataset.commit(base, operation, base.version, max_retries=0)
         else:
-            merge.conflict_retries(0).execute(rows)
+            merge.conflict_retries(0).execute(rows.table)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", snapshot.location, error) from error
@@ -155,12 +164,27 @@ def commit_leaves(
     return committed
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    table: pa.Table
+    makes_objects: bool  # leaves or namespaces that the base does not have
+
+
+def _merge(base: lance.LanceDataset, rows: _Rows, removed: Sequence[str]) -> MergeInsertBuilder:
+    moves_only = not rows.makes_objects and not removed
+    merge = base.merge_insert(list(_KEY_WITHOUT_FILTER) if moves_only else _KEY)
+    merge = merge.when_matched_update_all().when_not_matched_insert_all()
+    if removed:
+        merge = merge.when_not_matched_by_source_delete(_condition_of_removal(removed))
+    return merge
+
+
 def _rows(
     snapshot: Snapshot,
     base: lance.LanceDataset,
     changes: Sequence[LeafChange],
     records: Sequence[CommitRecord],
-) -> pa.Table | None:
+) -> _Rows | None:
     """Make every row that the commit writes; None where a record of it is there."""
     by_id = {each.object_id: each for each in changes}
     if len(by_id) < len(changes):
@@ -190,11 +214,13 @@ def _rows(
         for each in changes
         if each.object_id not in known
     ]
+    makes_objects = bool(new)
     new += [each.row() for each in records]
     if snapshot.has_read_versions:
         new += _version_rows(base, [each for each in changes if each.read_version is not None])
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
-    return pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
+    table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
+    return _Rows(table, makes_objects)
 
 
 def _namespaces(object_id: str) -> Iterator[str]:
