@@ -71,10 +71,21 @@ def test_partitions_without_a_value_of_a_dimension_are_not_opened(
     assert len(others) == 5
     for each in others:
         (root / each).rename(root / f"{each}.away")
-    source = f"{namespace}.sales s JOIN {namespace}.days t ON s.d = t.d"
-    frame = way.sql(f"SELECT s.d, count(*) AS n FROM {source} WHERE t.q IN (1, 2) GROUP BY s.d")
-    assert sorted(tuple(row) for row in frame.collect()) == [(wanted[0], 9), (wanted[1], 10)]
-    assert "r0 at run time: partitions with months(d) in p0" in executed_plan(frame)
+    sales, days = f"{namespace}.sales s", f"(SELECT * FROM {namespace}.days WHERE q IN (1, 2)) t"
+    by_day = "SELECT s.d, count(*) AS n FROM {} GROUP BY s.d"
+    for mode in ("divided", "one executor"):
+        for key, value in MODES[mode].items():
+            way.conf.set(key, value)
+        frame = way.sql(by_day.format(f"{sales} JOIN {days} ON s.d = t.d"))
+        assert sorted(tuple(row) for row in frame.collect()) == [(wanted[0], 9), (wanted[1], 10)]
+        plan = executed_plan(frame)
+        assert "r0 at run time: partitions with months(d) in p0" in plan
+        assert ("threads" in plan) == (mode == "one executor")
+    # The preserved side is the small one: what it has no day for leaves no trace either.
+    outer = way.sql(by_day.format(f"{days} LEFT JOIN {sales} ON s.d = t.d"))
+    assert set(map(tuple, outer.collect())) == {(wanted[0], 9), (wanted[1], 10), (None, 1)}
+    anti = way.sql(f"SELECT count(*) AS n FROM {days} LEFT ANTI JOIN {sales} ON s.d = t.d")
+    assert [tuple(row) for row in anti.collect()] == [(1,)]
 
 
 def test_different_values_are_told_once_by_each_task(star: StarSessions) -> None:

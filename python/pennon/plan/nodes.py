@@ -83,6 +83,7 @@ class Scan:
         names: Field id of a column → its name, for people.
         num_bytes: Bytes of the chosen partitions, as far as they are known.
         num_rows: Rows of them; None where they are not known.
+        is_filtered: Whether a condition on its rows is more than that a column is not NULL.
     """
 
     columns: tuple[Column, ...] = ()
@@ -93,6 +94,7 @@ class Scan:
     names: Mapping[int, str] = field(default_factory=dict)
     num_bytes: int = 0
     num_rows: int | None = None
+    is_filtered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

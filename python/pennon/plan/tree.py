@@ -101,6 +101,14 @@ class Plan(Sequence[PlanNode]):
             node = self.nodes[node.child]
         return isinstance(node, Group) and node.keys == () and not node.group_by
 
+    def is_filtered(self, position: int) -> bool:
+        """Whether conditions leave out rows at or below a node."""
+        below = (self.nodes[at] for at in self.subtree(position))
+        return any(
+            isinstance(node, Filter) or (isinstance(node, Scan) and node.is_filtered)
+            for node in below
+        )
+
     def num_read(self, position: int) -> tuple[int, int]:
         """Sum up what is read at or below a node: bytes as far as they are known, and scans."""
         read = [node for at in self.subtree(position) if isinstance(node := self.nodes[at], Scan)]

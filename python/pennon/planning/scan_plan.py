@@ -23,6 +23,7 @@ from pennon.planning.projection.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
+    Compared,
     conjuncts,
     fixed_values,
 )
@@ -30,6 +31,7 @@ from pennon.planning.projection.metadata_sources import known_columns
 from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
 from pennon.planning.statistics_pruning import has_possible_row, may_prune
+from pennon.predicate.comparison import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -118,6 +120,14 @@ class ScanPlan:
     def pushed(self) -> str:
         """The exact conjuncts alone, which Spark need not evaluate again; empty for none."""
         return exact_filter(self.bound) or ""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the predicate asks for more than that columns are not NULL."""
+        return not all(
+            isinstance(each, Compared) and each.comparison.operator is Operator.IS_NOT_NULL
+            for each in conjuncts(self.bound)
+        )
 
     @property
     def partitions(self) -> PlannedPartitions:

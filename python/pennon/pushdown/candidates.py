@@ -22,6 +22,7 @@ from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
+from pennon.pushdown.runtime_pruning import pruning_sides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,7 +146,8 @@ class _Finder:
         return top.child if isinstance(top, Limit) else root
 
     def in_one_task(self, root: int, positions: tuple[int, ...]) -> Candidate | None:
-        query = self.query(root, frozenset(), None)
+        first = pruning_sides(self.division, root, self.semantics)
+        query = self.query(root, first, None)
         if query is None:
             return None
         is_whole = isinstance(self.plan[self.unlimited(root)], Group)

@@ -59,6 +59,11 @@ class FragmentQuery:
     parts: tuple[FragmentQuery, ...] = ()
     root: int = 0
 
+    @property
+    def all_scans(self) -> set[int]:
+        """The positions of all scans that it needs, those of its parts included."""
+        return set(self.scans).union(*(part.all_scans for part in self.parts))
+
 
 def fragment_query(
     nodes: Sequence[PlanNode],

@@ -15,31 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Project, Side
 from pennon.pushdown.division import is_replicable
+from pennon.pushdown.partners import PASSES, WANTS_PARTNERS, equal_pairs, input_of, other_side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pennon.plan import Plan
     from pennon.predicate.expressions.semantics import Semantics
     from pennon.pushdown.division import Division
 
-# The joins of which a side's rows without a partner leave no trace, by the side.
-_WANTS_PARTNERS: Final[Mapping[Side, frozenset[JoinType]]] = {
-    Side.LEFT: frozenset({JoinType.INNER, JoinType.SEMI, JoinType.RIGHT}),
-    Side.RIGHT: frozenset(
-        {JoinType.INNER, JoinType.SEMI, JoinType.LEFT, JoinType.ANTI, JoinType.EXISTENCE}
-    ),
-}
-# The joins of which a side's row that is dropped leaves out its own rows and no others.
-_PASSES: Final[Mapping[Side, frozenset[JoinType]]] = {
-    Side.LEFT: frozenset(
-        {
-            *(JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI),
-            *(JoinType.EXISTENCE, JoinType.SCALAR),
-        }
-    ),
-    Side.RIGHT: frozenset({JoinType.INNER, JoinType.RIGHT}),
-}
 # A side that reads more than this share of what is aggregated costs more than it saves.
 _LARGEST_SHARE: Final = 0.25
 
@@ -75,7 +59,7 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
         Restriction(key, part, column)
         for key, position, attribute in _wanted(plan, root)
         for part, column in _places(plan, position, attribute)
-        if _is_filtered(plan, part)
+        if plan.is_filtered(part)
         and not _is_limited(plan, part)
         and is_replicable(division, part, semantics)
     ]
@@ -100,24 +84,16 @@ def _wanted(plan: Plan, root: int) -> Iterator[tuple[int, int, int]]:
                 keys = {new: keys[old] for new, old in pairs if old in keys}
             case Join():
                 side = Side.LEFT if node.left == at else Side.RIGHT
-                if node.join_type in _WANTS_PARTNERS[side]:
-                    other = node.right if side is Side.LEFT else node.left
-                    for mine, theirs in _equal(node, side):
+                if node.join_type in WANTS_PARTNERS[side]:
+                    other = input_of(node, other_side(side))
+                    for mine, theirs in equal_pairs(node, side):
                         if mine in keys:
                             yield keys[mine], other, theirs
-                if node.join_type not in _PASSES[side]:
+                if node.join_type not in PASSES[side]:
                     return
             case _:
                 return
         at, parent = parent, plan.parents.get(parent)
-
-
-def _equal(join: Join, side: Side) -> list[tuple[int, int]]:
-    """List the attributes that a join equates as they are, those of a side first."""
-    if join.is_null_safe or join.has_casts:
-        return []
-    pairs = [pair for pair in join.equated if pair not in join.dates]
-    return pairs if side is Side.LEFT else [(right, left) for left, right in pairs]
 
 
 def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, int]]:
@@ -143,7 +119,7 @@ def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, in
                     continue
                 yield from _places(plan, child, attribute)
                 if join.join_type in (JoinType.INNER, JoinType.SEMI):
-                    for mine, theirs in _equal(join, side):
+                    for mine, theirs in equal_pairs(join, side):
                         if mine == attribute:
                             yield from _places(plan, other, theirs)
 
@@ -156,10 +132,6 @@ def _attributes(plan: Plan, position: int) -> frozenset[int]:
         made.update(column.id for column in getattr(node, "columns", ()) if hasattr(column, "id"))
         made.update(output.id for output in getattr(node, "outputs", None) or ())
     return frozenset(made)
-
-
-def _is_filtered(plan: Plan, position: int) -> bool:
-    return any(isinstance(plan[at], Filter) for at in plan.subtree(position))
 
 
 def _is_limited(plan: Plan, position: int) -> bool:

@@ -1,10 +1,13 @@
 """Which leaves of a divided scan the values of a replicated side rule out, once they are known.
 
-An inner or semi join keeps a row only where a row of its other side has the same value. Where that
-side is replicated, its values are known before the divided one is opened; a leaf that has none of
-them in its partition value is not opened at all. Between the join and the scan stands only what the
-row leaves no trace in when it is dropped: filters, projections, unions, joins whose rows it would
-come out of, and aggregates by the value.
+A join that drops a row without a partner keeps it only where a row of its other side has the same
+value. Where that side is evaluated first, its values are known before the rest is opened; a leaf
+that has none of them in its partition value is not opened at all. Between the join and the scan
+stands only what the row leaves no trace in when it is dropped: filters, projections, unions, joins
+whose rows it would come out of, and aggregates by the value.
+
+A replicated side is evaluated first in any case. Of a query that one executor computes as a whole,
+the small filtered sides are that have something to rule out.
 
 NULL rules: ``=`` is never true for NULL, and only NULL has the partition value NULL, so a leaf of
 NULLs is not opened. A join by ``<=>`` prunes nothing.
@@ -17,7 +20,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.plan import Column, Expand, Filter, Group, Join, JoinType, Project, Scan, Union
+from pennon.plan import Column, Expand, Filter, Group, Join, Project, Scan, Side, Union
+from pennon.pushdown.division import is_replicable
+from pennon.pushdown.partners import PASSES, WANTS_PARTNERS, equal_pairs, input_of, other_side
 from pennon.transforms.expression import Expression
 from pennon.transforms.murmur3 import murmur3
 
@@ -26,20 +31,14 @@ if TYPE_CHECKING:
 
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.plan import Plan
+    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.pushdown.division import Division
     from pennon.pushdown.query import FragmentQuery
 
-_DROPS_LONELY: Final = frozenset({JoinType.INNER, JoinType.SEMI})
-_LEFT_STAYS: Final = frozenset(
-    {
-        JoinType.INNER,
-        JoinType.LEFT,
-        JoinType.SEMI,
-        JoinType.ANTI,
-        JoinType.EXISTENCE,
-        JoinType.SCALAR,
-    }
-)
-_RIGHT_STAYS: Final = frozenset({JoinType.INNER, JoinType.RIGHT})
+# A side is evaluated first where it reads less than this share of what it may rule out, or so few
+# bytes that it takes no time.
+_LARGEST_SHARE: Final = 0.125
+_NO_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +81,67 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
     )
 
 
+def pruning_sides(division: Division, root: int, semantics: Semantics) -> frozenset[int]:
+    """Choose the sides of joins that are evaluated before the rest, for what they may rule out.
+
+    Args:
+        division: The query.
+        root: Position of the operator that is computed.
+        semantics: The session's.
+
+    Returns:
+        Positions of small filtered sides, none below another.
+    """
+    plan = division.plan
+    chosen: set[int] = set()
+    inside: set[int] = set()
+    for position in reversed(plan.subtree(root)):
+        join = plan[position]
+        if position in inside or not isinstance(join, Join):
+            continue
+        for side in Side:
+            part = input_of(join, other_side(side))
+            share = _LARGEST_SHARE * division.sizes[input_of(join, side)].read_bytes
+            if (
+                division.sizes[part].read_bytes <= max(share, _NO_BYTES)
+                and plan.is_filtered(part)
+                and any(_pruned_by(plan, join, side, chosen))
+                and is_replicable(division, part, semantics)
+            ):
+                chosen.add(part)
+                inside.update(plan.subtree(part))
+    return frozenset(chosen)
+
+
 def _of_part(
     plan: Plan, part: FragmentQuery, parts: Collection[int]
 ) -> Iterator[tuple[str, int, LayoutFunction]]:
     position = plan.parents.get(part.root)
     join = None if position is None else plan[position]
-    if (
-        not isinstance(join, Join)
-        or join.join_type not in _DROPS_LONELY
-        or join.is_null_safe
-        or join.has_casts
-    ):
+    if not isinstance(join, Join):
         return
-    is_right = join.right == part.root
-    for left, right in join.equated:
-        mine, theirs = (right, left) if is_right else (left, right)
-        name = f"c{mine}"
-        if (left, right) in join.dates or name not in part.schema.names:
-            continue
-        kind = part.schema.field(name).type
-        other = join.left if is_right else join.right
-        for scan, column in _columns_of(plan, other, theirs, parts):
-            if kind == column.type:
-                yield from ((name, scan, each) for each in _functions(plan, scan, column.id, kind))
+    side = Side.LEFT if join.right == part.root else Side.RIGHT
+    for attribute, scan, function in _pruned_by(plan, join, side, parts):
+        name = f"c{attribute}"
+        if name in part.schema.names and function.grouping.source_types == (
+            part.schema.field(name).type,
+        ):
+            yield name, scan, function
 
 
-def _functions(
-    plan: Plan, position: int, attribute: int, kind: pa.DataType
-) -> Sequence[LayoutFunction]:
+def _pruned_by(
+    plan: Plan, join: Join, side: Side, parts: Collection[int]
+) -> Iterator[tuple[int, int, LayoutFunction]]:
+    """List what the other side rules out of one: by which attribute, of which scan, by what."""
+    if join.join_type not in WANTS_PARTNERS[side]:
+        return
+    for pruned, attribute in equal_pairs(join, side):
+        for scan, column in _columns_of(plan, input_of(join, side), pruned, parts):
+            for function in _functions(plan, scan, column):
+                yield attribute, scan, function
+
+
+def _functions(plan: Plan, position: int, column: Column) -> Sequence[LayoutFunction]:
     """List the functions of one column that every leaf of a scan has one value of."""
     scan = plan[position]
     if not isinstance(scan, Scan) or scan.layout is None:
@@ -117,10 +149,10 @@ def _functions(
     return [
         function
         for function in scan.layout.functions
-        if function.grouping.source_types == (kind,)
+        if function.grouping.source_types == (column.type,)
         and function.grouping.is_constant_for_spark
         and not isinstance(function.grouping.transform, Expression)
-        and attribute in scan.attributes.get(function.source_ids[0], ())
+        and column.id in scan.attributes.get(function.source_ids[0], ())
     ]
 
 
@@ -149,8 +181,6 @@ def _columns_of(
             for child, source in zip(children, sources, strict=False):
                 yield from _columns_of(plan, child, source, parts)
         case Join() as join:
-            left = join.left if join.join_type in _LEFT_STAYS else None
-            right = join.right if join.join_type in _RIGHT_STAYS else None
-            for side in (left, right):
-                if side is not None:
-                    yield from _columns_of(plan, side, attribute, parts)
+            for side in Side:
+                if join.join_type in PASSES[side]:
+                    yield from _columns_of(plan, input_of(join, side), attribute, parts)

@@ -4,7 +4,8 @@ Where a session has no more than one executor, nothing is won by dividing a quer
 DataFusion divides it among threads, and exchanges rows between them without writing them anywhere.
 What Spark gets must be little, for one task hands it over, so only groups, first rows and rows
 of small tables qualify; and what joins hold in memory must fit the pool, for they do not
-spill. All other queries are divided (``division.py``).
+spill. Small filtered sides are evaluated first where they may rule out leaves of the others
+(``runtime_pruning.py``). All other queries are divided (``division.py``).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def whole_query(
     least_bytes: int,
     most_bytes: int,
     pool_bytes: int,
+    replicated_bytes: int,
 ) -> tuple[Division, Candidate] | None:
     """Find the one fragment that reads all that a query reads.
 
@@ -46,6 +48,7 @@ def whole_query(
         least_bytes: What reads no more is worth one thread only.
         most_bytes: The most bytes of all inputs that one executor reads.
         pool_bytes: The memory of a worker's queries.
+        replicated_bytes: The most bytes of inputs of a side that is evaluated before the rest.
 
     Returns:
         The query undivided, and the fragment; None where it has to be divided.
@@ -62,12 +65,14 @@ def whole_query(
         return None
     if sizes[root].pairs > MOST_PAIRS:
         return None
-    division = Division(plan, plan, keys, {}, sizes, is_one_task=True)
+    division = Division(
+        plan, plan, keys, {}, sizes, is_one_task=True, replicated_bytes=replicated_bytes
+    )
     for position in _upper(plan, scans):
         if not _is_little(plan, sizes, position, least_bytes):
             continue
         candidate = candidate_in_one_task(division, semantics, position)
-        if candidate is not None and set(candidate.query.scans) == set(scans):
+        if candidate is not None and candidate.query.all_scans == set(scans):
             return division, candidate
     return None
 

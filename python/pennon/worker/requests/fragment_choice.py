@@ -133,6 +133,7 @@ def _in_one_executor(
         least_bytes=request.one_task_bytes,
         most_bytes=request.one_executor_bytes,
         pool_bytes=executor_pool_bytes(),
+        replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
     )
 
 

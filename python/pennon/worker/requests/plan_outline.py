@@ -345,6 +345,7 @@ def _scan(message: ScanMessage, plan: ScanPlan) -> Scan:
         {each.id: str(each) for each in schema.fields},
         plan.num_bytes or 0,
         plan.num_rows,
+        plan.is_filtered,
     )
 
 
