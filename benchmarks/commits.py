@@ -3,7 +3,9 @@
     make bench-commits ARGS="--commits 1000 --partitions 4"
 
 Every commit appends one row to one of the partitions, as a writer of small batches does. The cost
-has to be flat: what one commit leaves behind must not be paid for by all that follow.
+has to be flat: what one commit leaves behind must not be paid for by all that follow. With
+``--max-age-ms`` versions expire by themselves, as ``history.expire.max-snapshot-age-ms`` says. The
+CPU is that of the whole process, what runs behind the commits included.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import lance
 import pyarrow as pa
 
 from pennon.leaf import WriteTarget, write_partitions
+from pennon.maintenance.background.behind_commits import keep_behind
 from pennon.manifest import Snapshot, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transaction import Committed, Transaction
@@ -26,23 +29,25 @@ from pennon.transforms.identity import Identity
 SCHEMA = pa.schema({"id": pa.int64(), "part": pa.int32()})
 
 
-def made(folder: str) -> Snapshot:
+def made(folder: str, properties: dict[str, str] | None = None) -> Snapshot:
     """Make the empty table."""
     schema = NamespaceSchema.with_fresh_ids(SCHEMA)
     column = schema.field_by_path(["part"])
     field = PartitionField("part", (column.id,), Identity(), None, column.field.type)
-    return create(f"{folder}/commits", schema, PartitionSpec(1, (field,)))
+    return create(f"{folder}/commits", schema, PartitionSpec(1, (field,)), properties)
 
 
 def commit(snapshot: Snapshot, number: int, partitions: int) -> Snapshot:
     """Append one row."""
     row = pa.record_batch({"id": [number], "part": [number % partitions]}, schema=SCHEMA)
     transaction = Transaction(snapshot)
-    transaction.append(write_partitions([row], WriteTarget(snapshot.location, snapshot.version, 1)))
+    staged = write_partitions([row], WriteTarget(snapshot.location, snapshot.version, 1))
+    transaction.append(staged)
     outcome = transaction.commit()
     if not isinstance(outcome, Committed):
         message = f"commit {number} was refused: {outcome}"
         raise SystemExit(message)
+    keep_behind(snapshot.location, [each.object_id for each in staged], {})
     return outcome.snapshot
 
 
@@ -64,11 +69,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=1000)
     parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--max-age-ms", type=int, help="versions expire when they are older")
     options = parser.parse_args()
+    kept = {"history.expire.min-snapshots-to-keep": "100"}
+    if options.max_age_ms is not None:
+        kept["history.expire.max-snapshot-age-ms"] = str(options.max_age_ms)
     block = max(1, options.commits // 10)
     sys.stdout.write(" commits  CPU s/each wall s/each  fragments        MB   files\n")
     with tempfile.TemporaryDirectory() as folder:
-        snapshot = made(folder)
+        snapshot = made(folder, kept)
         cpu, clock = time.process_time(), time.perf_counter()
         for number in range(1, options.commits + 1):
             snapshot = commit(snapshot, number, options.partitions)

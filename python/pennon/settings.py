@@ -134,6 +134,21 @@ COMPACTION = Setting(
     "true",
     "Whether small files are put together behind the commits that leave many of them.",
 )
+KEPT_AGE = Setting(
+    "history.expire.max-snapshot-age-ms",
+    Place.TABLE,
+    "milliseconds",
+    None,
+    "Where it is set, older versions expire by themselves behind commits; it has to be longer than"
+    " the longest statement. Where it is not, each is kept until `expire_snapshots` is called.",
+)
+KEPT_VERSIONS = Setting(
+    "history.expire.min-snapshots-to-keep",
+    Place.TABLE,
+    "a number",
+    "1",
+    "How many of the newest versions are kept whatever their age.",
+)
 STATISTICS_COLUMNS = Setting(
     "write.statistics.columns",
     Place.TABLE,
@@ -198,6 +213,8 @@ SETTINGS: tuple[Setting, ...] = (
     ISOLATION,
     ISOLATION_OF_COMMAND,
     COMPACTION,
+    KEPT_AGE,
+    KEPT_VERSIONS,
     STATISTICS_COLUMNS,
     JAR,
     PYTHON,

@@ -14,8 +14,8 @@ from tests.transaction.lake import append, latest, make, regions
 
 import pennon
 from pennon.errors import StorageFailure
-from pennon.maintenance import background_compaction
-from pennon.maintenance.background_compaction import compact_small_files
+from pennon.maintenance.background import behind_commits
+from pennon.maintenance.background.small_files import compact_small_files
 from pennon.maintenance.checks.check import check
 from pennon.manifest import change_root
 from pennon.manifest.versions.history import history
@@ -93,7 +93,7 @@ def test_its_failure_is_not_the_writers(
             verb="write to", location="here", problem="the disk is full", advice="x"
         )
 
-    monkeypatch.setattr(background_compaction, "compact_small_files", fail)
+    monkeypatch.setattr(behind_commits, "compact_small_files", fail)
     table = pennon.create(str(tmp_path / "table"), SCHEMA, partition_by=["region"])
     table.append([{"id": 1, "region": "eu"}])
     assert done.wait(60)
@@ -105,7 +105,7 @@ def test_a_process_that_gets_no_thread_writes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And compacts as soon as it gets one."""
-    background = background_compaction._Background()
+    background = behind_commits._Background()
     asked: list[str] = []
     done = threading.Event()
 
@@ -117,7 +117,7 @@ def test_a_process_that_gets_no_thread_writes_on(
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(background_compaction, "compact_small_files", compact)
+    monkeypatch.setattr(behind_commits, "compact_small_files", compact)
     with monkeypatch.context() as without:
         without.setattr(threading.Thread, "start", refuse)
         background.touch(str(tmp_path), ["v1$a$dataset"], {})

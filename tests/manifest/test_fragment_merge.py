@@ -41,6 +41,17 @@ def test_many_commits_leave_few_fragments_and_every_version_as_it_was(tmp_path: 
     assert sum(each.operation == "append" for each in history(base.location)) == 31
 
 
+def test_merges_of_small_fragments_leave_the_large_as_it_is(tmp_path: Path) -> None:
+    snapshot = append(make(tmp_path), {number: f"r{number}" for number in range(40)})
+    manifest = lance.dataset(f"{snapshot.location}/__manifest")
+    large = max(manifest.get_fragments(), key=lambda each: each.metadata.physical_rows)
+    for number in range(20):
+        snapshot = append(snapshot, {number: f"r{number % 3}"})
+    newest = lance.dataset(f"{snapshot.location}/__manifest").get_fragments()
+    assert large.fragment_id in {each.fragment_id for each in newest}
+    assert len(newest) < 12
+
+
 def test_merges_beside_racing_writers_lose_no_commit(tmp_path: Path) -> None:
     base = append(make(tmp_path), {0: "r0"})
 

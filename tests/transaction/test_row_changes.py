@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import lance
@@ -12,10 +13,13 @@ import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.errors import InternalError, UnknownIsolation
+from pennon.leaf import dataset as leaf_dataset
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
 from pennon.leaf.read.scan import scan_leaf
 from pennon.leaf.write.deleted_rows import collect_deleted
 from pennon.leaf.write.row_changes import change_rows
+from pennon.maintenance.compact import compact
+from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
 from pennon.transaction.isolation import check_isolation, isolation
@@ -183,6 +187,34 @@ def test_appends_go_on_beside_a_change_that_was_alone(tmp_path):
         append(base, {100 + key: "us"})
     assert sorted(regions(latest(base))["us"]) == [103, 104, 105, 106, 107]
     assert sorted(regions(latest(base))["eu"]) == [6, 7]
+
+
+def test_no_transaction_is_read_of_a_dataset_that_threads_share(tmp_path, monkeypatch):
+    """Lance would refuse what another thread does with it meanwhile: "Already mutably borrowed"."""
+    base = append(make(tmp_path), {1: "eu"})
+    append(append(base, {2: "eu"}), {3: "eu"})
+    statement = change(latest(base), {2})
+    compact(base.location)
+    append(latest(base), {4: "eu"})
+    shared, asked = [], []
+    find, read = leaf_dataset._opened.find, lance.LanceDataset.read_transaction
+
+    def finding(*arguments):
+        shared.append(find(*arguments))
+        return shared[-1]
+
+    def reading(dataset, version):
+        asked.append(dataset)
+        return read(dataset, version)
+
+    monkeypatch.setattr(leaf_dataset._opened, "find", finding)
+    monkeypatch.setattr(lance.LanceDataset, "read_transaction", reading)
+    assert isinstance(statement.commit(), Committed)
+    num_asked = len(asked)
+    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    assert 0 < num_asked < len(asked)
+    assert not [each for each in asked if any(each is other for other in shared)]
+    assert regions(latest(base)) == {"eu": [1, 3, 4]}
 
 
 def test_in_weak_mode_rows_change_on_main_and_once(tmp_path):

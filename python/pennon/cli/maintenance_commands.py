@@ -87,10 +87,11 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--older-than",
         type=datetime.fromisoformat,
         metavar="TIME",
-        help="versions from before 2026-11-21T10:00 (UTC); five days ago where it is left out",
+        help="versions from before 2026-11-21T10:00 (UTC); as the table says where it is left out,"
+        " or five days ago",
     )
     expired.add_argument(
-        "--retain-last", type=_at_least_one, default=1, metavar="N", help="newest versions to keep"
+        "--retain-last", type=_at_least_one, metavar="N", help="newest versions to keep"
     )
     expired.set_defaults(run=_expire)
     _add_upkeep(commands)

@@ -16,6 +16,17 @@ class ProcedureArgument(PennonError):
     sql_state = "42601"
 
 
+class InvalidRetention(PennonError):
+    """A table property about how long versions are kept is no number that it can be."""
+
+    condition = "INVALID_RETENTION"
+    template = (
+        "Cannot use the table property {property} = '{value}': it is no whole number from {least}"
+        " to {most}. Set it to one, or unset it."
+    )
+    sql_state = "22023"
+
+
 class ManifestNotRepairable(PennonError):
     """Lost columns of a manifest cannot be restored."""
 

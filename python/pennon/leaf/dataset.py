@@ -29,6 +29,7 @@ __all__ = [
     "leaf_uri",
     "missing_files",
     "open_leaf",
+    "open_own_leaf",
     "resolve_reference",
 ]
 
@@ -113,7 +114,8 @@ def open_leaf(
         table: The identity of the table at the version that is read, or of the scan's plan.
 
     Returns:
-        The dataset, which other threads may share: treat it as a value.
+        The dataset, which other threads may share: treat it as a value, and read no transaction
+        of it.
 
     Raises:
         LeafMissing: The files are gone, or were never there.
@@ -128,6 +130,29 @@ def open_leaf(
         TableKey(leaf_uri(root, location), version, own, storage),
         lambda: _open(root, location, version, storage_options, storage),
     )
+
+
+def open_own_leaf(
+    root: str,
+    location: str,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> lance.LanceDataset:
+    """Open a leaf at a version, as a dataset that no other thread has.
+
+    Lance reads a transaction with the dataset borrowed for itself: whoever looks at it meanwhile
+    gets a RuntimeError, and so does the reader.
+
+    Args:
+        root: Path or URL of the partitioned namespace.
+        location: The leaf's ``location`` in the manifest.
+        version: The manifest's ``read_version``; None for the newest of the main branch.
+        storage_options: Passed to Lance, never printed.
+
+    Raises:
+        LeafMissing: The files are gone, or were never there.
+    """
+    return _open(root, location, version, storage_options, storage_identity(storage_options))
 
 
 def _open(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 import lance
@@ -32,14 +32,14 @@ from pennon.maintenance.leaf_references import LeafVersion, named_versions, reco
 from pennon.manifest.commits.fragment_merge import keep_small
 from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
-from pennon.manifest.format.properties import read_specs
+from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
+from pennon.manifest.versions.retention import retention_of
 from pennon.manifest.versions.tags import drop_tag, tags_of
 
-__all__ = ["Expired", "expire"]
+__all__ = ["Expired", "expirable_versions", "expire"]
 
-DEFAULT_AGE: Final = timedelta(days=5)
 # So long a commit may still be asked for again by whoever has not heard of it.
 _RETRIED_SECONDS: Final = 86_400
 _ATTEMPTS: Final = 5
@@ -73,18 +73,21 @@ def expire(
     storage_options: StorageOptions | None = None,
     *,
     older_than: datetime | None = None,
-    retain_last: int = 1,
+    retain_last: int | None = None,
 ) -> Expired:
     """Remove old versions of a namespace and the leaf versions that only they named.
 
     Args:
         location: The namespace.
         storage_options: Given to Lance.
-        older_than: Versions committed before this time, with a zone, go; None for five days ago.
-        retain_last: How many of the newest versions stay whatever their age; at least one does.
+        older_than: Versions committed before this time, with a zone, go; None for what the table's
+            ``history.expire.max-snapshot-age-ms`` says, or five days ago.
+        retain_last: How many of the newest versions stay whatever their age, at least one; None for
+            what the table's ``history.expire.min-snapshots-to-keep`` says, or one.
 
     Raises:
         NotPartitionedNamespace: It is none.
+        InvalidRetention: A property of the table is no number that it can be.
         StorageFailure: The storage refused.
 
     Example:
@@ -96,10 +99,9 @@ def expire(
     options = dict(storage_options or {})
     manifest = open_manifest(location, storage_options=options)
     read_specs(manifest.metadata, location)
-    limit = older_than or datetime.now(UTC) - DEFAULT_AGE
     over = _drop_tags_that_are_over(manifest, location)
     done = Expired(tags=over)
-    done.versions.extend(_expirable(manifest, limit, retain_last))
+    done.versions.extend(expirable_versions(manifest, older_than, retain_last))
     kept = {int(each["version"]) for each in listed_versions(manifest)} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     if done.versions:
@@ -135,8 +137,25 @@ def _drop_tags_that_are_over(manifest: lance.LanceDataset, location: str) -> lis
     return over
 
 
-def _expirable(manifest: lance.LanceDataset, limit: datetime, retain_last: int) -> list[int]:
-    """List the versions to remove; the newest and those with a tag stay."""
+def expirable_versions(
+    manifest: lance.LanceDataset,
+    older_than: datetime | None = None,
+    retain_last: int | None = None,
+) -> list[int]:
+    """List the versions that may go; the newest and those with a tag stay.
+
+    Args:
+        manifest: ``__manifest`` at its newest version.
+        older_than: As of ``expire``.
+        retain_last: As of ``expire``.
+
+    Raises:
+        InvalidRetention: A property of the table is no number that it can be.
+        StorageFailure: The storage refused.
+    """
+    kept = retention_of(user_properties(manifest.metadata))
+    limit = older_than or datetime.now(UTC) - kept.age
+    retain_last = kept.versions if retain_last is None else retain_last
     if manifest.branches.list():
         return []
     tagged = {int(each["version"]) for each in manifest.tags.list().values()}

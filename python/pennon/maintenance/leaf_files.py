@@ -17,6 +17,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf.dataset import open_own_leaf
 from pennon.manifest.storage import StorageOptions, storage_failure
 
 __all__ = ["LeafFiles", "files_of_version"]
@@ -103,7 +104,7 @@ class LeafFiles:
         chosen = set(versions)
         needed: set[str] = set()
         for version in sorted(chosen):
-            dataset = open_leaf(self.root, self.place, version, self.storage_options)
+            dataset = open_own_leaf(self.root, self.place, version, self.storage_options)
             made_by = dataset.read_transaction(version)
             needed.add(manifest_path(version))
             if made_by is not None:

@@ -17,6 +17,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.leaf import leaf_uri, open_leaf
+from pennon.leaf.dataset import open_own_leaf
 from pennon.maintenance.checks.manifest_rows import RawRow
 from pennon.manifest.storage import StorageOptions
 
@@ -74,7 +75,7 @@ def forgotten_version(
     told = _statistics(row.metadata)
     if told is None:
         return VersionUnknown(detached, "the row tells no number of rows to recognise it by")
-    datasets = {each: open_leaf(location, place, each, storage_options) for each in detached}
+    datasets = {each: open_own_leaf(location, place, each, storage_options) for each in detached}
     fitting = [each for each, dataset in datasets.items() if _fits(dataset, told)]
     if len(fitting) > 1:
         built_on = {datasets[each].read_transaction(each).read_version for each in fitting}

@@ -100,7 +100,7 @@ def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
         located(catalog, str(arguments["table"])),
         catalog.storage,
         older_than=_moment(micros),
-        retain_last=retained if isinstance(retained, int) else 1,
+        retain_last=retained if isinstance(retained, int) else None,
     )
     notes = "; ".join(done.notes)
     return ((len(done.versions), done.leaf_versions, done.num_files, done.num_bytes, notes),)

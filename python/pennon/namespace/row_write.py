@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pennon.maintenance.background_compaction import compact_behind, written_leaves
+from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.storage import storage_failure
 
@@ -99,5 +99,5 @@ def _staged_and_committed(
         undo.callback(stored.abort, location, stored.snapshot.storage_options, staged, identity)
         version = commit(staged, identity)
         undo.pop_all()
-    compact_behind(location, written_leaves(staged), stored.snapshot.storage_options)
+    keep_behind(location, written_leaves(staged), stored.snapshot.storage_options)
     return version

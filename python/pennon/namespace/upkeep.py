@@ -74,12 +74,16 @@ class Maintenance:
         self.refresh()
         return done
 
-    def expire_snapshots(self, older_than: datetime | None = None, retain_last: int = 1) -> Expired:
+    def expire_snapshots(
+        self, older_than: datetime | None = None, retain_last: int | None = None
+    ) -> Expired:
         """Remove old versions, and the files that only they read.
 
         Args:
-            older_than: Versions from before this time, with a zone, go; None for five days ago.
-            retain_last: How many of the newest versions stay whatever their age.
+            older_than: Versions from before this time, with a zone, go; None for as long as the
+                table's ``history.expire.max-snapshot-age-ms`` says, or five days ago.
+            retain_last: How many of the newest versions stay whatever their age; None for what the
+                table's ``history.expire.min-snapshots-to-keep`` says, or one.
 
         Example:
             >>> import pennon, tempfile

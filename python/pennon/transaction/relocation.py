@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import LeafMissing
-from pennon.leaf.dataset import open_leaf
+from pennon.leaf.dataset import open_leaf, open_own_leaf
 from pennon.leaf.write.moved_rows import moved
 from pennon.leaf.write.row_changes import has_same_fragments
 from pennon.transaction.conflicts import ROWS_CHANGED
@@ -101,6 +101,11 @@ class _Way:
         options = snapshot.storage_options
         return open_leaf(snapshot.location, self._state.location, version, options)
 
+    def _own(self, version: int) -> lance.LanceDataset:
+        snapshot = self._snapshot
+        options = snapshot.storage_options
+        return open_own_leaf(snapshot.location, self._state.location, version, options)
+
     def follow(self, rows: DeletedRows) -> DeletedRows | None:
         """Give the rows at the present version; None where one of them was changed."""
         crossed = self._rewrites_since(rows)
@@ -138,7 +143,7 @@ class _Way:
                 crossed.append((before, dataset.version))
                 version = before
                 continue
-            made_by = dataset.read_transaction(dataset.version)
+            made_by = self._own(dataset.version).read_transaction(dataset.version)
             if made_by is None or dataset.version == rows.version:
                 return None
             version = made_by.read_version

@@ -25,6 +25,7 @@ from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import evolved_spec
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
+from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
@@ -66,6 +67,7 @@ def alter_table(
         TagSyntax: What follows TAG is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
+        InvalidRetention: A property about the versions that are kept is no number it can be.
         WriteConflict: Others changed the table each time it was tried.
     """
     statement = _statement(changes)
@@ -96,6 +98,7 @@ def alter_table(
         is_same = changed.schema is before.schema
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
+        check_retention(properties)
         if not is_same and WRITE_ORDER not in {*properties, *changed.removed}:
             properties |= followed_order(
                 table.name, before.properties, before.schema, changed.schema

@@ -36,6 +36,7 @@ from pennon.errors import (
 )
 from pennon.leaf import drop_dataset, forget_leaves
 from pennon.manifest import create as create_manifest
+from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
 from pennon.transaction.isolation import check_isolation
@@ -107,6 +108,7 @@ def stage(
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
+        InvalidRetention: A property about the versions that are kept is no number it can be.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
@@ -123,6 +125,7 @@ def stage(
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     kept = checked_order(kept, columns)
     check_isolation(kept)
+    check_retention(kept)
     location = _location(catalog, identifier, properties)
     _check_name(catalog, identifier, mode)
     snapshot = create_manifest(

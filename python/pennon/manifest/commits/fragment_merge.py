@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import lance
@@ -47,11 +48,14 @@ def keep_small(manifest: lance.LanceDataset) -> None:
 def _level(rows: Sequence[int]) -> int | None:
     """Choose the size below which fragments are merged; None where they are few.
 
+    Fragments of one size are many, not those of all: else each of the small merges would take the
+    large fragments along.
+
     Example:
-        >>> _level([5000, 3, 3]), _level([5000, *[3] * 8]), _level([5000, *[300] * 8])
-        (None, 64, 1024)
+        >>> _level([5000, 3, 3]), _level([5000, *[3] * 7]), _level([5000, *[300] * 8])
+        (None, None, 1024)
     """
-    for level in _LEVELS:
-        if sum(each < level for each in rows) >= _MAX_FRAGMENTS:
+    for least, level in pairwise((0, *_LEVELS)):
+        if sum(least <= each < level for each in rows) >= _MAX_FRAGMENTS:
             return level
     return None

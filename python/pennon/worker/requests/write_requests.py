@@ -14,7 +14,7 @@ from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MalformedMessage, NotWholePartitions
 from pennon.leaf.read.metadata_columns import LEAF
 from pennon.leaf.write.written_files import count_files
-from pennon.maintenance.background_compaction import compact_behind, written_leaves
+from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
 from pennon.worker.requests.kept_plans import snapshot_of
 from pennon.worker.wire import write_messages as m
 from pennon.worker.wire.messages import EmptyReply
@@ -66,7 +66,7 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
         version = table.change_rows(mode, request.deleted, request.staged, request.reads, identity)
     else:
         version = table.commit(mode, token.predicates, request.staged, identity)
-    compact_behind(target.location, written_leaves(request.staged), target.storage_options)
+    keep_behind(target.location, written_leaves(request.staged), target.storage_options)
     written = count_files(request.staged)
     return m.CommitWriteReply(version, written.partitions, written.files, written.num_bytes)
 

@@ -1,0 +1,1 @@
+"""What a process does behind its commits, in a thread of its own."""

@@ -1,0 +1,151 @@
+"""Upkeep behind commits: a thread of the process puts small files together and expires versions.
+
+A commit tells here which partitions it has touched and goes on. The thread looks at those now and
+then, and at the versions of the table where its properties say how long they are kept. What fails
+is logged, is never the writer's, and is tried again behind a later commit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pennon.caching import storage_identity
+from pennon.errors import PennonError
+from pennon.maintenance.background.old_versions import expire_old_versions
+from pennon.maintenance.background.small_files import compact_small_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["keep_behind", "written_leaves"]
+
+_LOG: Final = logging.getLogger(__name__)
+# A partition is looked at behind the first commit of the process that touches it, then again
+# behind every so many; the versions of a table likewise.
+_COMMITS_BETWEEN: Final = 8
+_COMMITS_BETWEEN_EXPIRIES: Final = 64
+_MOST_REMEMBERED: Final = 100_000
+_PAUSE_SECONDS: Final = 0.2
+_IDLE_SECONDS: Final = 10.0
+_AT_EXIT_SECONDS: Final = 5.0
+
+
+def written_leaves(staged: Iterable[str]) -> set[str]:
+    """Give the leaves that tasks report to have written; a plain dataset has none.
+
+    Args:
+        staged: The reports as text.
+    """
+    told = (json.loads(text) for text in staged)
+    return {each["object_id"] for each in told if "object_id" in each}
+
+
+def keep_behind(location: str, leaves: Iterable[str], storage: Mapping[str, str]) -> None:
+    """Have a table looked at, later and in another thread; never fails.
+
+    Args:
+        location: The namespace.
+        leaves: The object ids of those that a commit has touched.
+        storage: Given to Lance.
+    """
+    _background.touch(location, leaves, storage)
+
+
+@dataclass(slots=True)
+class _Due:
+    """What is to be looked at of one table."""
+
+    storage: Mapping[str, str]
+    leaves: set[str] = field(default_factory=set)
+    has_old_versions: bool = False
+
+
+class _Background:
+    """The thread that compacts, started when there is something to look at."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._pending: dict[tuple[str, str], _Due] = {}
+        self._touched: dict[tuple[str, str | None], int] = {}  # by leaf, and by table
+        self._thread: threading.Thread | None = None
+        self._is_ending = False
+
+    def touch(self, location: str, leaves: Iterable[str], storage: Mapping[str, str]) -> None:
+        key = location, storage_identity(storage)
+        with self._changed:
+            if len(self._touched) > _MOST_REMEMBERED:
+                self._touched.clear()
+            touched = set(leaves)
+            due = {each for each in touched if self._is_due(location, each, _COMMITS_BETWEEN)}
+            has_old = bool(touched) and self._is_due(location, None, _COMMITS_BETWEEN_EXPIRIES)
+            if self._is_ending or not (due or has_old):
+                return
+            pending = self._pending.setdefault(key, _Due(storage))
+            pending.leaves |= due
+            pending.has_old_versions |= has_old
+            if self._thread is None or not self._thread.is_alive():  # as in a forked process
+                thread = threading.Thread(target=self._run, name="compaction", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # no more threads: the process ends, or the system refuses
+                    return
+                self._thread = thread
+                atexit.unregister(self.end)
+                atexit.register(self.end)
+            self._changed.notify_all()
+
+    def _is_due(self, location: str, leaf: str | None, every: int) -> bool:
+        count = self._touched.get((location, leaf), 0)
+        self._touched[location, leaf] = count + 1
+        return count % every == 0
+
+    def _run(self) -> None:
+        try:
+            while self._is_needed():
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_ending, _PAUSE_SECONDS)
+                    pending, self._pending = self._pending, {}
+                for (location, _), due in pending.items():
+                    self._look_at(location, due)
+        finally:
+            with self._changed:
+                if self._thread is threading.current_thread():
+                    self._thread = None
+
+    def _look_at(self, location: str, due: _Due) -> None:
+        if due.leaves:
+            _quietly(lambda: compact_small_files(location, due.leaves, due.storage), location)
+        if due.has_old_versions and not self._is_ending:
+            _quietly(lambda: expire_old_versions(location, due.storage), location)
+
+    def _is_needed(self) -> bool:
+        """Wait for something to do; False where there is nothing for long, or the process ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pending or self._is_ending, _IDLE_SECONDS)
+            if not self._pending:
+                self._thread = None
+            return bool(self._pending)
+
+    def end(self) -> None:
+        """Look at the small files that are due, and wait a little for it: the process ends."""
+        with self._changed:
+            self._is_ending, thread = True, self._thread
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(_AT_EXIT_SECONDS)
+
+
+def _quietly(work: Callable[[], int], location: str) -> None:
+    try:
+        work()
+    except (PennonError, OSError, RuntimeError, ValueError) as error:
+        # What the commit has done stands whatever becomes of the upkeep behind it.
+        _LOG.warning("upkeep of %s is left to a later commit: %s", location, error)
+
+
+_background: Final = _Background()

@@ -1,0 +1,76 @@
+"""How long the versions of a table are kept, as its properties say: Iceberg's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pennon.errors import InvalidRetention
+from pennon.settings import KEPT_AGE, KEPT_VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Retention", "check_retention", "retention_of"]
+
+_DEFAULT_AGE: Final = timedelta(days=5)
+_LONGEST_DAYS: Final = 36_500
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which versions may expire.
+
+    Args:
+        age: Those that are older.
+        versions: Of these not the newest so many.
+        is_automatic: Whether they do by themselves, behind commits; else they wait to be expired.
+    """
+
+    age: timedelta = _DEFAULT_AGE
+    versions: int = 1
+    is_automatic: bool = False
+
+
+def retention_of(properties: Mapping[str, str]) -> Retention:
+    """Read how long a table keeps its versions.
+
+    A table that says nothing keeps each until somebody calls ``expire_snapshots``, as Iceberg does.
+
+    Args:
+        properties: The table's properties.
+
+    Raises:
+        InvalidRetention: A property is no number that it can be.
+
+    Example:
+        >>> retention_of({"history.expire.max-snapshot-age-ms": "3600000"})
+        Retention(age=datetime.timedelta(seconds=3600), versions=1, is_automatic=True)
+    """
+    age = _number(properties, KEPT_AGE.name, 0)
+    versions = _number(properties, KEPT_VERSIONS.name, 1)
+    return Retention(
+        _DEFAULT_AGE if age is None else timedelta(milliseconds=age),
+        1 if versions is None else versions,
+        is_automatic=age is not None,
+    )
+
+
+def check_retention(properties: Mapping[str, str]) -> None:
+    """Check what properties that are set say of it.
+
+    Raises:
+        InvalidRetention: A property is no number that it can be.
+    """
+    retention_of(properties)
+
+
+def _number(properties: Mapping[str, str], name: str, least: int) -> int | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    longest = _LONGEST_DAYS * 86_400_000
+    if not text.strip().isdecimal() or not least <= int(text) <= longest:
+        raise InvalidRetention(property=name, value=text, least=least, most=longest)
+    return int(text)
