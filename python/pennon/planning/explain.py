@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from pennon.planning.projection.bound_predicate import is_exact
+
 if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
 
@@ -79,9 +81,11 @@ def explain(plan: ScanPlan) -> str:
     """
     chosen = plan.table.num_rows
     lines = [partitions_kept(plan), f"manifest: {plan.manifest_sql}"]
-    if plan.predicate:
-        lines.append(f"predicate: {plan.predicate}")
-        lines.append(f"pushed: {plan.pushed or 'none'}")
+    predicate = plan.predicate
+    if predicate:
+        lines.append(f"predicate: {predicate}")
+        pushed = predicate if is_exact(plan.bound) else plan.pushed
+        lines.append(f"pushed: {pushed or 'none'}")
     counts = pc.value_counts(plan.table.column("residual")).to_pylist() if chosen else []
     by_index = {each["values"]: each["counts"] for each in counts}
     for index, text in list(enumerate(plan.residuals))[:_MOST_FILTERS]:

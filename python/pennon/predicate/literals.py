@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import lru_cache
 
 import pyarrow as pa
 from sqlglot import exp
@@ -82,7 +83,23 @@ def _integer(value: int) -> exp.Expression:
 
 
 def _cast_text(text: str, type_name: str) -> exp.Expression:
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(type_name))
+    return exp.Cast(this=exp.Literal.string(text), to=type_named(type_name))
+
+
+def type_named(name: str) -> exp.DataType:
+    """Read the name of a type.
+
+    Example:
+        >>> type_named("DECIMAL(12, 2)").sql()
+        'DECIMAL(12, 2)'
+    """
+    return _read_type(name).copy()
+
+
+@lru_cache(maxsize=256)
+def _read_type(name: str) -> exp.DataType:
+    # Costs as much as reading a condition.
+    return exp.DataType.build(name)
 
 
 def _arrow_cast(value: exp.Expression, type_name: str) -> exp.Expression:

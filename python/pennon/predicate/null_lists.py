@@ -33,7 +33,7 @@ def with_null_safe_lists(tree: exp.Expr) -> exp.Expr:
         a IN (1, 2) OR b IN (1, 2)
     """
     counts: Counter[str] = Counter()
-    for node in tree.find_all(exp.In, exp.Or):
+    for node in _lists_and_ors(tree):
         if isinstance(node, exp.In):
             if not _is_safe(node):
                 counts[_key(node.this)] += 1
@@ -42,6 +42,19 @@ def with_null_safe_lists(tree: exp.Expr) -> exp.Expr:
             counts.update(key for key, count in keys.items() if count >= _FEWEST)
     risky = {key for key, count in counts.items() if count >= _FEWEST}
     return tree.transform(lambda node: _rewritten(node, risky)) if risky else tree
+
+
+def _lists_and_ors(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Walk a tree that may be all of a query: sqlglot's own walk takes a third of writing it."""
+    waiting: list[object] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, exp.Expr):
+            if isinstance(node, exp.In | exp.Or):
+                yield node
+            waiting += node.args.values()
 
 
 def _rewritten(node: exp.Expr, risky: set[str]) -> exp.Expr:

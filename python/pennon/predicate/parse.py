@@ -27,6 +27,8 @@ _MOST_LEVELS: Final = 32
 _MOST_OPERATORS: Final = 64
 _LONGEST_SHOWN: Final = 200
 _PARENTHESES: Final = re.compile(r"[()]")
+# What most expressions of a query are.
+_NAME: Final = re.compile(r"`([^`]+)`")
 
 
 def parse_predicate(sql: str) -> exp.Expression:
@@ -57,6 +59,9 @@ def parse_expression(sql: str) -> exp.Expression:
         PredicateSyntaxError: The text is no expression; says where.
         PredicateTooDeep: It nests deeper than Lance and DataFusion, too, would read.
     """
+    name = _NAME.fullmatch(sql)
+    if name is not None:
+        return exp.column(name[1], quoted=True)
     if _levels(sql) > _MOST_LEVELS:
         raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS)
     try:

@@ -146,7 +146,7 @@ class _Finder:
         return top.child if isinstance(top, Limit) else root
 
     def in_one_task(self, root: int, positions: tuple[int, ...]) -> Candidate | None:
-        first = pruning_sides(self.division, root, self.semantics)
+        first = pruning_sides(self.division, root)
         query = self.query(root, first, None)
         if query is None:
             return None

@@ -34,7 +34,7 @@ from pennon.predicate.literals import to_expression
 from pennon.predicate.parse import parse_expression, readable_predicates
 from pennon.pushdown.counted_values import counted_names, counted_values
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
-from pennon.pushdown.selected import Selected, named
+from pennon.pushdown.selected import Selected, named, selected_table
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class _PartitionWriter(FragmentWriter):
                 columns.append(exp.alias_(tree, f"c{column.id}", quoted=True))
         columns.append(exp.column(_ROWS, quoted=True))
         types[_ROWS] = pa.int64()
-        return Selected(exp.select(*columns).from_(exp.to_table(_PARTITIONS)), types)
+        return Selected(selected_table(_PARTITIONS, columns), types)
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
         carried: dict[str, pa.DataType] = {_ROWS: pa.int64()}

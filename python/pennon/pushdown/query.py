@@ -19,8 +19,8 @@ from pennon.pushdown.joined import joined, with_wanted_keys
 from pennon.pushdown.selected import (
     Selected,
     named,
-    selected_columns,
     selected_from,
+    selected_table,
     whole_number,
 )
 from pennon.pushdown.united import united
@@ -149,7 +149,7 @@ class FragmentWriter:
         if not selected.types:
             raise Declined(why="a result without columns")
         return FragmentQuery(
-            selected.select.sql(dialect=DataFusion),
+            selected.select.sql(dialect=DataFusion, copy=False),
             tuple(self.scans),
             tuple(int(name[1:]) for name in selected.types),
             pa.schema(list(selected.types.items())),
@@ -179,7 +179,8 @@ class FragmentWriter:
                     name: kind for name, kind in below.types.items() if name not in self.values
                 }
                 names = [exp.column(name, quoted=True) for name in types]
-                return Selected(selected_from(below, f"t{position}", names).where(condition), types)
+                select = selected_from(below, f"t{position}", names)
+                return Selected(select.where(condition, copy=False), types)
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:
@@ -209,7 +210,7 @@ class FragmentWriter:
         self.implied |= writer.implied
         columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in query.schema.names]
         types = {field.name: field.type for field in query.schema}
-        return Selected(selected_columns(columns).from_(exp.to_table(name)), types)
+        return Selected(selected_table(name, columns), types)
 
     def scan(self, position: int, scan: Scan) -> Selected:
         """Read a relation: its columns by their attributes' ids."""
@@ -222,7 +223,7 @@ class FragmentWriter:
                 raise Declined(why=f"the column {column.name}")
             types[f"c{column.id}"] = column.type
             columns.append(named(exp.column(column.name, quoted=True), f"c{column.id}"))
-        return Selected(selected_columns(columns).from_(exp.to_table(relation)), types)
+        return Selected(selected_table(relation, columns), types)
 
     def limited(self, position: int, node: Limit) -> Selected:
         """Order and cut: what Spark holds equal has any order, in Spark as well."""
@@ -328,7 +329,7 @@ class FragmentWriter:
         keys, columns = [], []
         for key in node.keys:
             value = self.output(key, below.types)
-            keys.append(comparable(value))
+            keys.append(comparable(value).copy())
             types[f"c{key.id}"] = value.type
             columns.append(named(comparable(value), f"c{key.id}"))
         is_merged = self.is_merged and position == self.split
@@ -338,7 +339,7 @@ class FragmentWriter:
                 # Spark counts the different values; a task tells each of its own once.
                 kind = function.argument_type
                 value = self.output(Output(function.output, function.argument, kind), below.types)
-                keys.append(comparable(value))
+                keys.append(comparable(value).copy())
                 types[f"c{function.output}"] = value.type
                 columns.append(named(comparable(value), f"c{function.output}"))
                 continue
@@ -349,15 +350,14 @@ class FragmentWriter:
             types[f"c{function.output}"] = result.type
             columns.append(named(result.tree, f"c{function.output}"))
         select = selected_from(below, f"t{position}", columns)
-        return Selected(select.group_by(*keys) if keys else select, types)
+        return Selected(select.group_by(*keys, copy=False) if keys else select, types)
 
     def restricted(self, below: Selected, name: str, restriction: Restriction) -> Selected:
         """Leave out the rows of groups that no join wants."""
         part = FragmentWriter(self.nodes, restriction.part, self.semantics).query()
-        rows = exp.to_table(f"p{len(self.parts)}")
-        self.parts.append(part)
         column = f"c{restriction.column}"
-        wanted = selected_columns([exp.column(column, quoted=True)]).from_(rows)
+        wanted = selected_table(f"p{len(self.parts)}", [exp.column(column, quoted=True)])
+        self.parts.append(part)
         types = {field.name: field.type for field in part.schema if field.name == column}
         return with_wanted_keys(name, below, f"c{restriction.key}", Selected(wanted, types))
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.plan import Column, Expand, Filter, Group, Join, Project, Scan, Side, Union
-from pennon.pushdown.division import is_replicable
 from pennon.pushdown.partners import PASSES, WANTS_PARTNERS, equal_pairs, input_of, other_side
 from pennon.transforms.expression import Expression
 from pennon.transforms.murmur3 import murmur3
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.plan import Plan
-    from pennon.predicate.expressions.semantics import Semantics
     from pennon.pushdown.division import Division
     from pennon.pushdown.query import FragmentQuery
 
@@ -81,13 +79,14 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
     )
 
 
-def pruning_sides(division: Division, root: int, semantics: Semantics) -> frozenset[int]:
+def pruning_sides(division: Division, root: int) -> frozenset[int]:
     """Choose the sides of joins that are evaluated before the rest, for what they may rule out.
+
+    All of the query is computed in one place, so any side can be.
 
     Args:
         division: The query.
         root: Position of the operator that is computed.
-        semantics: The session's.
 
     Returns:
         Positions of small filtered sides, none below another.
@@ -106,7 +105,7 @@ def pruning_sides(division: Division, root: int, semantics: Semantics) -> frozen
                 division.sizes[part].read_bytes <= max(share, _NO_BYTES)
                 and plan.is_filtered(part)
                 and any(_pruned_by(plan, join, side, chosen))
-                and is_replicable(division, part, semantics)
+                and division.sizes[part].read_bytes <= division.replicated_bytes
             ):
                 chosen.add(part)
                 inside.update(plan.subtree(part))

@@ -27,7 +27,7 @@ class Selected:
 
 def selected_from(below: Selected, name: str, columns: Sequence[exp.Expr]) -> exp.Select:
     """Select columns of what is selected below, which gets a name."""
-    return selected_columns(columns).from_(below.select.subquery(name, copy=False))
+    return selected_columns(columns).from_(below.select.subquery(name, copy=False), copy=False)
 
 
 def selected_columns(columns: Sequence[exp.Expr]) -> exp.Select:
@@ -37,8 +37,14 @@ def selected_columns(columns: Sequence[exp.Expr]) -> exp.Select:
 
 
 def named(tree: exp.Expr, name: str) -> exp.Expr:
-    """Give a column its name."""
-    return exp.alias_(tree, name, quoted=True)
+    """Give a column its name; the tree becomes a part of it."""
+    return exp.alias_(tree, name, quoted=True, copy=False)
+
+
+def selected_table(name: str, columns: Sequence[exp.Expr]) -> exp.Select:
+    """Select columns of a table."""
+    table = exp.Table(this=exp.to_identifier(name))
+    return selected_columns(columns).from_(table, copy=False)
 
 
 def whole_number(value: int) -> exp.Expr:

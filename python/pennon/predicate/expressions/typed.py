@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.literals import type_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,12 +97,12 @@ def sql_type(data_type: pa.DataType) -> exp.DataType:
     name = _NAMES.get(data_type)
     if name is None:
         raise Declined(why=f"the type {data_type}")
-    return exp.DataType.build(name)
+    return type_named(name)
 
 
 def decimal_type(precision: int, scale: int) -> exp.DataType:
     """Spell a decimal type; above 38 digits it is DataFusion's 256-bit one."""
-    return exp.DataType.build(f"DECIMAL({precision}, {scale})")
+    return type_named(f"DECIMAL({precision}, {scale})")
 
 
 def enclosed(tree: exp.Expr) -> exp.Expr:

@@ -49,12 +49,12 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     fragments = chosen.fragments
     if chosen.is_one_task:
         # All rows are in one place: no operator needs a key.
-        own = derive_keys(_without_values(outline, fragments)).verdicts
+        own = _keys_of(_without_values(outline, fragments), outline, whole).verdicts
         verdicts_there = {at: verdict.in_one_task() for at, verdict in own.items()}
         assignment = Assignment(DerivedKeys({}, frozenset(), {}, verdicts_there))
     else:
         remaining = without_fragments(_without_values(outline, fragments), fragments)
-        left = whole if remaining is outline else derive_keys(remaining)
+        left = _keys_of(remaining, outline, whole)
         assignment = assign(left, remaining, leaves, target)
     answer = assignment.keys
     verdicts = {**answer.verdicts, **_verdicts_inside(whole.verdicts, fragments)}
@@ -79,6 +79,11 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     frames.send_json(encode(reply))
     batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]
     send_batches(BatchStream(_KEYS, iter(batches)), frames)
+
+
+def _keys_of(plan: Plan, outline: Plan, whole: DerivedKeys) -> DerivedKeys:
+    """Derive the keys of what is left of a query, of which all keys are known."""
+    return whole if plan is outline else derive_keys(plan)
 
 
 def _without_values(plan: Plan, fragments: Sequence[ChosenFragment]) -> Plan:

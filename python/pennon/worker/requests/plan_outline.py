@@ -335,7 +335,7 @@ def _scan(message: ScanMessage, plan: ScanPlan) -> Scan:
         column = schema.field_by_path(path)
         if column is not None:
             attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
-    types = _column_types(plan)
+    types = _column_types(plan, {name for _, name in columns})
     return Scan(
         tuple(Column(number, name, types.get(name)) for number, name in columns),
         layout,
@@ -349,10 +349,12 @@ def _scan(message: ScanMessage, plan: ScanPlan) -> Scan:
     )
 
 
-def _column_types(plan: ScanPlan) -> dict[str, pa.DataType]:
-    """The types that Spark sees; columns of types that it does not have are left out."""
+def _column_types(plan: ScanPlan, names: set[str]) -> dict[str, pa.DataType]:
+    """The types of columns that Spark sees; those of types that it does not have are left out."""
     types: dict[str, pa.DataType] = {}
     for field in plan.snapshot.schema.arrow:
+        if field.name not in names:
+            continue
         try:
             seen = arrow_schema(spark_schema(pa.schema([field])))
         except PennonError:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
@@ -91,15 +91,19 @@ def _key(field: Field[Any]) -> str:
 
 
 def _takes_none(annotation: Any) -> bool:
-    return annotation is object or (
-        get_origin(annotation) is types.UnionType and types.NoneType in get_args(annotation)
-    )
+    origin, arguments = _shape(annotation)
+    return annotation is object or (origin is types.UnionType and types.NoneType in arguments)
+
+
+@cache
+def _shape(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(annotation), get_args(annotation)
 
 
 def _read(annotation: Any, value: object, where: str, *, is_whole: bool) -> Any:
-    origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is object:
         return value
+    origin, arguments = _shape(annotation)
     if origin is types.UnionType:
         if value is None:
             return None
@@ -109,6 +113,8 @@ def _read(annotation: Any, value: object, where: str, *, is_whole: bool) -> Any:
         has_length = arguments[-1] is not ...
         if not isinstance(value, list) or (has_length and len(value) != len(arguments)):
             raise _wrong(where, value, f"a list of {len(arguments)}" if has_length else "a list")
+        if arguments[0] is object:
+            return tuple(value)
         return tuple(_read(arguments[0], item, where, is_whole=is_whole) for item in value)
     if origin is Mapping:
         if not isinstance(value, dict):
@@ -145,7 +151,12 @@ def _wrong(where: str, value: object, wanted: str) -> MalformedMessage:
     return MalformedMessage(why=f"{where} is a {type(value).__name__} and should be {wanted}")
 
 
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def _written(value: object) -> object:
+    if type(value) in _AS_THEY_ARE:
+        return value
     if hasattr(value, "__dataclass_fields__"):
         return encode(value)  # type: ignore[arg-type]
     if isinstance(value, tuple | list):
