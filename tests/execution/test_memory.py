@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from datafusion import SessionConfig
 
 from pennon.errors import MemorySettingInvalid
 from pennon.execution import memory
+from pennon.execution.engine import ProcessPool
 from pennon.execution.memory import JvmMemory, executor_pool_bytes, pool_bytes, started_by
 
 GIB = 1 << 30
@@ -55,6 +59,33 @@ def test_a_driver_plans_with_what_its_executors_have() -> None:
     settings = {"spark.master": "yarn", "spark.executor.memoryOverhead": "8g"}
     started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=GIB, settings=settings))
     assert (pool_bytes(), executor_pool_bytes()) == ((384 << 20) // 2, 4 * GIB)
+
+
+def test_a_worker_leaves_to_a_retired_one_what_it_holds() -> None:
+    held = 256 << 20
+    script = f"rows = bytearray({held}); print(flush=True); input()"
+    command = [sys.executable, "-c", script, "pennon.worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as retired:
+        assert retired.stdout.readline() == b"\n"
+        settings = {"spark.master": "local[2]", "spark.pennon.worker.memory": "1g"}
+        started_by(
+            JvmMemory(
+                is_driver=True, cores=2, heap_bytes=GIB, settings=settings, retired=(retired.pid,)
+            )
+        )
+        assert held < GIB - pool_bytes() < held + (64 << 20)
+        # What is planned does not depend on the moment.
+        assert executor_pool_bytes() == GIB
+        pool = ProcessPool()
+        query = pool.context(SessionConfig())
+        while_both_are_there = pool.size_bytes
+        retired.communicate(b"\n")
+    assert pool_bytes() == GIB
+    other = pool.context(SessionConfig())
+    assert pool.size_bytes == while_both_are_there < GIB
+    del query, other
+    pool.context(SessionConfig())
+    assert pool.size_bytes == GIB
 
 
 def test_a_setting_overrides_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_a_spark_that_the_jar_is_not_made_for_is_named(tmp_path: Path) -> None:
 
 
 def test_every_fact_about_the_jvm_is_required(tmp_path: Path) -> None:
-    for name in ("driver", "cores", "heap_bytes", "timeout_seconds", "settings"):
+    for name in ("driver", "cores", "heap_bytes", "timeout_seconds", "settings", "retired"):
         without = {key: value for key, value in JVM.items() if key != name}
         error = refusal(tmp_path, without)
         assert error["condition"] == "MALFORMED_MESSAGE"

@@ -31,6 +31,7 @@ JVM = {
     "heap_bytes": 1 << 30,
     "timeout_seconds": 4,
     "settings": {"spark.master": "local[2]"},
+    "retired": [],
 }
 
 

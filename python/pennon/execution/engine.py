@@ -8,8 +8,9 @@ first batch there is no way back, and the task fails.
 from __future__ import annotations
 
 import os
-from functools import cache
+import threading
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
@@ -76,17 +77,16 @@ def run_query(
         FragmentDivision: A number is divided by zero.
         FragmentMemory: Even sort-merge joins need more memory than there is.
     """
-    pool = process_runtime() if runtime is None else runtime
     rows = [REPLICATED.rows_of(part, _evaluated) for part in parts]
     relations = pruned(relations, prunings, rows)
     num_threads = min(num_threads, os.cpu_count() or 1)
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
-    batches, exhausted = _tried(relations, query, rows, options, pool)
+    batches, exhausted = _tried(relations, query, rows, options, runtime)
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
     if exhausted is not None:
         options = {**_SPILLING, _PARTITIONS: str(num_threads)} if num_threads > 1 else _SPILLING
         try:
-            batches = _started(relations, query, rows, options, pool)
+            batches = _started(relations, query, rows, options, runtime)
         except FragmentFailed as failure:
             # DataFusion 54's sort-merge join panics on some conditions beside the keys
             raise exhausted from failure
@@ -98,11 +98,11 @@ def _tried(
     query: Query,
     parts: Sequence[ReplicatedRows],
     options: Mapping[str, str],
-    pool: RuntimeEnvBuilder,
+    runtime: RuntimeEnvBuilder | None,
 ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None]:
     """Start a query with hash joins; return the error of one that needs too much memory."""
     try:
-        return _started(relations, query, parts, options, pool), None
+        return _started(relations, query, parts, options, runtime), None
     except FragmentMemory as error:
         # Its frames hold what the try has made.
         error.__cause__ = error.__context__ = None
@@ -159,10 +159,44 @@ def rows_over(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
         return context.sql(sql).to_arrow_table()
 
 
-@cache
-def process_runtime() -> RuntimeEnvBuilder:
-    """Give the memory that all queries of the process share."""
-    return RuntimeEnvBuilder().with_fair_spill_pool(pool_bytes()).with_disk_manager_os()
+class ProcessPool:
+    """The memory that all queries of the process share.
+
+    Its size changes only between queries: two pools at once would count the memory twice.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._size = 0
+        self._runtime = RuntimeEnvBuilder()
+        self._running: WeakSet[SessionContext] = WeakSet()
+
+    def context(self, config: SessionConfig) -> SessionContext:
+        """Give the context of one query, which is kept as long as the query runs.
+
+        Args:
+            config: The query's options.
+
+        Raises:
+            MemorySettingInvalid: A setting is no amount of memory.
+        """
+        size = pool_bytes()
+        with self._lock:
+            if size != self._size and not self._running:
+                self._size = size
+                self._runtime = RuntimeEnvBuilder().with_fair_spill_pool(size)
+                self._runtime = self._runtime.with_disk_manager_os()
+            context = SessionContext(config, self._runtime)
+            self._running.add(context)
+            return context
+
+    @property
+    def size_bytes(self) -> int:
+        """How large it is at present."""
+        return self._size
+
+
+_POOL: Final = ProcessPool()
 
 
 def _started(
@@ -170,9 +204,10 @@ def _started(
     query: Query,
     parts: Sequence[ReplicatedRows],
     options: Mapping[str, str],
-    pool: RuntimeEnvBuilder,
+    runtime: RuntimeEnvBuilder | None,
 ) -> Iterator[pa.RecordBatch]:
-    context = SessionContext(SessionConfig(dict(options)), pool)
+    config = SessionConfig(dict(options))
+    context = _POOL.context(config) if runtime is None else SessionContext(config, runtime)
     for position, relation in enumerate(relations):
         register_relation(context, f"r{position}", relation)
     for position, part in enumerate(parts):

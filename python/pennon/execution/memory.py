@@ -5,6 +5,9 @@ Kubernetes) that is the overhead of the executor, which Spark asks for beside th
 is what the machine, or its cgroup, has besides the heaps of all JVMs on it, and a part of that
 only: pages of files want a place, too. One setting overrides it: ``spark.pennon.worker.memory``, or
 ``PENNON_MEMORY`` in the environment.
+
+A worker that retired (``worker/running_requests.py``) still holds memory while the next one works:
+the next one has what that leaves of it.
 """
 
 from __future__ import annotations
@@ -20,10 +23,13 @@ from pennon.errors import MemorySettingInvalid
 from pennon.settings import MEMORY, WORKER_MEMORY, from_environment
 
 _SHARE: Final = 4
+# However much retired workers hold, this part of the pool is the next one's.
+_LEAST_PART: Final = 4
 _CONTAINER_SHARE: Final = 2
 _LEAST: Final = 64 << 20
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_CGROUPS: Final = Path("/proc/self/cgroup")
+_PROCESSES: Final = Path("/proc")
 _CONTAINERS: Final = ("yarn", "k8s")
 
 _AMOUNT: Final = re.compile(r"\s*(\d+)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
@@ -45,12 +51,14 @@ class JvmMemory:
         cores: Processors of the machine, or of its container.
         heap_bytes: Largest size of its heap.
         settings: ``spark.master``, and what Spark's settings say of memory and cores.
+        retired: The ids of its earlier workers that still worked when this one was started.
     """
 
     is_driver: bool
     cores: int
     heap_bytes: int
     settings: Mapping[str, str] = field(default_factory=dict)
+    retired: tuple[int, ...] = ()
 
     @property
     def master(self) -> str:
@@ -119,16 +127,46 @@ def started_by(jvm: JvmMemory) -> None:
 
 
 def pool_bytes() -> int:
-    """Give the size of this process's pool.
+    """Give the size of this process's pool, less what retired workers of its JVM hold now.
 
     Returns:
-        Bytes; at least 64 MiB unless a setting says less.
+        Bytes; at least 64 MiB where nothing is stated and nobody retired.
 
     Raises:
         MemorySettingInvalid: A setting is no amount of memory.
     """
+    whole = _whole_pool_bytes()
+    held = sum(resident_bytes(pid) for pid in _Started.jvm.retired)
+    return max(whole // _LEAST_PART, whole - held)
+
+
+def _whole_pool_bytes() -> int:
     jvm = _Started.jvm
     return _pool(jvm, "driver" if jvm.is_driver else "executor", jvm.heap_bytes)
+
+
+def resident_bytes(pid: int) -> int:
+    """Give the memory of a worker's process.
+
+    Args:
+        pid: Its id.
+
+    Returns:
+        Bytes; 0 where it has ended, or where the system does not tell.
+
+    Example:
+        >>> resident_bytes(1 << 30)
+        0
+    """
+    process = _PROCESSES / str(pid)
+    try:
+        # Another process may have the id of one that has ended.
+        if b"pennon.worker" not in (process / "cmdline").read_bytes():
+            return 0
+        pages = (process / "statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def executor_pool_bytes() -> int:
@@ -142,7 +180,7 @@ def executor_pool_bytes() -> int:
     """
     jvm = _Started.jvm
     if not jvm.is_driver or re.fullmatch(r"local(\[.*\])?", jvm.master):
-        return pool_bytes()
+        return _whole_pool_bytes()
     return _pool(jvm, "executor", jvm.executor_heap_bytes())
 
 

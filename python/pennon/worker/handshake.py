@@ -35,6 +35,7 @@ class Jvm:
         heap_bytes: Largest size of its heap.
         timeout_seconds: After so long a silence it takes the worker for hung; 0 for never.
         settings: The settings of Spark that say how much memory there is.
+        retired: The ids of earlier workers that still work on what others wait for.
     """
 
     jar: str
@@ -45,6 +46,7 @@ class Jvm:
     heap_bytes: int
     timeout_seconds: int
     settings: Mapping[str, str] = field(metadata={"required": True})
+    retired: tuple[int, ...]
 
     @property
     def memory(self) -> JvmMemory:
@@ -54,6 +56,7 @@ class Jvm:
             cores=self.cores,
             heap_bytes=self.heap_bytes,
             settings=self.settings,
+            retired=self.retired,
         )
 
 

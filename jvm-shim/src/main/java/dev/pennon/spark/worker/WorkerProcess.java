@@ -9,7 +9,9 @@ import java.net.UnixDomainSocketAddress;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -37,6 +39,7 @@ public final class WorkerProcess {
   private static final int END_SECONDS = 3;
 
   private static final ReentrantLock STARTING = new ReentrantLock();
+  private static final Set<Long> RETIRED = ConcurrentHashMap.newKeySet();
   private static volatile WorkerProcess current;
 
   static {
@@ -229,7 +232,7 @@ public final class WorkerProcess {
         "--socket",
         folder.socket().toString(),
         "--jvm",
-        WorkerStart.describeJvm());
+        WorkerStart.describeJvm(RETIRED));
   }
 
   private void awaitReady(String python) {
@@ -268,6 +271,8 @@ public final class WorkerProcess {
     if (Messages.parse(line).path("retired").asBoolean()) {
       LOG.warn(
           "Pennon worker {} computes what was cancelled: another one takes what comes", pid());
+      RETIRED.add(pid());
+      process.onExit().thenRun(() -> RETIRED.remove(pid()));
       isRetired = true;
       idle.forEach(WorkerProcess::close);
       idle.clear();

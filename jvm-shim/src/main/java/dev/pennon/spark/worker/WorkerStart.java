@@ -1,7 +1,9 @@
 package dev.pennon.spark.worker;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.SparkBuildInfo;
@@ -43,8 +45,12 @@ final class WorkerStart {
     return version == null ? "unknown" : version;
   }
 
-  /** This JVM as the worker's argument {@code --jvm}. */
-  static String describeJvm() {
+  /**
+   * This JVM as the worker's argument {@code --jvm}.
+   *
+   * @param retired earlier workers that still work, and hold memory
+   */
+  static String describeJvm(Collection<Long> retired) {
     ObjectNode jvm = Messages.object();
     jvm.put("jar", jarVersion()).put("protocol", PROTOCOL);
     jvm.put("spark", SparkBuildInfo.spark_version());
@@ -52,6 +58,8 @@ final class WorkerStart {
     jvm.put("cores", Runtime.getRuntime().availableProcessors());
     jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
     jvm.put("timeout_seconds", WorkerWatch.timeoutSeconds());
+    ArrayNode pids = jvm.putArray("retired");
+    retired.forEach(pids::add);
     ObjectNode settings = jvm.putObject("settings");
     SparkEnv environment = SparkEnv.get();
     if (environment != null) {
