@@ -46,6 +46,7 @@ COLUMN_ID = {"column": ["id"]}
         ),
         ("WRITE UNORDERED", OrderChange(None)),
         ("write distributed by partition unordered", OrderChange(None)),
+        ("WRITE DISTRIBUTED BY PARTITION", OrderChange(None)),
         (
             "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY id, `ts` DESC",
             OrderChange("id, `ts` DESC"),
@@ -75,7 +76,9 @@ def test_partition_field_that_is_none_is_refused_with_its_form(text: str, why: s
     assert caught.value.parameters["why"] == why
 
 
-@pytest.mark.parametrize("text", ["WRITE", "WRITE SIDEWAYS", "WRITE ORDERED BY", "WRITE LOCALLY"])
+@pytest.mark.parametrize(
+    "text", ["WRITE", "WRITE SIDEWAYS", "WRITE ORDERED BY", "WRITE LOCALLY", "WRITE DISTRIBUTED"]
+)
 def test_write_without_an_order_is_refused(text: str) -> None:
     with pytest.raises(WriteOrderSyntax):
         statement_of(text)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException, ParseException, SparkRuntimeException
 
@@ -207,11 +208,26 @@ STATEMENTS_ELSEWHERE = {
     "TRUNCATE TABLE {} PARTITION (id = 1)": "DELETE FROM lance.",
     "ALTER TABLE {} RECOVER PARTITIONS": "CALL lance.system.adopt(",
     "MSCK REPAIR TABLE {}": "CALL lance.system.check(",
+    "ANALYZE TABLE {} COMPUTE STATISTICS FOR ALL COLUMNS": "CALL lance.system.analyze(",
+    "ALTER TABLE {} SET IDENTIFIER FIELDS id": "MERGE INTO lance.",
     "ALTER TABLE {} CLUSTER BY (id)": "bucket(16, …)",
     "CREATE TABLE {}_1 (id INT) CLUSTER BY (id)": "bucket(16, …)",
     "CREATE VIEW IF NOT EXISTS {}_1 AS SELECT 1": "CREATE TEMPORARY VIEW",
     "EXECUTE IMMEDIATE 'OPTIMIZE {}'": "CALL lance.system.compact(table => '",
 }
+
+
+@pytest.mark.skipif(pyspark.__version__ < "4.3", reason="Spark asks no catalog before")
+def test_a_table_like_another_has_its_columns_and_partitioning(spark: SparkSession, table: str):
+    spark.sql(f"ALTER TABLE {table} REPLACE PARTITION FIELD bucket(8, id) WITH truncate(2, s)")
+    spark.sql(f"INSERT INTO {table} (id, s) VALUES (1, 'abc')")
+    spark.sql(f"CREATE TABLE {table}_1 LIKE {table} TBLPROPERTIES ('x' = 'y')")
+    assert spark.table(f"{table}_1").schema == spark.table(table).schema
+    assert partitioning(spark, f"{table}_1") == partitioning(spark, table)
+    assert spark.table(f"{table}_1").isEmpty()
+    properties = spark.sql(f"SHOW TBLPROPERTIES {table}_1").collect()
+    assert ("x", "y") in properties
+    assert "a" not in dict(properties)
 
 
 def test_statements_of_other_tables_tell_what_to_type(spark: SparkSession, table: str):

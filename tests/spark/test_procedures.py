@@ -30,7 +30,9 @@ def test_a_procedure_is_called_by_name_and_by_position(spark: SparkSession, tabl
     assert named.columns == ["severity", "section", "object", "problem"]
     assert [row for row in named.collect() if row.severity == "violation"] == []
     assert spark.sql(f"CALL lance.system.check('{table}')").collect() == named.collect()
-    assert "check" in str(spark.sql("SHOW PROCEDURES FROM lance.system").collect())
+    listed = spark.sql("SHOW PROCEDURES FROM lance.system").collect()
+    assert {"check", "explain_join"} <= {row.procedure_name for row in listed}
+    assert spark.sql("SHOW PROCEDURES IN lance").collect() == listed
 
 
 @pytest.mark.parametrize(

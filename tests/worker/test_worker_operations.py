@@ -292,9 +292,28 @@ def test_time_travel_by_version_and_time(driver: Driver) -> None:
     assert failed.value.condition == "TABLE_VERSION_NOT_FOUND"
 
 
-def test_an_unknown_procedure_lists_the_known(driver: Driver) -> None:
-    with pytest.raises(WorkerFailed, match="Procedures are") as failed:
-        driver.ask("call", procedure="system.vanish", arguments={})
+def test_a_metadata_table_without_a_namespace_tells_its_whole_name(driver: Driver) -> None:
+    driver.create(["shop", "orders"], ORDERS, [])
+    for name in ("snapshots", "Files"):
+        with pytest.raises(WorkerFailed, match=rf"did you mean \w+.shop.orders.{name}\.") as failed:
+            driver.ask("load_table", identifier=["orders", name])
+        assert failed.value.condition == "TABLE_NOT_FOUND"
+    with pytest.raises(WorkerFailed, match="there is no namespace"):
+        driver.ask("load_table", identifier=["orders", "anything"])
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("vanish", "there is none. "),
+        ("chek", "there is none, did you mean check. "),
+        # As Iceberg calls it.
+        ("rewrite_data_files", "there is none, did you mean compact. "),
+    ],
+)
+def test_an_unknown_procedure_lists_the_known(driver: Driver, name: str, why: str) -> None:
+    with pytest.raises(WorkerFailed, match=f"{why}Procedures are") as failed:
+        driver.ask("call", procedure=f"system.{name}", arguments={})
     assert failed.value.condition == "UNKNOWN_PROCEDURE"
 
 

@@ -253,5 +253,5 @@ class UnknownProcedure(PennonError):
     """A procedure that is called does not exist."""
 
     condition = "UNKNOWN_PROCEDURE"
-    template = "Cannot call procedure {procedure}: there is none. Procedures are: {known}."
+    template = "Cannot call procedure {procedure}: {why}. Procedures are: {known}."
     sql_state = "42883"

@@ -30,6 +30,8 @@ _NO_STATEMENT: Final = "it is no statement for tables of Pennon"
 _DELETE: Final = (
     "DELETE FROM {table} WHERE …, which reads no row where the condition decides whole partitions"
 )
+_NO_KEYS: Final = "the format has no identifier fields"
+_MERGE: Final = "MERGE INTO {table} … ON …, which names the columns that identify a row"
 _ADVICE: Final = (
     _Advice(("ADD", "PARTITION"), _VALUES, "INSERT INTO {table} …, which makes it with its rows"),
     _Advice(("DROP", "PARTITION"), _VALUES, _DELETE),
@@ -45,6 +47,13 @@ _ADVICE: Final = (
         "its manifest names every partition",
         "CALL {catalog}.system.check(table => '{name}'), which looks for what is missing",
     ),
+    _Advice(
+        ("ANALYZE", "TABLE"),
+        "its statistics stand with its partitions",
+        "CALL {catalog}.system.analyze(table => '{name}')",
+    ),
+    _Advice(("SET", "IDENTIFIER", "FIELDS"), _NO_KEYS, _MERGE),
+    _Advice(("DROP", "IDENTIFIER", "FIELDS"), _NO_KEYS, _MERGE),
     _Advice(
         ("CLUSTER", "BY"),
         "rows are clustered by the partition fields and the write order",

@@ -10,6 +10,7 @@ statement which Spark's grammar can carry anywhere (scripts, EXECUTE IMMEDIATE, 
 | ``REPLACE PARTITION FIELD name or transform WITH transform`` | ``FieldChange("replace", …)`` |
 | ``WRITE [DISTRIBUTED BY PARTITION] [LOCALLY] ORDERED BY columns`` | ``OrderChange(columns)`` |
 | ``WRITE [DISTRIBUTED BY PARTITION] UNORDERED`` | ``OrderChange(None)`` |
+| ``WRITE DISTRIBUTED BY PARTITION`` | ``OrderChange(None)``, as in Iceberg |
 
 Every write is distributed by partition and ordered file by file: the words that ask for it change
 nothing.
@@ -102,7 +103,7 @@ def _order_change(text: str) -> OrderChange:
     if tokens is None:
         raise WriteOrderSyntax(order=text, reason="a quote is not closed")
     at = _after(tokens, 0, "DISTRIBUTED", "BY", "PARTITION")
-    if _after(tokens, at, "UNORDERED") == len(tokens) == at + 1:
+    if tokens and (len(tokens) == at or _after(tokens, at, "UNORDERED") == len(tokens) == at + 1):
         return OrderChange(None)
     at = _after(tokens, at, "LOCALLY")
     start = _after(tokens, at, "ORDERED", "BY")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pennon.catalog.change_range import ChangeBounds, find_changes
 from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
+from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.errors import (
     MalformedMessage,
@@ -29,6 +30,7 @@ from pennon.worker.wire.metadata_messages import LoadChanges, MetadataRows, Read
 from pennon.worker.wire.tokens import MetadataToken, TableToken
 
 if TYPE_CHECKING:
+    from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.loaded_table import Table
     from pennon.manifest import Snapshot
     from pennon.worker.wire.framing import FrameSocket
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["find_metadata_table", "load_changes", "read_metadata", "refuse_to_drop"]
 
 _NET_CHANGES = "netchanges"
+# Namespaces that are searched for the sake of a message.
+_MOST_SEARCHED = 20
 
 
 def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
@@ -53,6 +57,7 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
     try:
         table = load(request.catalog, tuple(above), request.version, request.timestamp_micros)
     except (TableNotFound, NamespaceNotFound):
+        _check_namespace_is_named(request.catalog, tuple(above), name)
         return None
     known = METADATA_TABLES.get(name.lower())
     has_manifest = table.stored.has_manifest
@@ -67,6 +72,27 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
             near=f"{table.name} is a table, whose metadata tables are {', '.join(names)}",
         )
     return _described(table, known)
+
+
+def _check_namespace_is_named(catalog: Catalog, table: tuple[str, ...], name: str) -> None:
+    """Fail for ``orders.snapshots`` after ``USE lance.shop``: the table is taken for a namespace.
+
+    Raises:
+        TableNotFound: There are tables of that name in namespaces; says how they are named.
+    """
+    if len(table) > 1 or name.lower() not in METADATA_TABLES:
+        return
+    directory = Directory(catalog)
+    namespaces = directory.namespaces(())
+    if table in namespaces:
+        return
+    holders = [each for each in namespaces[:_MOST_SEARCHED] if table[0] in directory.tables(each)]
+    if holders:
+        near = " or ".join(catalog.full_name((*each, *table, name)) for each in holders)
+        raise TableNotFound(
+            table=catalog.full_name((*table, name)),
+            near=f"a metadata table is named with its table's namespace, did you mean {near}",
+        )
 
 
 def load_changes(request: LoadChanges) -> m.TableReply:

@@ -116,6 +116,12 @@ public final class PennonCatalog
         identifier, info.columns(), info.partitions(), info.properties());
   }
 
+  /** Spark 4.3 asks for it, with the source's columns and partitioning. */
+  @Override
+  public Table createTableLike(Identifier identifier, TableInfo info, Table source) {
+    return createTable(identifier, info);
+  }
+
   @Override
   @SuppressWarnings("deprecation")
   public Table createTable(
@@ -240,12 +246,12 @@ public final class PennonCatalog
 
   @Override
   public Identifier[] listProcedures(String[] namespace) {
-    if (!isSystem(namespace)) {
+    if (!holdsFunctions(namespace)) {
       return new Identifier[0];
     }
     Stream<String> ofWorker = operations.procedures().stream().map(UnboundProcedure::name);
     return Stream.concat(ofWorker, Stream.of(ExplainJoin.NAME, ExplainScan.NAME))
-        .map(name -> Identifier.of(namespace, name))
+        .map(name -> Identifier.of(new String[] {SYSTEM_NAMESPACE}, name))
         .toArray(Identifier[]::new);
   }
 

@@ -36,6 +36,7 @@ final class TableStatements {
           List.of("RESTORE", "TABLE"),
           List.of("RESTORE"),
           List.of("MSCK", "REPAIR", "TABLE"),
+          List.of("ANALYZE", "TABLE"),
           List.of("TRUNCATE", "TABLE"),
           List.of("CREATE", "VIEW", "IF", "NOT", "EXISTS"),
           List.of("CREATE", "VIEW"),
@@ -158,6 +159,9 @@ final class TableStatements {
     int object = at + (areWords(tokens, at, "CREATE", "OR", "REPLACE") ? 3 : 1);
     if (areWords(tokens, object, "TAG") || areWords(tokens, object, "BRANCH")) {
       return action.isWord("CREATE") || action.isWord("REPLACE") || action.isWord("DROP");
+    }
+    if (areWords(tokens, at + 1, "IDENTIFIER", "FIELDS")) {
+      return action.isWord("SET") || action.isWord("DROP");
     }
     if (action.isWord("ADD") || action.isWord("DROP") || action.isWord("REPLACE")) {
       int next = at + 1;
