@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
+from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl import alter
@@ -18,12 +21,19 @@ from pennon.grouping.key_grouping import report
 from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
+from pennon.manifest.table_layout import TableLayout
 from pennon.planning import explain, is_exact, summary
 from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.scan_report import scan_report
 from pennon.planning.splits import pack
-from pennon.worker.requests.kept_plans import filtered_plan, find_plan, plan_of, snapshot_of
+from pennon.worker.requests.kept_plans import (
+    filtered_plan,
+    find_plan,
+    plan_of,
+    schema_of,
+    snapshot_of,
+)
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
 from pennon.worker.wire import messages as m
 from pennon.worker.wire.metadata_messages import ExplainScan, ExplainScanReply
@@ -148,7 +158,7 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
 
 def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
     """Answer ``push_predicates``."""
-    schema = snapshot_of(request.catalog, request.table).schema.arrow
+    schema = schema_of(request.catalog, request.table).arrow
     return m.PushPredicatesReply(
         tuple(is_exact(predicate, schema) for predicate in request.predicates)
     )
@@ -247,7 +257,25 @@ def call(request: m.Call) -> m.CallReply:
     return m.CallReply(schema, rows)
 
 
+# A table of a hundred columns.
+_REPLY_BYTES: Final = 32 << 10
+_replies: Final[Cache[m.TableReply]] = Cache(
+    "descriptions of tables", max_bytes=8 << 20, weigh=lambda _: _REPLY_BYTES
+)
+
+
 def _described(table: Table) -> m.TableReply:
+    """Describe a table; Spark loads each one twice per query, which are seldom two versions."""
+    snapshot = table.snapshot
+    if snapshot.layout is not TableLayout.PARTITIONED or not snapshot.names_leaf_versions:
+        return _description(table)
+    storage = storage_identity(snapshot.storage_options)
+    detail = (table.name, table.is_managed)
+    key = TableKey(snapshot.location, snapshot.version, table.identity, storage, detail)
+    return _replies.find(key, lambda: _description(table))
+
+
+def _description(table: Table) -> m.TableReply:
     snapshot = table.snapshot
     token = TableToken(
         table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity

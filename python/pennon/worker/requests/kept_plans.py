@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
+    from pennon.spec.schema import NamespaceSchema
 
 _PLANS_BYTES: Final = 256 << 20
 # A plan without partitions, and what the tree of a condition takes for each letter of its text.
@@ -51,6 +52,9 @@ class _Kept:
         return int(self.plan.table.nbytes) + _PLAN_BYTES + _LETTER_BYTES * self.num_letters
 
 
+_schemas: Final[Cache[NamespaceSchema]] = Cache(
+    "schemas", max_bytes=8 << 20, weigh=lambda schema: 256 * (1 + len(schema.arrow))
+)
 _plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes)
 
 
@@ -142,6 +146,22 @@ def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
         TableMadeAnew: Another table stands there by now.
     """
     return reopened(catalog, TableToken.from_json(table))
+
+
+def schema_of(catalog: Catalog, table: str) -> NamespaceSchema:
+    """Give the schema of the table that a token pins, without a look at the table where it can.
+
+    Args:
+        catalog: Brings the storage options.
+        table: The token of ``load_table``.
+
+    Raises:
+        TableMadeAnew: Another table stands there by now.
+    """
+    pinned = TableToken.from_json(table)
+    storage = storage_identity(catalog.storage)
+    key = TableKey(pinned.location, pinned.version, pinned.identity, storage)
+    return _schemas.find(key, lambda: reopened(catalog, pinned).schema)
 
 
 def reopened(catalog: Catalog, table: TableToken) -> Snapshot:
