@@ -48,8 +48,18 @@ def parse_predicate(sql: str) -> exp.Expression:
         >>> parse_predicate("NOT (5 > c OR s LIKE 'p%')").sql(dialect=DataFusion)
         "`c` >= 5 AND NOT starts_with(`s`, 'p')"
     """
+    return normalize(parse_with_lists(sql))
+
+
+def parse_with_lists(sql: str) -> exp.Expression:
+    """Read one expression of Spark SQL as it stands, the long lists behind columns as one leaf.
+
+    Raises:
+        PredicateSyntaxError: The text is no expression; says where.
+        PredicateTooDeep: It nests deeper than Lance and DataFusion, too, would read.
+    """
     text, lists = without_long_lists(sql)
-    return normalize(with_lists(parse_expression(text), lists))
+    return with_lists(parse_expression(text), lists)
 
 
 def parse_expression(sql: str) -> exp.Expression:

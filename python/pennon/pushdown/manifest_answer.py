@@ -31,7 +31,8 @@ from pennon.predicate.expressions.typed_expression import (
     typed_expression,
 )
 from pennon.predicate.literals import to_expression
-from pennon.predicate.parse import parse_expression, readable_predicates
+from pennon.predicate.normalize import normalize
+from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.pushdown.counted_values import counted_names, counted_values
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
 from pennon.pushdown.selected import Selected, named, selected_table
@@ -182,7 +183,7 @@ class _PartitionWriter(FragmentWriter):
         below = self.select(node.child)
         self.prunings |= node.prunings
         kept: list[exp.Expr] = []
-        for part in operands_of(exp.and_(parse_expression(node.condition), exp.true())):
+        for part in operands_of(exp.and_(parse_with_lists(node.condition), exp.true())):
             try:
                 kept.append(typed_condition(part, below.types, self.semantics))
             except Declined:
@@ -200,11 +201,9 @@ class _PartitionWriter(FragmentWriter):
             if name is None:
                 return False
             column.set("this", exp.to_identifier(name, quoted=True))
-        readable = readable_predicates([told.sql(dialect="spark")])
-        if not readable:
-            return False
         zone = "UTC" if self.semantics.is_utc else ""
-        asked = plan_scan(self.plan.snapshot, readable, time_zone=zone, with_metadata=True)
+        predicate = normalize(exp.paren(told, copy=False))
+        asked = plan_scan(self.plan.snapshot, predicate, time_zone=zone, with_metadata=True)
         decided = asked.table
         whole = decided.filter(pc.equal(decided["row_filter"], NO_RESIDUAL))["object_id"]
         is_whole = pc.is_in(self.plan.table["object_id"], value_set=whole.combine_chunks())

@@ -42,8 +42,10 @@ from pennon.predicate.expressions.typed import (
     is_null,
     is_plain,
 )
+from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.literals import arrow_type, literal_value, to_expression
-from pennon.predicate.parse import parse_expression
+from pennon.predicate.long_lists import written_out
+from pennon.predicate.parse import parse_with_lists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,7 +89,7 @@ def typed_expression(
     if text is None:
         raise Declined(why="an expression without a text")
     try:
-        tree = parse_expression(text) if isinstance(text, str) else text
+        tree = parse_with_lists(text) if isinstance(text, str) else text
     except (PredicateSyntaxError, PredicateTooDeep) as error:
         raise Declined(why=str(text)) from error
     try:
@@ -142,6 +144,8 @@ class _Reader:
                 return Typed(exp.Not(this=inner), pa.bool_())
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return Typed(is_null(self.read(node.this).tree), pa.bool_())
+            case exp.In() if isinstance(node.args.get("field"), LiteralList):
+                return self.long_membership(node)
             case exp.In() if node.expressions:
                 return self.membership(node)
             case exp.Between():
@@ -242,6 +246,16 @@ class _Reader:
     def membership(self, node: exp.In) -> Typed:
         value, *members = self.alike([self.read(each) for each in (node.this, *node.expressions)])
         tree = exp.In(this=_enclosed(value), expressions=[comparable(each) for each in members])
+        return Typed(tree, pa.bool_())
+
+    def long_membership(self, node: exp.In) -> Typed:
+        """Read a long list as a whole: its values have one type, and none is NULL."""
+        value, scalars = self.read(node.this), node.args["field"].literals.scalars
+        if value.type != scalars[0].type and not (
+            value.type == pa.int64() and scalars[0].type == pa.int32()
+        ):
+            return self.read(written_out(node.copy()))
+        tree = exp.In(this=_enclosed(value), field=LiteralList.of(scalars))
         return Typed(tree, pa.bool_())
 
     def case(
