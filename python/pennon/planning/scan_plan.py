@@ -18,15 +18,17 @@ from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
-from pennon.planning.projection.bind import bind_all
+from pennon.planning.projection.bind import bind
 from pennon.planning.projection.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
     Compared,
+    all_of,
     conjuncts,
     fixed_values,
 )
+from pennon.planning.projection.contradictions import without_contradiction
 from pennon.planning.projection.metadata_sources import known_columns
 from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
@@ -86,6 +88,9 @@ class ScanPlan:
         row_filters: The distinct complete residual filters, for readers without Spark behind them.
         identity: Tells the leaves at these versions from others that were at their places before.
         num_pruned: Partitions that partition values leave and the statistics of columns do not.
+        given: The predicates one by one, in their order, each in the types of its columns.
+        decided: The conjuncts that partition values decide for every chosen partition: all of
+            their rows satisfy them.
     """
 
     snapshot: Snapshot
@@ -97,6 +102,8 @@ class ScanPlan:
     row_filters: tuple[str, ...]
     identity: str
     num_pruned: int = 0
+    given: tuple[BoundPredicate, ...] = ()
+    decided: tuple[BoundPredicate, ...] = ()
 
     def __repr__(self) -> str:
         """Tell in one line how much is read."""
@@ -228,7 +235,8 @@ def plan_scan(
     """
     schema = snapshot.schema.arrow
     known = known_columns(snapshot) if with_metadata else schema
-    bound = bind_all(_parsed(predicate), known, time_zone)
+    given = tuple(bind(each, known, time_zone) for each in _parsed(predicate))
+    bound = without_contradiction(all_of(given))
     parts = conjuncts(bound)
     undecided: list[BoundPredicate] = []
     if bound == FALSE:
@@ -240,7 +248,10 @@ def plan_scan(
         beside = BESIDE if is_asked else ()
         query, flagged = snapshot.leaves(asked.condition, asked.flags, beside), asked.flagged
         if is_asked:
-            undecided = _undecided(parts, flagged, query.table)
+            decided = _decided(flagged, query.table)
+            undecided = [
+                part for at, part in enumerate(parts) if at not in decided and may_prune(part)
+            ]
     leaves, identity = pinned(snapshot, query.table)
     num_pruned = 0
     if undecided:
@@ -262,19 +273,18 @@ def plan_scan(
         row_filters=whole.texts,
         identity=identity,
         num_pruned=num_pruned,
+        given=given,
+        decided=tuple(parts[position] for position in sorted(_decided(flagged, leaves))),
     )
 
 
-def _undecided(
-    parts: Sequence[BoundPredicate], flagged: Sequence[int], leaves: pa.Table
-) -> list[BoundPredicate]:
-    """Leave out the conjuncts that partition values decide for all leaves."""
-    decided = {
+def _decided(flagged: Sequence[int], leaves: pa.Table) -> set[int]:
+    """Find the positions of the conjuncts that partition values decide for all leaves."""
+    return {
         position
         for flag, position in enumerate(flagged)
         if pc.all(pc.fill_null(leaves[f"flag_{flag}"], fill_value=False), min_count=0).as_py()
     }
-    return [part for at, part in enumerate(parts) if at not in decided and may_prune(part)]
 
 
 def _parsed(

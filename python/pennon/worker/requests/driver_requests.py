@@ -23,11 +23,13 @@ from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
 from pennon.planning import explain, is_exact, summary
+from pennon.planning.evaluation import Evaluation
 from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.scan_report import scan_report
 from pennon.planning.splits import pack
 from pennon.worker.requests.kept_plans import (
+    evaluated_predicates,
     filtered_plan,
     find_plan,
     plan_of,
@@ -174,6 +176,11 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     )
     snapshot = plan.snapshot
     grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    # A statement that changes rows may read more of them than satisfy its condition.
+    decided, filtered = (
+        () if request.row_change else evaluated_predicates(request.catalog, token, evaluation)
+        for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
+    )
     order = known_order(plan, wanted.names)
     scan = ScanToken(
         snapshot.location,
@@ -196,6 +203,8 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         details=explain(plan),
         ordering=tuple(map(sort_key, order)),
         filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
+        decided=decided,
+        filtered=filtered,
     )
 
 

@@ -15,6 +15,7 @@ from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.loaded_table import reopen
 from pennon.errors import PlanNotRepeated
 from pennon.planning import plan_scan
+from pennon.planning.evaluation import Evaluation, evaluations
 from pennon.planning.leaf_constants import with_constants
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
@@ -40,12 +41,18 @@ _LETTER_BYTES: Final = 32
 class _Kept:
     plan: ScanPlan
     num_letters: int
+    readable: tuple[str, ...]
 
     @cached_property
     def fingerprint(self) -> int:
         """Which partitions the plan chose, and in which order."""
         names = self.plan.table.select(["object_id"]).combine_chunks()
         return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
+
+    @cached_property
+    def evaluated(self) -> dict[str, Evaluation]:
+        """What is known of the scan's rows, by the text of a predicate."""
+        return dict(zip(self.readable, evaluations(self.plan), strict=True))
 
     @property
     def nbytes(self) -> int:
@@ -82,6 +89,23 @@ def plan_of(
         asked = replace(asked, constants=constants)
     kept = _kept(catalog, asked)
     return replace(asked, leaves=kept.fingerprint).to_json(), kept.plan
+
+
+def evaluated_predicates(catalog: Catalog, token: str, evaluation: Evaluation) -> tuple[int, ...]:
+    """List the predicates of a plan that are evaluated in this way, by their positions.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+        evaluation: Who evaluates them.
+    """
+    asked = PlanToken.from_json(token)
+    evaluated = _kept(catalog, asked).evaluated
+    return tuple(
+        position
+        for position, text in enumerate(asked.predicates)
+        if evaluated.get(text) is evaluation
+    )
 
 
 def find_plan(catalog: Catalog, token: str) -> ScanPlan:
@@ -126,11 +150,12 @@ def _kept(catalog: Catalog, asked: PlanToken) -> _Kept:
     key = TableKey(table.location, table.version, table.identity, storage, asked_for)
 
     def made() -> _Kept:
-        readable = readable_predicates(predicates)
+        readable = {text: tree for text in predicates for tree in readable_predicates([text])}
         snapshot = reopened(catalog, table)
-        plan = plan_scan(snapshot, readable, time_zone=time_zone, with_metadata=True)
+        trees = list(readable.values())
+        plan = plan_scan(snapshot, trees, time_zone=time_zone, with_metadata=True)
         plan = with_constants(plan, asked.constants)
-        return _Kept(plan, sum(map(len, predicates)))
+        return _Kept(plan, sum(map(len, predicates)), tuple(readable))
 
     return _plans.find(key, made)
 

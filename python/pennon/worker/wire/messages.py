@@ -276,7 +276,7 @@ class SplitsReply:
 
 @dataclass(frozen=True, slots=True)
 class PlanScanReply:
-    """What holds for the whole scan."""
+    """What holds for the whole scan; ``decided`` and ``filtered`` name predicates by position."""
 
     scan: str
     plan: str
@@ -289,6 +289,8 @@ class PlanScanReply:
     details: str
     ordering: tuple[JsonObject, ...]
     filter_columns: tuple[str, ...]
+    decided: tuple[int, ...]
+    filtered: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,15 @@ public final class ScanRelations {
     return relation.makeCopy(parameters);
   }
 
+  /** The node with a scan of fewer columns; all else that is known of it holds. */
+  public static LogicalPlan narrowed(
+      DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
+    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
+    parameters[SCAN] = scan;
+    parameters[OUTPUT] = output;
+    return relation.makeCopy(parameters);
+  }
+
   /** A node of that table with another scan, of which nothing is known but its output. */
   public static LogicalPlan unordered(
       DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -108,6 +109,36 @@ public final class PennonScan
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed(int numTasks, long maxBytes) {
     return new PennonScan(plan.packed(numTasks, maxBytes), null, true, false);
+  }
+
+  /** This scan with fewer columns, the same ones of its partitioning and order among them. */
+  public PennonScan narrowed(StructType narrower) {
+    return new PennonScan(plan.narrowed(narrower), derivation, isPacked, isOrdered);
+  }
+
+  /** The worker's name of this scan's plan. */
+  public String token() {
+    return plan.token();
+  }
+
+  /**
+   * Whether all rows of this scan satisfy a condition.
+   *
+   * @param text the condition as it was pushed
+   * @param byValues whether only what partition values decide counts, not the leaves' filters
+   */
+  public boolean satisfies(String text, boolean byValues) {
+    return plan.decided().contains(text) || (!byValues && plan.filtered().contains(text));
+  }
+
+  /** The columns of the table that it reads, without a derived key. */
+  public StructType columns() {
+    return plan.schema();
+  }
+
+  /** The names of all columns of the table, but those of its metadata columns. */
+  public Set<String> tableColumns() {
+    return Set.of(plan.table().schema().fieldNames());
   }
 
   public boolean isPacked() {

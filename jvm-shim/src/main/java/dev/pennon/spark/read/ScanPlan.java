@@ -9,6 +9,7 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -41,6 +42,8 @@ import org.apache.spark.sql.types.StructType;
  * @param packing how the leaves are packed; null when each is a split
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
+ * @param decided predicates that partition values decide for all rows of the scan
+ * @param filtered predicates that the leaves' filters evaluate
  * @param planning what planning chose from, and how long it took
  */
 record ScanPlan(
@@ -59,6 +62,8 @@ record ScanPlan(
     List<String> filterColumns,
     Packing packing,
     KeyedLeaves derivedKeys,
+    Set<String> decided,
+    Set<String> filtered,
     Planning planning) {
   /** All partitions of the table's snapshot, and the time that the worker took to choose. */
   record Planning(long partitionsTotal, long millis) {}
@@ -132,7 +137,20 @@ record ScanPlan(
         List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "filter_columns"))),
         null,
         null,
+        at(predicates, Messages.field(reply, "PlanScanReply", "decided")),
+        at(predicates, Messages.field(reply, "PlanScanReply", "filtered")),
         planning);
+  }
+
+  private static Set<String> at(List<String> predicates, JsonNode positions) {
+    Set<String> texts = new HashSet<>();
+    positions.forEach(position -> texts.add(predicates.get(position.asInt())));
+    return texts;
+  }
+
+  /** This plan with fewer columns: the same splits, read without the others. */
+  ScanPlan narrowed(StructType narrower) {
+    return with(request(table, predicates, narrower, false), splits, packing, derivedKeys);
   }
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
@@ -182,11 +200,16 @@ record ScanPlan(
   }
 
   private ScanPlan with(Splits otherSplits, Packing otherPacking, KeyedLeaves otherKeys) {
+    return with(this, otherSplits, otherPacking, otherKeys);
+  }
+
+  private ScanPlan with(
+      ScanPlan ofColumns, Splits otherSplits, Packing otherPacking, KeyedLeaves otherKeys) {
     return new ScanPlan(
         table,
         predicates,
-        schema,
-        scan,
+        ofColumns.schema,
+        ofColumns.scan,
         token,
         keys,
         otherSplits,
@@ -195,9 +218,11 @@ record ScanPlan(
         description,
         details,
         ordering,
-        filterColumns,
+        ofColumns.filterColumns,
         otherPacking,
         otherKeys,
+        decided,
+        filtered,
         planning);
   }
 

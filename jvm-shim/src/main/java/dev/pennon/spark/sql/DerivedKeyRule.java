@@ -92,7 +92,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!isWanted || plan instanceof Subquery || plan.isStreaming()) {
       return plan;
     }
-    LogicalPlan query = isSettled(plan) ? plan : settled(plan, conf, listener);
+    LogicalPlan query =
+        isSettled(plan)
+            ? plan
+            : DecidedConditions.without(settled(plan, conf, listener), conf.cboEnabled());
     // What became a part of a fragment is not among them any more.
     return query.transformAllExpressions(new InSubqueries());
   }
