@@ -2,15 +2,18 @@
 
 What is brought back is the version and the records of all commits since: a commit whose answer was
 lost stays one that was made, and is not made a second time by whoever asks for it again. They are
-added beside the main branch, so that one commit brings both back.
+added beside the main branch, so that one commit brings both back. So is the highest field id that
+was ever given: a column that is added later does not get the id of one that was rolled back.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
+import lance
+
 from pennon.manifest.commits.commit_lookup import add_records, with_records
-from pennon.manifest.format.properties import read_specs
+from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
 __all__ = ["rollback"]
@@ -54,7 +57,7 @@ def rollback(
     if wanted.version == newest.version:
         return int(newest.version)
     try:
-        restored = with_records(wanted, newest)
+        restored = _with_ids_given(with_records(wanted, newest), newest, location)
         restored.restore()
         made = int(restored.version)
         if made > newest.version + 1:  # other commits came first, and their records went
@@ -62,3 +65,25 @@ def rollback(
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("roll back", location, error) from error
     return int(open_manifest(location, storage_options=storage_options).version)
+
+
+def _with_ids_given(
+    older: lance.LanceDataset, newer: lance.LanceDataset, location: str
+) -> lance.LanceDataset:
+    """Add the highest field id that a newer version knows to an older one, beside the main branch.
+
+    Args:
+        older: A version of ``__manifest``, or one with more that is based on it.
+        newer: A later one.
+        location: The namespace, for messages.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    schema = read_schema(older.metadata, location)
+    remembering = schema.with_ids_given(read_schema(newer.metadata, location).highest_id)
+    if remembering is schema:
+        return older
+    update = lance.LanceOperation.UpdateMap({SCHEMA: remembering.to_json()})
+    changed = lance.LanceOperation.UpdateConfig(table_metadata_updates=update)
+    return lance.LanceDataset.commit(older, changed, read_version=older.version, detached=True)

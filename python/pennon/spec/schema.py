@@ -175,6 +175,24 @@ class NamespaceSchema:
             _schema(columns, metadata, numbers.following - 1), self.extra, self.field_extra
         )
 
+    def with_ids_given(self, highest: int) -> NamespaceSchema:
+        """Remember that ids were given to fields that this schema does not know.
+
+        Args:
+            highest: The highest of them; a lower one than the own changes nothing.
+
+        Example:
+            >>> older = NamespaceSchema.with_fresh_ids(pa.schema({"a": pa.int64()}))
+            >>> older.with_ids_given(4).highest_id
+            4
+
+        Spec: "Schema" (field ids are never reused).
+        """
+        if highest <= self.highest_id:
+            return self
+        metadata = {**(self.arrow.metadata or {}), HIGHEST_FIELD_ID: str(highest).encode()}
+        return NamespaceSchema(self.arrow.with_metadata(metadata), self.extra, self.field_extra)
+
     def to_json(self) -> str:
         """Write the text of the metadata key ``schema``; keys that Pennon does not know survive.
 
