@@ -338,3 +338,21 @@ def test_one_executor_computes_a_query_of_few_rows_with_all_of_its_threads(
     if aggregated:
         assert sum(count for _, count in tables.rows(fragment, rows)) == MATCHES
         assert tables.derive(nodes, **limits | {"one_task_bytes": 0})[0]["one_task"] is False
+
+
+@pytest.mark.parametrize(
+    ("slots", "one_task_bytes", "is_whole"),
+    [(2, 20_000, True), (1, 20_000, False), (2, 10_000, False)],
+    ids=["fits both threads", "one thread", "too much for both"],
+)
+def test_one_of_several_executors_computes_what_is_little_for_each_of_its_threads(
+    tables: Tables, slots: int, one_task_bytes: int, *, is_whole: bool
+) -> None:
+    """The columns that are read have 31,200 bytes."""
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
+    nodes.append(group(2, [(2, "`c2`", "string")], COUNTED))
+    limits = {"one_task_bytes": one_task_bytes, "one_executor_bytes": 1 << 30}
+    reply, rows = tables.derive(nodes, **limits, slots=slots, parallelism=8)
+    assert (reply["one_task"], len(rows) == 1) == (is_whole, is_whole)
+    (fragment,) = reply["fragments"]
+    assert sum(row[-1] for row in tables.rows(fragment, rows)) == MATCHES

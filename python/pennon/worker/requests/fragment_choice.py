@@ -122,16 +122,22 @@ def choose_fragments(
 def _in_one_executor(
     request: DeriveKeys, plan: Plan, keys: DerivedKeys, semantics: Semantics
 ) -> tuple[Division, Candidate] | None:
-    """Find the fragment that is all of a query, where one executor has all cores of the session."""
-    is_wanted = request.one_task_bytes > 0 and request.one_executor_bytes > 0
-    if request.parallelism > request.slots or not is_wanted:
+    """Find the fragment that is all of a query.
+
+    Where one executor has all cores of the session, nothing is won by dividing a query. Of several
+    executors one computes what leaves each of its threads no more than a small query's bytes.
+    """
+    most_bytes = request.one_executor_bytes
+    if request.parallelism > request.slots:
+        most_bytes = min(most_bytes, request.slots * request.one_task_bytes)
+    if request.one_task_bytes <= 0 or most_bytes <= request.one_task_bytes:
         return None
     return whole_query(
         plan,
         keys,
         semantics,
         least_bytes=request.one_task_bytes,
-        most_bytes=request.one_executor_bytes,
+        most_bytes=most_bytes,
         pool_bytes=executor_pool_bytes(),
         replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
     )
