@@ -32,10 +32,29 @@ def orders(lake: str) -> str:
 def test_describe_shows_columns_and_specs(orders: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", orders]) == 0
     text = capsys.readouterr().out
-    for shown in ("what was sold", "day: date32", "partition spec 1 (current)", "partitions: 1"):
+    for shown in ("what was sold", "  day  date32", "spec 1 (current): 1 partition, 1 row"):
         assert shown in text
     assert main(["describe", orders, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["columns"] == {"day": "date32[day]", "n": "int64"}
+
+
+def test_describe_draws_where_the_rows_are_in_each_spec_version(
+    lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    returns = pennon.connect(lake).load_table("shop.returns")
+    returns.append([{"n": at % 12 if at < 90 else None} for at in range(1_090)])
+    returns.add_partition_field("days(day)")
+    returns = pennon.connect(lake).load_table("shop.returns")
+    returns.append([{"n": 7}])
+    assert main(["describe", "--root", lake, "shop.returns"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "14 partitions, 1,091 rows" in lines[2]
+    assert any(line.startswith("partition spec 1: 13 partitions, 1,090 rows") for line in lines)
+    assert any(line.startswith("partition spec 2 (current): 1 partition, 1 row") for line in lines)
+    drawn = {line.split()[0]: line for line in lines if "▎" in line or "█" in line}
+    assert drawn["n=null"].count("█") == max(line.count("█") for line in drawn.values())
+    assert drawn["n=0"].split()[1:3] == ["▎", "8"]
+    assert "  … and 6 more" in lines
 
 
 def test_plan_shows_the_manifest_query(orders: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pennon.cli.row_format import print_table
 from pennon.cli.table_argument import add_root, add_storage, add_table, lake_of, opened, positive
+from pennon.cli.table_picture import table_picture
 
 if TYPE_CHECKING:
     from pennon.namespace import PartitionedNamespace
@@ -90,24 +91,8 @@ def _describe(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_description(namespace, plan), indent=2))
         return 0
-    snapshot = namespace.snapshot
-    print(f"{namespace.location} at version {namespace.version} ({_mode(namespace)})")
-    if snapshot.comment:
-        print(snapshot.comment)
-    print("columns:")
-    for column in namespace.schema:
-        print(f"  {column.name}: {column.type}{'' if column.nullable else ' not null'}")
-    for version, fields in _specs(namespace).items():
-        is_current = version == snapshot.current_spec.spec_version
-        print(f"partition spec {version}{' (current)' if is_current else ''}:")
-        for name, transform in fields.items():
-            print(f"  {name} = {transform}")
-        if not fields:
-            print("  one leaf, no partition field")
-    for name, value in snapshot.properties.items():
-        print(f"property {name} = {value}")
-    size = f"rows: {_or_unknown(plan.num_rows)}, bytes: {_or_unknown(plan.num_bytes)}"
-    print(f"partitions: {plan.table.num_rows}, {size}")
+    for line in table_picture(namespace, plan, _specs(namespace), _mode(namespace)):
+        print(line)
     return 0
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pennon.planning.scan_plan import ScanPlan
 
-__all__ = ["scan_report"]
+__all__ = ["readable_size", "scan_report"]
 
 _MOST_RESIDUALS: Final = 5
 _SIZES: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -53,7 +53,7 @@ def scan_report(plan: ScanPlan) -> list[tuple[str, str]]:
         *_by_statistics(plan),
         *_residuals(plan),
         ("rows", "unknown" if plan.num_rows is None else f"{plan.num_rows} before filters"),
-        ("bytes", "unknown" if plan.num_bytes is None else _size(plan.num_bytes)),
+        ("bytes", "unknown" if plan.num_bytes is None else readable_size(plan.num_bytes)),
     ]
 
 
@@ -117,11 +117,11 @@ def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:
         yield "left to Spark", shortened(leaf_filter(part).sql(dialect=DataFusion))
 
 
-def _size(count: int) -> str:
+def readable_size(count: int) -> str:
     """Write a number of bytes as people read it.
 
     Example:
-        >>> _size(1536)
+        >>> readable_size(1536)
         '1.5 KiB'
     """
     number = float(count)
