@@ -67,6 +67,9 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests
 	@$(BIN)/python -m tests.conformance.document
 
+wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
+	@$(BIN)/python -m tests.worker.wire_declaration
+
 format: $(INSTALLED) ## rewrite the Python files in the house's format
 	@$(BIN)/ruff format $(PYTHON_FILES)
 	@$(BIN)/ruff check --fix $(PYTHON_FILES)
@@ -143,4 +146,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
+.PHONY: help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.worker import wire_declaration
 
 from pennon import errors
 from pennon.catalog.layouts import STORED_TABLES, StoredTable
@@ -347,15 +347,18 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
     assert offences == []
 
 
-def test_both_ends_of_the_socket_know_the_same_requests() -> None:
-    messages = [
-        path for path in PYTHON if path.stem in ("messages", "write_messages", "metadata_messages")
-    ]
-    if len(messages) < 2:
-        pytest.fail("worker/messages.py is missing")
-    texts = "\n".join(path.read_text(encoding="utf-8") for path in messages)
-    python_ops = set(re.findall(r'op(?::[^=\n]*)? = "(\w+)"', texts))
-    java_text = "\n".join(path.read_text(encoding="utf-8") for path in JAVA)
-    java_ops = set(re.findall(r'(?:request|call|Messages\.\w+)\(\s*"([a-z_]+)"', java_text))
-    assert java_ops - python_ops == set()
-    assert python_ops
+def test_the_jar_and_the_golden_messages_have_the_declared_wire() -> None:
+    """A message is declared in Python; ``make wire`` writes the rest, and the jar is built anew."""
+    assert wire_declaration.IN_JAR.read_text(encoding="utf-8") == wire_declaration.declaration()
+    files = wire_declaration.GOLDEN.glob("*.json")
+    written = {path.name: path.read_text(encoding="utf-8") for path in files}
+    assert written == wire_declaration.golden()
+
+
+def test_java_asks_for_what_the_worker_answers() -> None:
+    operations = {request.op for request in wire_declaration.replies()}
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in JAVA)
+    named = re.findall(r'(?i:request|send)\w*\(\s*"([a-z_]+)"|new Source\("(\w+)"', texts)
+    assert {one or other for one, other in named} - operations == set()
+    unnamed = {operation for operation in operations if f'"{operation}"' not in texts}
+    assert unnamed == set()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
+from tests.worker import wire_declaration
 
+from pennon.errors import MalformedMessage
+from pennon.worker.requests.plan_outline import plan_of
 from pennon.worker.wire import key_messages, messages, metadata_messages, write_messages
+from pennon.worker.wire.json_fields import decode, encode
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}
@@ -81,3 +86,27 @@ def test_java_writes_what_requests_declare() -> None:
         if op in declared and field not in declared[op]
     ]
     assert offences == []
+
+
+REQUESTS = {request.__name__: request for request in wire_declaration.replies()}
+
+
+@pytest.mark.parametrize("name", sorted(REQUESTS))
+def test_a_request_with_a_field_too_many_or_too_few_is_refused(name: str) -> None:
+    path = wire_declaration.GOLDEN / f"{name}.json"
+    golden = json.loads(path.read_text(encoding="utf-8"))
+    request = REQUESTS[name]
+    assert encode(decode(request, golden)) | {"op": request.op} == golden
+    with pytest.raises(MalformedMessage, match=f"{name} knows no field renamed"):
+        decode(request, {**golden, "renamed": 1})
+    for field in golden.keys() - {"op"}:
+        with pytest.raises(MalformedMessage, match=f"{name} has no field {field}"):
+            decode(request, {key: value for key, value in golden.items() if key != field})
+
+
+def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
+    limit = {"node": "limit", "child": 0, "count": 5}
+    with pytest.raises(MalformedMessage, match="LimitMessage knows no field offset"):
+        plan_of([{**limit, "offset": 1}])
+    with pytest.raises(MalformedMessage, match="LimitMessage has no field count"):
+        plan_of([{"node": "limit", "child": 0}])

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 from typing import Self
 
@@ -38,6 +39,36 @@ JVM = {
 def worker_arguments(socket_path: Path, jvm: dict = JVM) -> list[str]:
     """What the JVM starts its interpreter with."""
     return ["-m", "pennon.worker", "--socket", str(socket_path), "--jvm", json.dumps(jvm)]
+
+
+ORDINARY: dict[str, dict[str, object]] = {
+    "list_tables": {"namespace": []},
+    "list_namespaces": {"namespace": []},
+    "describe_namespace": {"in_tables": False},
+    "create_namespace": {"properties": {}, "if_not_exists": False},
+    "drop_namespace": {"cascade": False},
+    "load_table": {"version": None, "timestamp_micros": None},
+    "create_table": {"partitioning": [], "properties": {}, "mode": "create"},
+    "stage_table": {"partitioning": [], "properties": {}, "mode": "create"},
+    "drop_table": {"purge": False},
+    "plan_scan": {"predicates": [], "row_change": False, "time_zone": "UTC"},
+    "read": {"ordered": False},
+    "call": {"arguments": {}},
+    "plan_write": {"mode": "append", "predicates": [], "options": {}, "query_id": ""},
+    "write": {"partition_id": 0, "task_id": 0},
+    "write_deletes": {"partition_id": 0, "task_id": 0},
+    "commit_write": {"deleted": [], "reads": []},
+    "abort_write": {"was_sent": True},
+}
+"""What a request says where a test has nothing else to say: the worker demands every field."""
+
+
+def commit_identity() -> dict[str, object]:
+    """A new commit, as the JVM names it."""
+    return {"id": str(uuid.uuid4()), "user": "", "application": "", "query_id": "", "epoch": None}
+
+
+COMMITTING = ("commit_write", "abort_write", "delete_rows")
 
 
 class WorkerFailed(Exception):
@@ -81,7 +112,10 @@ class Connection:
         return kind, payload
 
     def ask_only(self, op: str, **fields: object) -> None:
-        self.send(b"J", json.dumps({"op": op, **fields}).encode())
+        message = {"op": op, **ORDINARY.get(op, {}), **fields}
+        if op in COMMITTING:
+            message.setdefault("commit", commit_identity())
+        self.send(b"J", json.dumps(message).encode())
 
     def request(self, op: str, **fields: object) -> dict:
         self.ask_only(op, **fields)
@@ -247,6 +281,7 @@ def joined(left: int, right: int, kind: str, condition: str | None = "(`c1` = `c
         "condition": condition,
         "implied": [],
         "broadcast": None,
+        "exists": None,
     }
 
 

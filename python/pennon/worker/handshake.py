@@ -1,7 +1,7 @@
 """What a JVM and its worker tell each other before anything is asked.
 
-The jar and the package read each other's messages without asking twice: a field that one side does
-not know would be taken for nothing. So both compare versions at the start, and each refuses.
+Both compare the versions of jar, package and protocol, and each refuses a difference with both
+versions in its words: better at the start than at the first message that the other does not know.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from pennon.errors import MalformedMessage, VersionsDiffer
@@ -45,7 +45,7 @@ class Jvm:
     cores: int
     heap_bytes: int
     timeout_seconds: int
-    settings: Mapping[str, str] = field(metadata={"required": True})
+    settings: Mapping[str, str]
     retired: tuple[int, ...]
 
     @property

@@ -123,7 +123,7 @@ class JoinMessage:
     condition: str | None
     implied: tuple[int, ...]
     broadcast: str | None
-    exists: int | None = None
+    exists: int | None
 
     def node(self) -> Join:
         """Make the node."""
@@ -164,15 +164,15 @@ class ScalarMessage:
 class GroupMessage:
     """``grouping``: text, type, attribute; ``functions``: attribute, name, text, types.
 
-    Both are missing, and ``functions`` is None, where the aggregate cannot be told in parts.
+    They, and ``outputs``, are None where the aggregate cannot be computed in parts.
     """
 
     child: int
     keys: tuple[int, ...]
     columns: tuple[_Values, ...]
     functions: tuple[_Values, ...] | None
-    grouping: tuple[_Values, ...] | None = None
-    outputs: tuple[_Values, ...] | None = None
+    grouping: tuple[_Values, ...] | None
+    outputs: tuple[_Values, ...] | None
 
     def node(self) -> Group:
         """Make the node."""
@@ -308,8 +308,8 @@ def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, S
     """
     plans: dict[int, ScanPlan] = {}
     nodes: list[PlanNode] = []
-    for position, message in enumerate(messages):
-        kind = message.get("node")
+    for position, tagged in enumerate(messages):
+        kind, message = tagged.get("node"), {k: v for k, v in tagged.items() if k != "node"}
         if kind == "scan":
             scan = decode(ScanMessage, message)
             plans[position] = find_plan(scan.catalog, scan.plan)

@@ -1,7 +1,8 @@
 """Frozen dataclasses from and to the JSON objects of the protocol, by their annotations.
 
-A field's JSON name is its own name, or ``key`` in its metadata. A missing value takes the field's
-default; an unknown key is ignored, so that either side may learn new fields first.
+A field's JSON name is its own name, or ``key`` in its metadata. Every field is written and has to
+be there: defaults are for those who make a message in Python. The jar checks replies by the same
+declarations (``Wire.java``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import base64
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -24,48 +25,33 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="DataclassInstance")
 
 
-def decode(cls: type[T], message: Mapping[str, object]) -> T:
-    """Read a message.
+def decode(cls: type[T], message: object) -> T:
+    """Read a message: all of its fields, and no others.
 
     Args:
-        cls: The message's dataclass.
+        cls: The message's dataclass; a request's ``op`` may stand beside its fields.
         message: The JSON object.
 
     Raises:
-        MalformedMessage: A field is missing or of a wrong type.
-    """
-    return _decoded(cls, message, is_whole=False)
+        MalformedMessage: A field is missing, unknown or of a wrong type. The error names the
+            message and the field, and never a value: that may be a storage option.
 
-
-def decode_whole(cls: type[T], message: object) -> T:
-    """Read what this very version of the package has written: all fields, and no others.
-
-    Args:
-        cls: The dataclass.
-        message: The JSON object.
-
-    Raises:
-        MalformedMessage: A field is missing, unknown or of a wrong type.
+    Example:
+        >>> from pennon.worker.wire.messages import DroppedReply
+        >>> decode(DroppedReply, {"dropped": True})
+        DroppedReply(dropped=True)
     """
     if not isinstance(message, dict):
         raise _wrong(cls.__name__, message, "an object")
-    unknown = message.keys() - {_key(field) for field in fields(cls)}
+    declared = _declared(cls)
+    unknown = message.keys() - declared.keys() - ({"op"} if hasattr(cls, "op") else set())
     if unknown:
         raise MalformedMessage(why=f"{cls.__name__} knows no field {min(unknown)}")
-    return _decoded(cls, message, is_whole=True)
-
-
-def _decoded(cls: type[T], message: Mapping[str, object], *, is_whole: bool) -> T:
     values: dict[str, Any] = {}
-    for field, annotation in _annotated(cls):
-        key = _key(field)
-        if key not in message or (message[key] is None and not _takes_none(annotation)):
-            has_default = field.default is not MISSING or field.default_factory is not MISSING
-            if not has_default or is_whole:
-                raise MalformedMessage(why=f"{cls.__name__} has no field {key}")
-            continue
-        where = f"{cls.__name__}.{key}"
-        values[field.name] = _read(annotation, message[key], where, is_whole=is_whole)
+    for key, (name, annotation) in declared.items():
+        if key not in message:
+            raise MalformedMessage(why=f"{cls.__name__} has no field {key}")
+        values[name] = _read(annotation, message[key], f"{cls.__name__}.{key}")
     return cls(**values)
 
 
@@ -81,18 +67,14 @@ def encode(message: DataclassInstance) -> dict[str, object]:
 
 
 @cache
-def _annotated(cls: type[DataclassInstance]) -> tuple[tuple[Field[Any], Any], ...]:
+def _declared(cls: type[DataclassInstance]) -> Mapping[str, tuple[str, Any]]:
+    """Name and annotation of each field by its key in JSON."""
     hints = get_type_hints(cls)
-    return tuple((field, hints[field.name]) for field in fields(cls))
+    return {_key(field): (field.name, hints[field.name]) for field in fields(cls)}
 
 
 def _key(field: Field[Any]) -> str:
     return str(field.metadata.get("key", field.name))
-
-
-def _takes_none(annotation: Any) -> bool:
-    origin, arguments = _shape(annotation)
-    return annotation is object or (origin is types.UnionType and types.NoneType in arguments)
 
 
 @cache
@@ -100,33 +82,28 @@ def _shape(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     return get_origin(annotation), get_args(annotation)
 
 
-def _read(annotation: Any, value: object, where: str, *, is_whole: bool) -> Any:
+def _read(annotation: Any, value: object, where: str) -> Any:
     if annotation is object:
         return value
     origin, arguments = _shape(annotation)
     if origin is types.UnionType:
         if value is None:
             return None
-        annotation = next(each for each in arguments if each is not types.NoneType)
-        return _read(annotation, value, where, is_whole=is_whole)
+        annotation = next(member for member in arguments if member is not types.NoneType)
+        return _read(annotation, value, where)
     if origin is tuple:
         has_length = arguments[-1] is not ...
         if not isinstance(value, list) or (has_length and len(value) != len(arguments)):
             raise _wrong(where, value, f"a list of {len(arguments)}" if has_length else "a list")
         if arguments[0] is object:
             return tuple(value)
-        return tuple(_read(arguments[0], item, where, is_whole=is_whole) for item in value)
+        return tuple(_read(arguments[0], item, where) for item in value)
     if origin is Mapping:
         if not isinstance(value, dict):
             raise _wrong(where, value, "an object")
-        return {
-            str(key): _read(arguments[1], item, where, is_whole=is_whole)
-            for key, item in value.items()
-        }
+        return {str(key): _read(arguments[1], item, where) for key, item in value.items()}
     if hasattr(annotation, "__dataclass_fields__"):
-        if not isinstance(value, dict):
-            raise _wrong(where, value, "an object")
-        return decode_whole(annotation, value) if is_whole else decode(annotation, value)
+        return decode(annotation, value)
     if annotation is pa.Schema or issubclass(annotation, StrEnum):
         return _read_text(annotation, value, where)
     if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):
@@ -146,9 +123,9 @@ def _read_text(kind: Any, value: object, where: str) -> Any:
         raise MalformedMessage(why=f"{where} is no {kind.__name__}") from error
 
 
-def _wrong(where: str, value: object, wanted: str) -> MalformedMessage:
+def _wrong(where: str, value: object, expected: str) -> MalformedMessage:
     # The value itself may be a storage option.
-    return MalformedMessage(why=f"{where} is a {type(value).__name__} and should be {wanted}")
+    return MalformedMessage(why=f"{where} is a {type(value).__name__} and should be {expected}")
 
 
 _AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
@@ -160,9 +137,9 @@ def _written(value: object) -> object:
     if hasattr(value, "__dataclass_fields__"):
         return encode(value)  # type: ignore[arg-type]
     if isinstance(value, tuple | list):
-        return [_written(each) for each in value]
+        return [_written(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: _written(each) for key, each in value.items()}
+        return {key: _written(item) for key, item in value.items()}
     if isinstance(value, pa.Schema):
         return base64.b64encode(memoryview(value.serialize())).decode("ascii")
     return value

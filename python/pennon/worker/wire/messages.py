@@ -1,9 +1,8 @@
 """Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
 
-Those that change rows stand in ``write_messages.py``, those of metadata tables in
-``metadata_messages.py``. The twin on the other side is
-``jvm-shim/src/main/java/dev/pennon/spark/worker/Messages.java``.
-``table``, ``scan``, ``split`` and ``write`` are opaque texts there; what they say stands in
+Others stand in ``write_messages.py``, ``metadata_messages.py`` and ``key_messages.py``. This is the
+only declaration: ``make wire`` writes what the jar checks replies by, and the golden messages.
+``table``, ``scan``, ``split`` and ``write`` are opaque to the jar; what they say stands in
 ``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
 """
 

@@ -20,7 +20,7 @@ from pennon.leaf import WriteTarget
 from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.change_feed import ChangeRange
 from pennon.spec.write_order import OrderColumn
-from pennon.worker.wire.json_fields import decode_whole, encode
+from pennon.worker.wire.json_fields import decode, encode
 
 _NO_COLUMNS: Final = pa.schema([])
 
@@ -45,7 +45,7 @@ class Token:
             stored = json.loads(text)
         except json.JSONDecodeError as error:
             raise MalformedMessage(why=f"the text of a {cls.__name__} is no JSON") from error
-        return decode_whole(cls, stored)  # type: ignore[type-var]  # each subclass is a dataclass
+        return decode(cls, stored)  # type: ignore[type-var]  # each subclass is a dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,9 @@ public final class CatalogOperations {
         return procedure;
       }
     }
-    worker.send(worker.request("call").put("procedure", name));
+    ObjectNode request = worker.request("call").put("procedure", name);
+    request.putObject("arguments");
+    worker.send(request);
     throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();
   }
 

@@ -3,6 +3,7 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.MetadataScan;
 import dev.pennon.spark.worker.Messages;
+import java.util.List;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
@@ -25,6 +26,7 @@ record ChangeFeed(TableHandle handle) implements Changelog {
       ChangelogContext context,
       CaseInsensitiveStringMap options) {
     ObjectNode request = worker.request("load_changes", identifier);
+    List.of("start_version", "end_version", "start_micros", "end_micros").forEach(request::putNull);
     ChangelogRange range = context.range();
     if (range instanceof ChangelogRange.VersionRange versions) {
       request.put("start_version", versions.startingVersion());

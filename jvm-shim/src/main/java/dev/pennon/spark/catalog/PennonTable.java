@@ -161,7 +161,7 @@ public class PennonTable
   public void deleteWhere(Predicate[] predicates) {
     Commit commit = new Commit(handle, "");
     try {
-      commit.make(deletion(commit.request("delete_rows"), predicates));
+      commit.make(deletion(commit.named(handle.request("delete_rows")), predicates));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

@@ -32,9 +32,14 @@ public record TableHandle(
 
   /** Starts a request about this table: the operation, the catalog and the table. */
   public ObjectNode request(String op) {
+    return catalogRequest(op).put("table", token);
+  }
+
+  /** Starts a request about what was planned of this table: its token names the table, too. */
+  public ObjectNode catalogRequest(String op) {
     ObjectNode request = Messages.request(op);
     request.set("catalog", Messages.parse(catalog));
-    return request.put("table", token);
+    return request;
   }
 
   @Override

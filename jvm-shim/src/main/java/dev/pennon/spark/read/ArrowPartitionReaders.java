@@ -47,8 +47,8 @@ record ArrowPartitionReaders(Source source, StructType schema, boolean isDerived
     }
 
     ObjectNode request(PennonSplit split) {
-      ObjectNode request = Messages.request(operation).put(kind, token);
-      return request.put("split", split.token()).put("ordered", isOrdered);
+      ObjectNode request = Messages.request(operation).put(kind, token).put("split", split.token());
+      return kind.equals("scan") ? request.put("ordered", isOrdered) : request;
     }
 
     /** The token may hold storage options: it is never shown. */

@@ -113,7 +113,7 @@ record ScanPlan(
     int size = Messages.field(reply, "PlanScanReply", "splits").asInt();
     Splits splits;
     if (size > 0) {
-      ObjectNode request = table.request("list_splits").put("plan", Messages.field(reply, "PlanScanReply", "plan").asText());
+      ObjectNode request = table.catalogRequest("list_splits").put("plan", Messages.field(reply, "PlanScanReply", "plan").asText());
       request.set("schema", Messages.parse(schema.json()));
       splits = Splits.later(size, () -> askForSplits(request));
     } else if (keys.isEmpty()) {
@@ -193,7 +193,7 @@ record ScanPlan(
   }
 
   private List<PennonSplit> packedUnder(Packing packed, List<String> runtimePredicates) {
-    ObjectNode request = table.request("pack_splits").put("plan", token);
+    ObjectNode request = table.catalogRequest("pack_splits").put("plan", token);
     request.put("num_tasks", packed.numTasks()).put("max_bytes", packed.maxBytes());
     request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
     return askForSplits(request);
@@ -245,7 +245,7 @@ record ScanPlan(
     if (packing != null) {
       return packedUnder(packing, runtimePredicates);
     }
-    ObjectNode request = table.request("prune_splits").put("plan", token);
+    ObjectNode request = table.catalogRequest("prune_splits").put("plan", token);
     request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
     try {
       JsonNode reply = WorkerConnection.exchange(request);

@@ -244,7 +244,7 @@ final class PlanOutline {
     message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
     SplitAggregate split = SplitAggregate.of(aggregate);
     if (split == null) {
-      message.putNull("functions");
+      message.putNull("grouping").putNull("functions").putNull("outputs");
     } else {
       split.describe(message);
       splits.put(nodes.size(), split);
@@ -278,6 +278,8 @@ final class PlanOutline {
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
     if (join.joinType() instanceof ExistenceJoin existence) {
       message.put("exists", existence.exists().exprId().id());
+    } else {
+      message.putNull("exists");
     }
     message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
     if (isBroadcast) {

@@ -53,6 +53,7 @@ public final class WorkerConnection implements AutoCloseable {
   private final SocketChannel channel;
   private final Frames frames;
   private volatile State state = State.IDLE;
+  private String operation;
   /** The worker answers an upward stream that it refuses without reading the rest of it. */
   private boolean streamedUp;
 
@@ -150,6 +151,7 @@ public final class WorkerConnection implements AutoCloseable {
   public void send(ObjectNode request) {
     expect(State.IDLE, "send a request");
     state = State.REQUESTED;
+    operation = request.path("op").asText();
     streamedUp = false;
     writeFrame(Frames.JSON, ByteBuffer.wrap(Messages.toBytes(request)));
   }
@@ -167,6 +169,7 @@ public final class WorkerConnection implements AutoCloseable {
         throw unexpected(head.kind());
       }
       JsonNode reply = Messages.fromBytes(payload);
+      Wire.checkReply(operation, reply);
       state = reply.path("arrow").asBoolean() ? State.STREAMING_DOWN : State.IDLE;
       return reply;
     } catch (IOException e) {

@@ -29,16 +29,16 @@ public final class Commit {
     this.queryId = queryId;
   }
 
-  /** Starts a request that names this commit. */
-  public ObjectNode request(String op) {
-    ObjectNode request = table.request(op);
+  /** Names this commit in a request. */
+  public ObjectNode named(ObjectNode request) {
     SparkContext context = SparkSession.active().sparkContext();
     request
         .putObject("commit")
         .put("id", id)
         .put("query_id", queryId)
         .put("user", context.sparkUser())
-        .put("application", context.applicationId());
+        .put("application", context.applicationId())
+        .putNull("epoch");
     return request;
   }
 

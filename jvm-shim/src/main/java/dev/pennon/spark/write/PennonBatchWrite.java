@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
@@ -29,7 +30,11 @@ class PennonBatchWrite implements BatchWrite {
   @Override
   public void commit(WriterCommitMessage[] messages) {
     try {
-      written = WriteMetrics.ofCommit(commit.make(request("commit_write", messages)));
+      ObjectNode request = request("commit_write", messages);
+      request.set("reads", plan.reads().get());
+      ArrayNode deleted = request.putArray("deleted");
+      tasks(messages).forEach(task -> List.of(task.deleted()).forEach(deleted::add));
+      written = WriteMetrics.ofCommit(commit.make(request));
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
@@ -51,17 +56,15 @@ class PennonBatchWrite implements BatchWrite {
   }
 
   private ObjectNode request(String op, WriterCommitMessage... messages) {
-    ObjectNode request = commit.request(op).put("write", plan.write());
-    request.set("reads", plan.reads().get());
-    ArrayNode staged = request.putArray("staged");
-    ArrayNode deleted = request.putArray("deleted");
-    for (WriterCommitMessage message : messages) {
-      if (message instanceof StagedRows task) {
-        List.of(task.written()).forEach(staged::add);
-        List.of(task.deleted()).forEach(deleted::add);
-      }
-    }
+    ObjectNode request = commit.named(plan.table().catalogRequest(op));
+    ArrayNode staged = request.put("write", plan.write()).putArray("staged");
+    tasks(messages).forEach(task -> List.of(task.written()).forEach(staged::add));
     return request;
+  }
+
+  /** What the tasks staged; a task that failed says nothing. */
+  private static Stream<StagedRows> tasks(WriterCommitMessage... messages) {
+    return Stream.of(messages).filter(StagedRows.class::isInstance).map(StagedRows.class::cast);
   }
 
   @Override

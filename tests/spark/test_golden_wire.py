@@ -1,0 +1,117 @@
+"""The golden messages that Python wrote, read by the classes of the jar, field by field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "wire"
+DECLARED = Path(__file__).parents[2] / "jvm-shim/src/main/resources/dev/pennon/spark/worker"
+REPLIES = sorted(json.loads((DECLARED / "wire.json").read_text(encoding="utf-8"))["messages"])
+PACKAGE = "dev.pennon.spark"
+
+
+class Jar:
+    """The jar's classes as they are, private methods too."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.jvm: Any = spark._jvm
+        self.gateway: Any = spark.sparkContext._gateway
+
+    def parse(self, message: object) -> Any:
+        return self.jvm.dev.pennon.spark.worker.Messages.parse(json.dumps(message))
+
+    def check(self, name: str, message: object) -> None:
+        self.jvm.dev.pennon.spark.worker.Wire.check(name, self.parse(message))
+
+    def refusal(self, name: str, message: object) -> str:
+        with pytest.raises(Py4JJavaError) as refused:
+            self.check(name, message)
+        assert "WORKER_PROTOCOL" in str(refused.value)
+        return str(refused.value.java_exception.getMessage())
+
+    def call(self, cls: str, method: str, *arguments: object) -> Any:
+        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        methods = loader.loadClass(f"{PACKAGE}.{cls}").getDeclaredMethods()
+        signature = (method, len(arguments))
+        (one,) = (
+            each for each in methods if (each.getName(), each.getParameterCount()) == signature
+        )
+        one.setAccessible(True)
+        given = self.gateway.new_array(self.jvm.java.lang.Object, len(arguments))
+        for at, argument in enumerate(arguments):
+            given[at] = argument
+        return one.invoke(None, given)
+
+
+@pytest.fixture(scope="module")
+def jar(spark: SparkSession) -> Jar:
+    return Jar(spark)
+
+
+def golden(name: str) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
+    return message
+
+
+def test_the_jar_refuses_a_field_too_many_too_few_or_of_another_type(jar: Jar) -> None:
+    for name in REPLIES:
+        message = golden(name)
+        jar.check(name, message)
+        refused = jar.refusal(name, {**message, "renamed": 1})
+        assert f"a {name} has the unknown field renamed" in refused
+        for field in message:
+            without = {key: value for key, value in message.items() if key != field}
+            assert f"a {name} has no field {field}" in jar.refusal(name, without)
+            if message[field] is not None and (name, field) != ("CallReply", "rows"):
+                other = jar.refusal(name, {**message, field: 0.5})
+                assert field in other
+                assert "0.5" not in other
+
+
+def test_the_jar_reads_parts_of_messages_as_strictly(jar: Jar) -> None:
+    message = golden("DeriveKeysReply")
+    message["fragments"][0]["columns"] = ["5"]
+    assert "FragmentReply.columns is STRING, not integer" in jar.refusal("DeriveKeysReply", message)
+    del message["computed"]["6"][0]["function"]
+    message["fragments"] = []
+    assert "a ComputedKey has no field function" in jar.refusal("DeriveKeysReply", message)
+
+
+def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
+    table = golden("TableReply")
+    handle = jar.call("catalog.TableHandle", "of", "{}", jar.parse(table))
+    read = [str(handle.token()), str(handle.name()), json.loads(handle.schema().json())]
+    assert read == [table["table"], table["name"], table["schema"]]
+    assert json.loads(handle.partitioning()) == table["partitioning"]
+
+    keys = golden("DeriveKeysReply")
+    (told,) = keys["fragments"]
+    read_fragments = jar.call(
+        "read.FragmentReply", "ofReply", jar.parse(keys), jar.jvm.java.util.HashMap()
+    )
+    fragment = read_fragments.get(told["root"])
+    names = ("scan", "description", "restriction")
+    assert {name: getattr(fragment, name)() for name in names} == {n: told[n] for n in names}
+    assert str(fragment.mode()).lower() == told["mode"]
+    assert fragment.rows().getAsLong() == told["rows"]
+    assert fragment.bytes().getAsLong() == told["bytes"]
+    assert list(fragment.columns()) == told["columns"]
+
+    (computed,) = keys["computed"]["6"]
+    functions = jar.call("read.DerivedKeyReply", "computed", jar.parse(keys["computed"]))
+    (function,) = functions.get(6)
+    assert function.function() == computed["function"]
+    assert function.numBuckets() == computed["num_buckets"]
+    assert list(function.attributes()) == computed["attributes"]
+
+    (order,) = golden("PlanScanReply")["ordering"]
+    (sort,) = jar.call("catalog.SortOrders", "fromJson", jar.parse([order]))
+    assert sort.toString() == "bucket(8, id) DESC NULLS LAST"

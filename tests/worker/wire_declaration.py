@@ -1,0 +1,168 @@
+"""The wire as its dataclasses declare it, for the jar; and one golden message of each.
+
+``python -m tests.worker.wire_declaration`` writes both (``make wire``).
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from pennon.worker.requests.operations import _DRIVER
+from pennon.worker.wire.key_messages import DeriveKeysReply
+from pennon.worker.wire.messages import DeriveKeys, Read, ReadReply, RunFragment
+from pennon.worker.wire.metadata_messages import ReadMetadata
+from pennon.worker.wire.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
+
+ROOT = Path(__file__).parents[2]
+IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"
+GOLDEN = ROOT / "tests/golden/wire"
+
+STREAMED: Mapping[type[Any], type[Any]] = {
+    Read: ReadReply,
+    RunFragment: ReadReply,
+    ReadMetadata: ReadReply,
+    Write: WriteReply,
+    WriteDeletes: WriteDeletesReply,
+    DeriveKeys: DeriveKeysReply,
+}
+
+
+def replies() -> dict[type[Any], type[Any]]:
+    """The reply to each request, as what answers it is annotated."""
+    found = dict(STREAMED)
+    for request, answer in _DRIVER:
+        given = get_type_hints(answer)["return"]
+        found[request] = get_args(given)[0] if get_origin(given) is tuple else given
+    return found
+
+
+def declared(message: type[Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of a message by their keys in JSON, with their annotations."""
+    hints = get_type_hints(message)
+    for field in fields(message):
+        yield str(field.metadata.get("key", field.name)), hints[field.name]
+
+
+def parts(message: type[Any]) -> Iterator[type[Any]]:
+    """A message and those that stand in it."""
+    yield message
+    for _, annotation in declared(message):
+        yield from _within(annotation)
+
+
+def _within(annotation: Any) -> Iterator[type[Any]]:
+    if is_dataclass(annotation):
+        yield from parts(annotation)  # type: ignore[arg-type]
+    for argument in get_args(annotation):
+        yield from _within(argument)
+
+
+def type_text(annotation: Any) -> str:
+    """Spell a type as ``Wire.java`` reads it."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) is types.UnionType:
+        (one,) = (member for member in arguments if member is not types.NoneType)
+        return type_text(one) + "?"
+    if get_origin(annotation) is tuple:
+        return type_text(arguments[0]) + "[]"
+    if get_origin(annotation) is Mapping:
+        return type_text(arguments[1]) + "{}"
+    if is_dataclass(annotation):
+        return annotation.__name__
+    if issubclass(annotation, StrEnum):
+        return "string"
+    return {str: "string", int: "integer", bool: "boolean", object: "any"}[annotation]
+
+
+def declaration() -> str:
+    """The text of ``wire.json``: one line per field, so that changes merge."""
+    answered = replies()
+    whole = {part.__name__: part for reply in answered.values() for part in parts(reply)}
+    stated = {
+        "replies": {request.op: answered[request].__name__ for request in answered},
+        "messages": {
+            name: {key: type_text(annotation) for key, annotation in declared(message)}
+            for name, message in whole.items()
+        },
+    }
+    return json.dumps(stated, indent=2, sort_keys=True) + "\n"
+
+
+STRUCT = {
+    "type": "struct",
+    "fields": [{"name": "id", "type": "long", "nullable": False, "metadata": {}}],
+}
+TRANSFORM = {"function": "bucket", "arguments": [{"literal": 8}, {"column": ["id"]}]}
+ORDER = {**TRANSFORM, "desc": True, "nulls_first": False}
+# What Spark or Java reads as an object of its own.
+OBJECTS: Mapping[str, object] = {
+    "schema": STRUCT,
+    "metadata_columns": {"type": "struct", "fields": []},
+    "partitioning": [TRANSFORM],
+    "keys": [TRANSFORM],
+    "distribution": [TRANSFORM],
+    "ordering": [ORDER],
+    "scans": {"0": "bucket(8, id)"},
+    "FragmentReply.mode": "complete",
+    "PlanWrite.mode": "append",
+    "CreateTable.mode": "create",
+    "StageTable.mode": "create_or_replace",
+    "PublishTable.mode": "create_or_replace",
+}
+
+
+def sample(message: type[Any]) -> dict[str, object]:
+    """A message whose every field has a value of its own."""
+    stated: dict[str, object] = {"op": message.op} if hasattr(message, "op") else {}
+    for at, (key, annotation) in enumerate(declared(message)):
+        known = OBJECTS.get(f"{message.__name__}.{key}", OBJECTS.get(key))
+        stated[key] = known or _value(annotation, key, at + 1)
+    return stated
+
+
+def _value(annotation: Any, key: str, at: int) -> object:
+    arguments = get_args(annotation)
+    if get_origin(annotation) is types.UnionType:
+        return _value(arguments[0], key, at)
+    if get_origin(annotation) is tuple:
+        return [_value(arguments[0], key, at)]
+    if get_origin(annotation) is Mapping:
+        # Objects within a message go by the positions of operators; others by names.
+        name = key if arguments[1] in (str, object) else str(at)
+        return {name: _value(arguments[1], key, at)}
+    if is_dataclass(annotation):
+        return sample(annotation)  # type: ignore[arg-type]
+    if annotation in (bool, int):
+        return True if annotation is bool else at
+    return f"the {key}"
+
+
+def golden() -> dict[str, str]:
+    """The name and the text of each golden file."""
+    answered = replies()
+    whole = {part for pair in answered.items() for message in pair for part in parts(message)}
+    return {
+        f"{message.__name__}.json": json.dumps(sample(message), indent=2, ensure_ascii=False) + "\n"
+        for message in whole
+    }
+
+
+def write() -> None:
+    """Write the declaration into the jar's resources, and the golden messages."""
+    IN_JAR.write_text(declaration(), encoding="utf-8")
+    texts = golden()
+    for path in GOLDEN.glob("*.json"):
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        (GOLDEN / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
