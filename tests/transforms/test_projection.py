@@ -208,20 +208,6 @@ def test_float_values_of_other_writers_are_compared_as_spark_does(
             assert [number in kept for number in range(len(floats))] == truths, sql
 
 
-def _bound(low: int, high: int) -> list[bool]:
-    values = pa.array(range(4))
-    scalars = (pa.scalar(low, pa.int32()), pa.scalar(high, pa.int32()))
-    found = Bucket(4).project_range(*scalars, _COLUMN, pa.int32())
-    return [] if found is None else _decided([found.sql(dialect=DataFusion)], values)[0]
-
-
-def test_small_ranges_of_integers_are_listed() -> None:
-    expected = set(Bucket(4).apply([pa.array([7, 8, 9])]).to_pylist())
-    assert _bound(7, 9) == [number in expected for number in range(4)]
-    assert _bound(9, 7) == [False] * 4
-    assert _bound(0, 1000) == []
-
-
 @pytest.mark.spec("Partition Pruning 2", "Supported Transforms 7")
 def test_bound_columns_of_a_multi_bucket_are_listed() -> None:
     kinds = [pa.int32(), pa.string()]

@@ -16,11 +16,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InvalidTransform
-from pennon.predicate.arrow_kinds import of_stored_integer, stored_integer
 from pennon.predicate.comparison import Operator
 from pennon.transforms.murmur3 import check_hashable, murmur3_multi
 from pennon.transforms.source_array import from_scalars, plain_type, with_nulls_of
-from pennon.transforms.transform import MAX_ENUMERATED, Transform, one_of_values
+from pennon.transforms.transform import Transform, one_of_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,30 +114,6 @@ class Bucket(HashBuckets):
             return None
         literals = from_scalars(comparison.literals, plain_type(source_type))
         return one_of_values(column, self.apply([literals]))
-
-    def project_range(
-        self, low: pa.Scalar, high: pa.Scalar, column: exp.Column, source_type: pa.DataType
-    ) -> exp.Expression | None:
-        """Project ``low <= c AND c <= high`` by hashing every value between.
-
-        Args:
-            low: The least value, an integer or date of ``source_type``.
-            high: The greatest value, included.
-            column: The manifest column.
-            source_type: Arrow type of the source column.
-
-        Returns:
-            The condition, or None when there are more than 1,000 values or they cannot be listed.
-        """
-        kind = plain_type(source_type)
-        if not (pa.types.is_integer(kind) or pa.types.is_date32(kind)):
-            return None
-        first, last = stored_integer(low), stored_integer(high)
-        if last - first >= MAX_ENUMERATED:
-            return None
-        values = [of_stored_integer(value, kind) for value in range(first, last + 1)]
-        listed = [value for value in values if value is not None]
-        return one_of_values(column, self.apply([from_scalars(listed, kind)]))
 
     def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
         """Give ``bucket``."""

@@ -67,11 +67,6 @@ def _common_truncate(a: Truncate, b: Truncate, source_type: pa.DataType) -> Trun
     return Truncate(width) if width <= _MAX_WIDTH else None
 
 
-def is_reducible(transform: Transform, other: Transform, source_type: pa.DataType) -> bool:
-    """Whether the values of ``other`` follow from those of ``transform``."""
-    return transform.reduction_to(other, source_type)
-
-
 def reduce_values(
     values: pa.Array, transform: Transform, other: Transform, source_type: pa.DataType
 ) -> pa.Array:
