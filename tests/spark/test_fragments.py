@@ -143,7 +143,6 @@ DECLINED = [
     "SELECT id, v FROM x WHERE v > 1",
     "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",
     "SELECT i, sort_array(collect_set(v)) FROM x GROUP BY i",
-    "SELECT x.id, count(*) OVER (PARTITION BY x.id) FROM x JOIN y ON x.id = y.id",
 ]
 
 

@@ -159,3 +159,48 @@ def test_a_subquery_of_one_value_is_evaluated_in_the_workers(star: StarSessions)
     assert differences == []
     assert plans["one task"].count("fragment: ") == 1
     assert "Subquery" not in plans["one task"]
+
+
+_EVERY = "d, id, pk, ck, q, amt, v, s"
+_RUNNING = f"(PARTITION BY id ORDER BY {_EVERY} ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING)"
+_PEERS = "(PARTITION BY id ORDER BY amt DESC NULLS FIRST)"
+_WINDOWS = {
+    "numbers of rows": (
+        "SELECT *, row_number() OVER w, ntile(2) OVER w, lag(q) OVER w, lead(amt, 2, 0.5) OVER w,"
+        f" lag(s, 1, s) OVER w FROM f WINDOW w AS (PARTITION BY id ORDER BY {_EVERY})"
+    ),
+    "peers": (
+        f"SELECT *, rank() OVER {_PEERS}, dense_rank() OVER {_PEERS}, percent_rank() OVER {_PEERS},"
+        f" cume_dist() OVER (PARTITION BY id ORDER BY v), sum(amt) OVER {_PEERS} FROM f"
+    ),
+    "frames": (
+        f"SELECT *, sum(q) OVER w, avg(q) OVER w, avg(amt) OVER w, count(amt) OVER w, min(s) OVER w"
+        f" , max(d) OVER w, first_value(amt) OVER w, nth_value(pk, 2) OVER w FROM f"
+        f" WINDOW w AS {_RUNNING}"
+    ),
+    "the first ones of each group": (
+        "SELECT pk, count(*), sum(amt) FROM (SELECT *, rank() OVER (PARTITION BY id ORDER BY q)"
+        " AS r FROM f) WHERE r <= 1 GROUP BY pk"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _WINDOWS)
+def test_windows_by_the_key_are_in_the_workers(star: StarSessions, name: str) -> None:
+    differences, plans = star.differences(_WINDOWS[name])
+    assert differences == []
+    for way in ("one task", "divided"):
+        assert plans[way].count("fragment: ") == 1, plans[way]
+        assert "Window [" not in plans[way].split("fragment: ")[0]
+
+
+def test_each_worker_has_its_own_ties(star: StarSessions) -> None:
+    """A side whose rows are chosen by ties is evaluated once, so no worker does it for itself."""
+    first = "(SELECT *, row_number() OVER (PARTITION BY rk ORDER BY 1 + rk) AS n FROM c)"
+    sql = f"SELECT f.q, c.s FROM f JOIN {first} c ON f.ck = c.ck WHERE c.n = 1"
+    _, plan = star.attempt(star.ways["divided"], sql)
+    assert "Window [" in plan
+    same = sql.replace("row_number()", "rank()").replace("1 + rk", "s")
+    differences, plans = star.differences(same)
+    assert differences == []
+    assert plans["divided"].count("fragment: ") == 1

@@ -240,9 +240,9 @@ class StarQueries:
             case 1:
                 return f"SELECT DISTINCT {named} FROM {source}{where}"
             case 2:
-                order = ", ".join(keys)
-                window = f"count(*) OVER (PARTITION BY {order})"
-                return f"SELECT {named}, {window} AS n FROM {source}{where}"
+                windows = f"SELECT {named}, {self.windows(keys, every)} FROM {source}{where}"
+                most = self.rng.choice(["", "", " WHERE w0 <= 2", " WHERE w0 = 1"])
+                return f"SELECT * FROM ({windows}){most}"
             case 3:
                 return f"SELECT count(*) AS k0, {self.aggregates(every)} FROM {source}{where}"
             case 4:
@@ -252,6 +252,39 @@ class StarQueries:
         by, calls = ", ".join(keys), self.aggregates(every)
         having = self.rng.choice(["", "", " HAVING count(*) > 1"])
         return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {by}{having}"
+
+    def windows(self, keys: Sequence[str], every: Sequence[str]) -> str:
+        """Write functions over windows; in their order, rows that tie are the same rows."""
+        order = ", ".join(f"{each} {self.direction()}" for each in every)
+        partition = self.rng.choice([f"PARTITION BY {', '.join(keys)} "] * 5 + [""])
+        calls = []
+        for at in range(self.rng.choice([1, 1, 2, 3])):
+            column, other = self.rng.choice(every), self.rng.choice(keys)
+            ranks = ["rank()", "dense_rank()", "cume_dist()", "percent_rank()"]
+            moves = ["row_number()", "ntile(3)", f"lag({column})", f"lead({column}, 2)"]
+            framed = [f"count({column})", f"min({column})", f"first_value({column})", "count(*)"]
+            if column.endswith((".q", ".amt", ".pk")):
+                framed += [f"sum({column})", f"avg({column})"]
+            match self.rng.randrange(4):
+                case 0:
+                    over = f"{self.rng.choice(ranks)} OVER ({partition}ORDER BY {other})"
+                case 1:
+                    over = f"{self.rng.choice(moves)} OVER ({partition}ORDER BY {order})"
+                case 2:
+                    within = f"{partition}ORDER BY {order} {self.frame()}"
+                    over = f"{self.rng.choice(framed)} OVER ({within})"
+                case _:
+                    over = f"{self.rng.choice(framed[:2])} OVER ({partition.strip()})"
+            calls.append(f"{over} AS w{at}")
+        return ", ".join(calls)
+
+    def frame(self) -> str:
+        """Write a frame."""
+        start = ["UNBOUNDED PRECEDING", "2 PRECEDING", "CURRENT ROW"]
+        end = ["CURRENT ROW", "1 FOLLOWING", "UNBOUNDED FOLLOWING"]
+        if self.rng.random() < 0.4:
+            return self.rng.choice(["", f"RANGE BETWEEN CURRENT ROW AND {end[2]}"])
+        return f"ROWS BETWEEN {self.rng.choice(start)} AND {self.rng.choice(end)}"
 
     def aggregates(self, every: Sequence[str]) -> str:
         calls = []

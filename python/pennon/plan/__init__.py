@@ -20,6 +20,8 @@ from pennon.plan.nodes import (
     SortKey,
     Union,
     Window,
+    WindowCall,
+    WindowFrame,
 )
 from pennon.plan.tree import Plan, children_of
 
@@ -44,5 +46,7 @@ __all__ = [
     "SortKey",
     "Union",
     "Window",
+    "WindowCall",
+    "WindowFrame",
     "children_of",
 ]

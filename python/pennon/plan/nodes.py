@@ -217,11 +217,92 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """By what rows are ordered: an expression, its direction, and where its NULLs stand."""
+
+    text: str | None
+    is_ascending: bool
+    is_nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    """Which rows around one a function sees.
+
+    Args:
+        unit: ``ROWS``, or ``RANGE``: peers by the order come in together.
+        lower: Where it begins, as Spark writes it: ``UNBOUNDED PRECEDING``, ``CURRENT ROW``, or a
+            number of rows, a negative one before the row.
+        upper: Where it ends.
+    """
+
+    unit: str
+    lower: str
+    upper: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole partition."""
+        return (self.lower, self.upper) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A function over the rows of a window.
+
+    Args:
+        output: Attribute of the result.
+        name: The function; None where it is not known.
+        arguments: Their texts.
+        frame: The rows that it sees; None where it has a frame of its own.
+        type: Type of the result; None for a nested one.
+    """
+
+    output: int
+    name: str | None
+    arguments: tuple[str | None, ...]
+    frame: WindowFrame | None
+    type: pa.DataType | None
+
+    @property
+    def depends_on_ties(self) -> bool:
+        """Whether rows that the order holds equal may get each other's results."""
+        if self.name in ("rank", "dense_rank", "percent_rank", "cume_dist"):
+            return False
+        return self.frame is None or not (self.frame.is_whole or self.frame.unit == "RANGE")
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
-    """A window or a window group limit: its partitioning attributes."""
+    """A window, or a window group limit: that leaves out rows which a filter above leaves out, too.
+
+    Args:
+        child: Its input.
+        keys: Its partitioning attributes.
+        partition: The partitioning expressions.
+        order: What the rows of a partition are ordered by.
+        calls: The functions; None for a window group limit.
+        outputs: What it adds to its input's columns, over the attributes of the functions.
+    """
 
     child: int
     keys: frozenset[int]
+    partition: tuple[str | None, ...] = ()
+    order: tuple[SortKey, ...] = ()
+    calls: tuple[WindowCall, ...] | None = None
+    outputs: tuple[Output, ...] = ()
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it adds no column, and may pass all rows."""
+        return self.calls is None
+
+    @property
+    def depends_on_ties(self) -> bool:
+        """Whether two evaluations of it may differ."""
+        first = {"first", "first_value", "last", "last_value", "any_value", "nth_value"}
+        calls = self.calls or ()
+        return any(each.depends_on_ties or each.name in first for each in calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +342,6 @@ class Expand:
     child: int
     columns: tuple[tuple[int, int], ...]
     outputs: tuple[Expanded, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    """By what rows are ordered: an expression, its direction, and where its NULLs stand."""
-
-    text: str | None
-    is_ascending: bool
-    is_nulls_first: bool
 
 
 @dataclass(frozen=True, slots=True)

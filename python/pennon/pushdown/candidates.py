@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union
+from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union, Window
 from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pennon.pushdown.restriction import Restriction
 
 _Accepted = TypeVar("_Accepted")
-_COMPUTED: Final = (Join, Group, Filter, Project, Limit, Expand, Union)
+_COMPUTED: Final = (Join, Group, Filter, Project, Limit, Expand, Union, Window)
 
 
 class FragmentMode(StrEnum):
@@ -120,10 +120,11 @@ class _Finder:
 
     def at(self, root: int) -> Iterator[Candidate]:
         """List what can be computed of a subtree, the best way first."""
-        if not isinstance(self.plan[root], _COMPUTED):
+        top = self.plan[root]
+        if not isinstance(top, _COMPUTED) or (isinstance(top, Window) and top.is_limit):
             return
         positions = self.plan.subtree(root)
-        if not any(isinstance(self.plan[each], Join | Group) for each in positions):
+        if not any(isinstance(self.plan[each], Join | Group | Window) for each in positions):
             return
         if self.division.is_one_task:
             candidate = self.in_one_task(root, positions)
@@ -212,9 +213,9 @@ class _Finder:
         whole = set() if group is None else set(group.groupings)
         for position in inside:
             node = self.plan[position]
-            if not isinstance(node, Group) or position in whole:
+            if not isinstance(node, Group | Window) or position in whole:
                 continue
-            if position != root:
+            if position != root or isinstance(node, Window):
                 return None
             return FragmentMode.PARTIAL
         is_group = isinstance(self.plan[unlimited], Group)

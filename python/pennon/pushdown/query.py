@@ -8,12 +8,24 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Output, Project, Scan, Union
+from pennon.plan import (
+    Expand,
+    Filter,
+    Group,
+    Join,
+    JoinType,
+    Limit,
+    Output,
+    Project,
+    Scan,
+    Union,
+    Window,
+)
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, call, cast, enclosed, is_plain
+from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
 from pennon.pushdown.joined import joined, with_wanted_keys
 from pennon.pushdown.selected import (
@@ -21,9 +33,9 @@ from pennon.pushdown.selected import (
     named,
     selected_from,
     selected_table,
-    whole_number,
 )
-from pennon.pushdown.united import united
+from pennon.pushdown.united import repeated, united
+from pennon.pushdown.windowed import windowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +44,6 @@ if TYPE_CHECKING:
     from pennon.predicate.expressions.semantics import Semantics
     from pennon.pushdown.restriction import Restriction
 
-# The number of a projection beside the rows that it is applied to.
-_PROJECTION: Final = "n"
 # So many rows a task may hold to find the first ones.
 _MOST_ORDERED: Final = 100_000
 
@@ -196,6 +206,10 @@ class FragmentWriter:
                 return self.expanded(position, node)
             case Union() as node:
                 return united(f"t{position}", node, [self.select(each) for each in node.children])
+            case Window(is_limit=True, child=child):
+                return self.select(child)
+            case Window() as node:
+                return self.window(position, node)
             case Limit() as node if position == self.root or not node.order:
                 return self.limited(position, node)
         raise Declined(why="an unknown operator")
@@ -246,6 +260,14 @@ class FragmentWriter:
             nulls_first=key.is_nulls_first,
         )
 
+    def window(self, position: int, node: Window) -> Selected:
+        """Write a window: the columns below, and what it makes of its functions."""
+        below = self.select(node.child)
+        order = [self.ordered(key, below.types) for key in node.order]
+        functions = windowed(f"t{position}", node, below, order, self.semantics)
+        kept = [Output(int(name[1:]), name, kind) for name, kind in below.types.items()]
+        return self.computed(functions, f"t{position}x", [*kept, *node.outputs])
+
     def project(self, position: int, node: Project) -> Selected:
         """Write a projection."""
         if node.outputs is None:
@@ -287,36 +309,12 @@ class FragmentWriter:
 
     def expanded(self, position: int, node: Expand) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""
-        if not node.outputs:
-            raise Declined(why="an expansion of which nothing was told")
         below = self.select(node.child)
-        number = exp.column(_PROJECTION, quoted=True)
-        types: dict[str, pa.DataType] = {}
-        columns: list[exp.Expr] = []
-        for output in node.outputs:
-            values = [
-                self.output(Output(output.id, text, output.type), below.types)
-                for text in output.texts
-            ]
-            types[f"c{output.id}"] = values[0].type
-            branches = [
-                exp.If(
-                    this=exp.EQ(this=number.copy(), expression=whole_number(at)), true=value.tree
-                )
-                for at, value in enumerate(values)
-            ]
-            is_same = len(set(output.texts)) == 1
-            tree = values[0].tree if is_same else exp.Case(ifs=branches)
-            columns.append(named(tree, f"c{output.id}"))
-        # A cross join with the numbers may go through all rows one by one.
-        numbers = [whole_number(at) for at in range(len(node.outputs[0].texts))]
-        listed = call("unnest", call("make_array", *numbers))
-        repeated = [
-            *(exp.column(name, quoted=True) for name in below.types),
-            named(listed, _PROJECTION),
+        values = [
+            [self.output(Output(each.id, text, each.type), below.types) for text in each.texts]
+            for each in node.outputs or ()
         ]
-        rows = Selected(selected_from(below, f"t{position}n", repeated), below.types)
-        return Selected(selected_from(rows, f"t{position}", columns), types)
+        return repeated(f"t{position}", node, values, below)
 
     def group(self, position: int, node: Group) -> Selected:
         """Write an aggregate: its keys, then its calls."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.plan import Expand, Group, Join, JoinType, Limit, Scan, Union, children_of
+from pennon.plan import Expand, Group, Join, JoinType, Limit, Scan, Union, Window, children_of
 from pennon.pushdown.null_aware import null_aware_pair
 
 if TYPE_CHECKING:
@@ -44,6 +44,19 @@ def sizes_of(plan: Plan) -> tuple[Size, ...]:
     for node in plan:
         sizes.append(_size(node, [sizes[child] for child in children_of(node)]))
     return tuple(sizes)
+
+
+def holds_rows(plan: Sequence[PlanNode], positions: Iterable[int]) -> bool:
+    """Whether there is a window of what is read, and not of groups: its rows stay in memory."""
+    holding: set[int] = set()
+    for position in sorted(positions):
+        node = plan[position]
+        if isinstance(node, Scan) or not holding.isdisjoint(children_of(node)):
+            if isinstance(node, Window) and not node.is_limit:
+                return True
+            if not isinstance(node, Group):
+                holding.add(position)
+    return False
 
 
 def row_bytes(types: Iterable[pa.DataType | None]) -> int:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pennon.grouping.resolve.key_group import DerivedKeys
 from pennon.grouping.tasks.assignment import ASSIGNED, assign
 from pennon.planning.splits import pack
+from pennon.pushdown.sizes import holds_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,8 @@ def tasks_of(
     if candidate.group is None:
         return _packed(plans, target)
     tasks = _assigned(candidate.group, keyed, plans, target)
-    if tasks is None or _largest_build_side(tasks, plans) * _EXPANSION > pool_bytes:
+    holds_all = holds_rows(keyed[1], candidate.positions)
+    if tasks is None or _most_held(tasks, plans, holds_all=holds_all) * _EXPANSION > pool_bytes:
         return None
     return tasks
 
@@ -152,10 +154,16 @@ def _assigned(
     return FragmentTasks.of(assignment.rows, groupings)
 
 
-def _largest_build_side(tasks: FragmentTasks, plans: Mapping[int, ScanPlan]) -> int:
-    """Add up, for the task where it is most, the bytes of all relations but the largest."""
+def _most_held(
+    tasks: FragmentTasks, plans: Mapping[int, ScanPlan], *, holds_all: bool = False
+) -> int:
+    """Add up, for the task where it is most, the bytes of all relations but the largest.
+
+    A window holds that one, too.
+    """
     sizes = [_bytes_by_task(tasks, scan, plan) for scan, plan in plans.items()]
-    return int((np.sum(sizes, axis=0) - np.max(sizes, axis=0)).max())
+    streamed = 0 if holds_all else np.max(sizes, axis=0)
+    return int((np.sum(sizes, axis=0) - streamed).max())
 
 
 def _bytes_by_task(tasks: FragmentTasks, scan: int, plan: ScanPlan) -> npt.NDArray[np.float64]:

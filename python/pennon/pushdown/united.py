@@ -1,23 +1,34 @@
-"""The SELECTs of a union's inputs → one SELECT of all their rows.
+"""The SELECTs of a union's inputs, or one several times → one SELECT of all their rows.
 
 NULL rules: a row is what it is; nothing is compared.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from pennon.predicate.expressions.semantics import Declined
-from pennon.pushdown.selected import Selected, named, selected_columns, selected_from
+from pennon.predicate.expressions.typed import call
+from pennon.pushdown.selected import (
+    Selected,
+    named,
+    selected_columns,
+    selected_from,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from pennon.plan import Union
+    from pennon.plan import Expand, Union
+    from pennon.predicate.expressions.typed import Typed
+
+# The number of a projection beside the rows that it is applied to.
+_PROJECTION: Final = "n"
 
 
 def united(name: str, node: Union, inputs: Sequence[Selected]) -> Selected:
@@ -49,3 +60,40 @@ def united(name: str, node: Union, inputs: Sequence[Selected]) -> Selected:
         raise Declined(why="a union with a column that stands there twice")
     names: list[exp.Expr] = [exp.column(each, quoted=True) for each in types]
     return Selected(selected_columns(names).from_(whole.subquery(name, copy=False)), types)
+
+
+def repeated(
+    name: str, node: Expand, values: Sequence[Sequence[Typed]], below: Selected
+) -> Selected:
+    """Write the rows of an expansion: each row beside the number of each projection.
+
+    Args:
+        name: What the input is called.
+        node: The expansion.
+        values: For each column, its value in each projection.
+        below: What is selected of the input.
+
+    Raises:
+        Declined: Its columns were not told.
+    """
+    if not node.outputs:
+        raise Declined(why="an expansion of which nothing was told")
+    number = exp.column(_PROJECTION, quoted=True)
+    types: dict[str, pa.DataType] = {}
+    columns: list[exp.Expr] = []
+    for output, column in zip(node.outputs, values, strict=True):
+        types[f"c{output.id}"] = column[0].type
+        branches = [
+            exp.If(this=exp.EQ(this=number.copy(), expression=whole_number(at)), true=value.tree)
+            for at, value in enumerate(column)
+        ]
+        is_same = len(set(output.texts)) == 1
+        columns.append(
+            named(column[0].tree if is_same else exp.Case(ifs=branches), f"c{output.id}")
+        )
+    # A cross join with the numbers may go through all rows one by one.
+    numbers = [whole_number(at) for at in range(len(node.outputs[0].texts))]
+    listed = call("unnest", call("make_array", *numbers))
+    every = [*(exp.column(each, quoted=True) for each in below.types), named(listed, _PROJECTION)]
+    rows = Selected(selected_from(below, f"{name}n", every), below.types)
+    return Selected(selected_from(rows, name, columns), types)

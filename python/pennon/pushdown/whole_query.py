@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pennon.plan import Group, Join, JoinType, Limit, Scan, children_of
+from pennon.plan import Group, Join, JoinType, Limit, Scan, Window, children_of
 from pennon.pushdown.candidates import Candidate, candidate_in_one_task
 from pennon.pushdown.division import MOST_PAIRS, Division, with_small_values
-from pennon.pushdown.sizes import row_bytes, sizes_of
+from pennon.pushdown.sizes import holds_rows, row_bytes, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def whole_query(
     if not scans or not all(isinstance(plan[leaf], Scan) for leaf in plan.leaves(root)):
         return None
     read = [sizes[scan].read_bytes for scan in scans]
-    held = sum(read) - max(read)
+    held = sum(read) - (0 if holds_rows(plan, plan.subtree(root)) else max(read))
     if not least_bytes < sum(read) <= most_bytes or held * _EXPANSION > pool_bytes:
         return None
     if sizes[root].pairs > MOST_PAIRS:
@@ -90,7 +90,7 @@ def _is_little(plan: Plan, sizes: tuple[Size, ...], position: int, most_bytes: i
     """Whether an operator gives groups, or few rows, and not all those of a large table."""
     node = plan[position]
     match node:
-        case Group() | Limit():
+        case Group() | Limit() | Window(is_limit=True):
             return True
         case Scan(columns=columns):
             width = row_bytes(column.type for column in columns)

@@ -130,6 +130,8 @@ def _at_node(
         case Group():
             (child,) = children
             return grouped(plan, position, child, node.group_by, node.columns)
+        case Window() if not node.keys:
+            return ended(plan, children)
         case Window():
             (child,) = children
             return grouped(plan, position, child, node.keys, None)

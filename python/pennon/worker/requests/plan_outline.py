@@ -39,6 +39,8 @@ from pennon.plan import (
     SortKey,
     Union,
     Window,
+    WindowCall,
+    WindowFrame,
 )
 from pennon.worker.requests.kept_plans import find_plan
 from pennon.worker.wire.json_fields import decode
@@ -109,10 +111,7 @@ class ComparisonMessage:
 
 @dataclass(frozen=True, slots=True)
 class JoinMessage:
-    """``text`` is the condition for people; ``broadcast`` the side that Spark would broadcast.
-
-    ``exists`` is the attribute that an existence join adds.
-    """
+    """``text``: for people; ``broadcast``: the side that Spark would; ``exists``: what it adds."""
 
     left: int
     right: int
@@ -187,14 +186,23 @@ class GroupMessage:
 
 @dataclass(frozen=True, slots=True)
 class WindowMessage:
-    """Its partitioning attributes."""
+    """``keys`` are the partitioning attributes; only a window group limit has no more.
+
+    ``order``: as a top's. ``functions``: attribute, name, arguments, unit and ends of frame, type.
+    """
 
     child: int
     keys: tuple[int, ...]
+    partition: tuple[str | None, ...] = ()
+    order: tuple[_Values, ...] = ()
+    functions: tuple[_Values, ...] | None = None
+    outputs: tuple[_Values, ...] = ()
 
     def node(self) -> Window:
         """Make the node."""
-        return Window(self.child, frozenset(self.keys))
+        calls = None if self.functions is None else tuple(map(_window_call, self.functions))
+        of, outputs = (self.partition, _order(self.order)), _outputs(self.outputs)
+        return Window(self.child, frozenset(self.keys), *of, calls, outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +215,8 @@ class UnionMessage:
 
     def node(self) -> Union:
         """Make the node."""
-        columns: list[Any] = list(self.columns)
-        taken = tuple((new, tuple(old)) for new, *old in columns)
-        return Union(self.children, taken, self.keyed)
+        taken: list[Any] = [(new, tuple(old)) for new, *old in self.columns]
+        return Union(self.children, tuple(taken), self.keyed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +259,7 @@ class TopMessage:
 
     def node(self) -> Limit:
         """Make the node."""
-        keys: list[Any] = list(self.order)
-        return Limit(self.child, self.count, tuple(SortKey(*key) for key in keys))
+        return Limit(self.child, self.count, _order(self.order))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +321,7 @@ def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, S
             plans[position] = find_plan(scan.catalog, scan.plan)
             nodes.append(_scan(scan, plans[position]))
             continue
-        decoded = _MESSAGES.get(kind) if isinstance(kind, str) else None
+        decoded = _MESSAGES.get(str(kind))
         if decoded is None:
             raise MalformedMessage(why=f"a plan node has the unknown kind {kind}")
         try:
@@ -363,14 +369,23 @@ def _column_types(plan: ScanPlan, names: set[str]) -> dict[str, pa.DataType]:
     return types
 
 
-def _outputs(outputs: Sequence[_Values]) -> tuple[Output, ...]:
-    columns: list[Any] = list(outputs)
-    return tuple(Output(number, text, _type(kind)) for number, text, kind in columns)
+def _outputs(outputs: Sequence[Any]) -> tuple[Output, ...]:
+    return tuple(Output(number, text, _type(kind)) for number, text, kind in outputs)
+
+
+def _order(order: Sequence[Any]) -> tuple[SortKey, ...]:
+    return tuple(SortKey(*key) for key in order)
 
 
 def _call(function: Any) -> AggregateCall:
     number, name, argument, argument_type, kind = function
     return AggregateCall(number, name, argument, _type(kind), _type(argument_type))
+
+
+def _window_call(function: Any) -> WindowCall:
+    number, name, arguments, frame, kind = function
+    frame = WindowFrame(*frame) if frame else None
+    return WindowCall(number, name, tuple(arguments), frame, _type(kind))
 
 
 def _type(kind: object) -> pa.DataType | None:
@@ -380,6 +395,5 @@ def _type(kind: object) -> pa.DataType | None:
         return None
 
 
-def _pairs(pairs: Sequence[_Values]) -> tuple[tuple[int, int], ...]:
-    columns: list[Any] = list(pairs)
-    return tuple((first, second) for first, second in columns)
+def _pairs(pairs: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((first, second) for first, second in pairs)

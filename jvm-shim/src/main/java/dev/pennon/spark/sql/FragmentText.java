@@ -264,7 +264,7 @@ public final class FragmentText {
         || expression instanceof UserDefinedExpression
         || expression instanceof NonSQLExpression
         || expression instanceof PlanExpression
-        || !isOfSession(expression)) {
+        || !isSettled(expression)) {
       throw new TypedLiteral.NotWritable();
     }
     List<String> operands = new ArrayList<>();
@@ -315,8 +315,18 @@ public final class FragmentText {
     return false;
   }
 
+  /** Whether a function does with NULLs and overflows what its name says in this session. */
+  static boolean isOfSession(Expression function) {
+    FragmentText session = new FragmentText(SQLConf.get(), null);
+    Object context = property(function, "evalContext");
+    Object mode = context == null ? null : property(context, "evalMode");
+    return !Boolean.TRUE.equals(property(function, "ignoreNulls"))
+        && (mode == null || mode.equals(session.evalMode))
+        && session.isSettled(function);
+  }
+
   /** Whether an expression does with overflows, decimals and zoned times what the session says. */
-  private boolean isOfSession(Expression expression) {
+  private boolean isSettled(Expression expression) {
     Object mode = property(expression, "evalMode");
     Object fails = property(expression, "failOnError");
     Object ansi = property(expression, "ansiEnabled");

@@ -80,6 +80,7 @@ final class PlanOutline {
   private int groupings;
   private int aggregates;
   private int joins;
+  private int windows;
   private long oneTaskBytes = Long.MAX_VALUE;
   private long oneExecutorBytes = Long.MAX_VALUE;
   private long replicatedBytes = Long.MAX_VALUE;
@@ -109,9 +110,9 @@ final class PlanOutline {
     return groupings > 0;
   }
 
-  /** Whether there is an aggregate or a join, and the worker may compute it. */
+  /** Whether there is an aggregate, a join or a window, and the worker may compute it. */
   boolean hasWorkForWorker() {
-    return isForWorker && aggregates + joins > 0;
+    return isForWorker && aggregates + joins + windows > 0;
   }
 
   /** Whether every catalog of the plan's scans lets the worker execute parts of it. */
@@ -180,7 +181,10 @@ final class PlanOutline {
       return group(aggregate);
     }
     if (plan instanceof Window window) {
-      return window(plan, window.child(), window.partitionSpec());
+      Node node = window(plan, window.child(), window.partitionSpec());
+      WindowText.describe(window, (ObjectNode) nodes.get(node.position()));
+      windows++;
+      return node;
     }
     if (plan instanceof WindowGroupLimit limit) {
       return window(plan, limit.child(), limit.partitionSpec());
@@ -358,12 +362,9 @@ final class PlanOutline {
 
   private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
     Node child = outline(input);
-    if (partitionSpec.isEmpty()) {
-      return opaque(plan, List.of(child));
-    }
     ObjectNode message = node("window").put("child", child.position());
     message.set("keys", ids.all(partitionSpec));
-    groupings++;
+    groupings += partitionSpec.isEmpty() ? 0 : 1;
     return add(plan, Kind.WINDOW, message, List.of(child));
   }
 

@@ -1,0 +1,305 @@
+"""Windows as DataFusion computes them: functions over the rows of a partition, in an order.
+
+NULL rules: NULLs stand where Spark's order says, and are one partition. Aggregates leave NULLs out;
+``lag``, ``lead``, ``first_value``, ``last_value`` and ``nth_value`` give them as they stand.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| numbers of rows are 64 bits, unsigned | INT | cast |
+| ``ntile``: every width is rounded | the first tiles have one row more | made of numbers of rows |
+| a default beside ``lag`` is one literal | any value of the row | CASE where there is no row |
+| a sum that loses rows takes them off | sums anew | floats are declined where rows leave |
+| an average of integers is summed in floats | the same | summed exactly, then divided |
+| functions whose arguments differ in a cast have one name | each is its own | of columns |
+| minima of floats compare by < | NaN is the greatest | declined |
+
+Which of the rows that an order holds equal comes first is open in Spark as well; so no two tasks
+evaluate a window whose result says it (``division.py``). Declined: RANGE with offsets, FILTER and
+IGNORE NULLS, and an order by literals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.aggregates import total
+from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.quotients import average
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import (
+    MAX_DIGITS,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    integer,
+    is_null,
+)
+from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.literals import literal_value
+from pennon.pushdown.selected import Selected, named, selected_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pennon.plan import Window, WindowCall, WindowFrame
+    from pennon.predicate.expressions.semantics import Semantics
+
+_RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
+_SHARES: Final = frozenset({"percent_rank", "cume_dist"})
+_FIRST: Final = {"first": "first_value", "last": "last_value", "any_value": "first_value"}
+_ENDS: Final[Mapping[str, tuple[str, str | None]]] = {
+    "UNBOUNDED PRECEDING": ("UNBOUNDED", "PRECEDING"),
+    "UNBOUNDED FOLLOWING": ("UNBOUNDED", "FOLLOWING"),
+    "CURRENT ROW": ("CURRENT ROW", None),
+}
+
+
+def windowed(
+    name: str, node: Window, below: Selected, order: Sequence[exp.Ordered], semantics: Semantics
+) -> Selected:
+    """Write the functions of a window beside the columns of its input.
+
+    Args:
+        name: What the input is called.
+        node: The window.
+        below: What is selected of its input.
+        order: Its order, written.
+        semantics: The session's.
+
+    Returns:
+        The input's columns, and one of each function, called ``c`` and its attribute.
+
+    Raises:
+        Declined: A function is not known to be computed as Spark does.
+    """
+    return _Writer(node, below, order, semantics).selected(name)
+
+
+class _Writer:
+    def __init__(
+        self, node: Window, below: Selected, order: Sequence[exp.Ordered], semantics: Semantics
+    ) -> None:
+        self.node = node
+        self.below = below
+        self.semantics = semantics
+        self.order = order
+        self.partition = [comparable(self.key(text)) for text in node.partition]
+        self.inputs: dict[exp.Expr, str] = {}
+        self.functions: list[exp.Expr] = []
+
+    def selected(self, name: str) -> Selected:
+        results = {f"c{each.output}": self.result(each) for each in self.node.calls or ()}
+        columns = [exp.column(each, quoted=True) for each in self.below.types]
+        inputs = [named(tree.copy(), column) for tree, column in self.inputs.items()]
+        rows = Selected(selected_from(self.below, f"{name}a", [*columns, *inputs]), {})
+        inner = selected_from(rows, name, [*(each.copy() for each in columns), *self.functions])
+        finished = [named(value.tree, column) for column, value in results.items()]
+        types = {
+            **self.below.types,
+            **{column: value.type for column, value in results.items()},
+        }
+        copies = [column.copy() for column in columns]
+        return Selected(
+            selected_from(Selected(inner, types), f"{name}w", [*copies, *finished]), types
+        )
+
+    def key(self, text: str | None) -> Typed:
+        value = self.argument(text)
+        if pa.types.is_binary(value.type) or pa.types.is_null(value.type):
+            raise Declined(why=f"a window by {value.type}")
+        return value
+
+    def argument(self, text: str | None) -> Typed:
+        return typed_expression(text, self.below.types, self.semantics)
+
+    def result(self, function: WindowCall) -> Typed:
+        """Write a function over the columns of the inner SELECT, of the type that Spark expects."""
+        name = function.name or ""
+        name = _FIRST.get(name, name)
+        if any(literal_value(each.this) is not None for each in self.order):
+            raise Declined(why="a window in the order of literals")
+        if name in _RANKS:
+            found = Typed(cast(self.ranked(name), pa.int32()), pa.int32())
+        elif name in _SHARES:
+            found = Typed(self.ranked(name), pa.float64())
+        elif name == "ntile":
+            found = self.tile(function)
+        elif name in ("lag", "lead"):
+            found = self.moved(name, function)
+        else:
+            found = self.framed(name, function)
+        if found.type != function.type:
+            raise Declined(why=f"a {name} of type {function.type} that would be {found.type}")
+        return found
+
+    def ranked(self, name: str) -> exp.Expr:
+        if not self.order:
+            raise Declined(why=f"{name} without an order")
+        return self.over(call(name))
+
+    def tile(self, function: WindowCall) -> Typed:
+        """Number tiles of rows: as many in each, and one more in each of the first."""
+        count = _number(self.argument(function.arguments[0]))
+        if count is None or count < 1:
+            raise Declined(why="ntile of what is no number")
+        whole = pa.int64()
+        before = exp.Sub(this=cast(self.ranked("row_number"), whole), expression=integer(1, whole))
+        rows = self.over(exp.Count(this=exp.Star()), is_ordered=False)
+        width = exp.paren(binary(exp.Div, rows, integer(count, whole)))
+        more = exp.paren(binary(exp.Mod, rows.copy(), integer(count, whole)))
+        one = integer(1, whole)
+        wider = exp.paren(exp.Add(this=width, expression=one))
+        in_wider = exp.paren(exp.Mul(this=more, expression=wider))
+        first = exp.Add(this=binary(exp.Div, before, wider.copy()), expression=one.copy())
+        narrow = call("nullif", width.copy(), integer(0, whole))
+        left = exp.paren(binary(exp.Sub, before.copy(), in_wider.copy()))
+        rest = exp.Add(
+            this=exp.Add(this=binary(exp.Div, left, narrow), expression=more.copy()),
+            expression=one.copy(),
+        )
+        chosen = choice((binary(exp.LT, before.copy(), in_wider), first), default=rest)
+        return Typed(cast(chosen, pa.int32()), pa.int32())
+
+    def moved(self, name: str, function: WindowCall) -> Typed:
+        """Take the value of another row, or the default where there is no such row."""
+        if not self.order:
+            raise Declined(why=f"{name} without an order")
+        value, offset, default = (self.argument(each) for each in function.arguments)
+        rows = _number(offset)
+        if rows is None or rows < 0:
+            raise Declined(why=f"{name} by what is no number of rows")
+        count = integer(rows, pa.int64())
+        moved = self.over(call(name, value.tree, count))
+        literal = literal_value(default.tree)
+        if default.is_null or (literal is not None and not literal.is_valid):
+            return Typed(moved, value.type)
+        if default.type != value.type or default.can_fail:
+            raise Declined(why=f"the default of {name}")
+        there = self.over(call(name, integer(1, pa.int64()), count.copy()))
+        inner = self.column(default.tree)
+        return Typed(choice((is_null(there), inner), default=moved), value.type)
+
+    def framed(self, name: str, function: WindowCall) -> Typed:
+        """Write a function of the rows in a frame."""
+        frame = function.frame
+        if frame is None or not function.arguments:
+            raise Declined(why=f"the window function {name or 'that is not told'}")
+        value = self.argument(function.arguments[0])
+        loses = frame.lower != "UNBOUNDED PRECEDING"
+        if name == "nth_value":
+            number = _number(self.argument(function.arguments[1]))
+            if number is None or number < 1:
+                raise Declined(why="nth_value of what is no number")
+            nth = call(name, value.tree, integer(number, pa.int64()))
+            return Typed(self.over(nth, frame), value.type)
+        if len(function.arguments) != 1:
+            raise Declined(why=f"{name} of several values")
+        match name:
+            case "first_value" | "last_value":
+                return Typed(self.over(call(name, value.tree), frame), value.type)
+            case "count":
+                return Typed(self.counted(value, frame), pa.int64())
+            case "min" | "max":
+                if value.is_float or pa.types.is_boolean(value.type):
+                    raise Declined(why=f"{name} of {value.type} in a window")
+                extreme = exp.Min if name == "min" else exp.Max
+                return Typed(self.over(extreme(this=value.tree), frame), value.type)
+            case "sum" if not (loses and value.is_float):
+                return self.summed(value, frame)
+            case "avg" | "mean" if not (loses and value.is_float):
+                return self.averaged(value, frame, function.type)
+        raise Declined(why=f"the window function {name} of {value.type}")
+
+    def summed(self, value: Typed, frame: WindowFrame) -> Typed:
+        whole = total(value, self.semantics)
+        tree = whole.tree.transform(
+            lambda node: self.over(node, frame) if isinstance(node, exp.Sum) else node
+        )
+        return Typed(tree, whole.type)
+
+    def counted(self, value: Typed, frame: WindowFrame) -> exp.Expr:
+        literal = literal_value(value.tree)
+        everything = literal is not None and literal.is_valid
+        counted = exp.Star() if everything else value.tree.copy()
+        return self.over(exp.Count(this=counted), frame)
+
+    def averaged(self, value: Typed, frame: WindowFrame, kind: pa.DataType | None) -> Typed:
+        count = self.counted(value, frame)
+        if value.is_decimal and kind is not None and pa.types.is_decimal(kind):
+            digits = Typed(cast(count, pa.decimal128(20, 0)), pa.decimal128(20, 0))
+            kept = (kind.precision, kind.scale)
+            return average(self.summed(value, frame), digits, kept, self.semantics)
+        if value.is_float:
+            whole = self.summed(value, frame).tree
+        elif value.is_integer:
+            digits_type = pa.decimal128(MAX_DIGITS, 0)
+            exact = self.over(exp.Sum(this=cast(value.tree, digits_type)), frame)
+            whole = cast(exact, pa.float64())
+        else:
+            raise Declined(why=f"the average of {value.type}")
+        divisor = cast(call("nullif", count, integer(0, pa.int64())), pa.float64())
+        return Typed(binary(exp.Div, whole, divisor), pa.float64())
+
+    def over(
+        self, function: exp.Expr, frame: WindowFrame | None = None, *, is_ordered: bool = True
+    ) -> exp.Expr:
+        """Compute a function over the window in the inner SELECT; give its column there."""
+        ordered = [each.copy() for each in self.order] if is_ordered else []
+        window = exp.Window(
+            this=self.of_columns(function),
+            partition_by=[each.copy() for each in self.partition],
+            order=exp.Order(expressions=ordered) if ordered else None,
+            spec=None if frame is None else self.spec(frame),
+            over="OVER",
+        )
+        return self.column(window)
+
+    def of_columns(self, function: exp.Expr) -> exp.Expr:
+        """Let a function read columns: DataFusion calls two by one name that differ in a cast."""
+        function = function.copy()
+        called = isinstance(function, exp.Anonymous)
+        argument = next(iter(function.expressions), None) if called else function.this
+        if isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star | exp.Column):
+            column = self.inputs.setdefault(argument.copy(), f"a{len(self.inputs)}")
+            argument.replace(exp.column(column, quoted=True))
+        return function
+
+    def column(self, tree: exp.Expr) -> exp.Expr:
+        column = f"w{len(self.functions)}"
+        self.functions.append(named(tree.copy(), column))
+        return exp.column(column, quoted=True)
+
+    def spec(self, frame: WindowFrame) -> exp.Expr:
+        if frame.unit not in ("ROWS", "RANGE"):
+            raise Declined(why=f"a frame of {frame.unit}")
+        if frame.unit == "RANGE" and not (
+            {frame.lower, frame.upper} <= set(_ENDS) and (self.order or frame.is_whole)
+        ):
+            raise Declined(why="a frame of values near that of the row")
+        (start, start_side), (end, end_side) = (_end(each) for each in (frame.lower, frame.upper))
+        return exp.WindowSpec(
+            kind=frame.unit, start=start, start_side=start_side, end=end, end_side=end_side
+        )
+
+
+def _end(text: str) -> tuple[str | exp.Expr, str | None]:
+    """Read an end of a frame as Spark writes it."""
+    known = _ENDS.get(text)
+    if known is not None:
+        return known
+    try:
+        rows = int(text)
+    except ValueError as reason:
+        raise Declined(why=f"a frame up to {text}") from reason
+    return exp.Literal.number(abs(rows)), "PRECEDING" if rows < 0 else "FOLLOWING"
+
+
+def _number(value: Typed) -> int | None:
+    literal = literal_value(value.tree)
+    found = None if literal is None else literal.as_py()
+    return found if isinstance(found, int) else None
