@@ -1,15 +1,81 @@
-"""Going back to an older version: what stays known of the versions between."""
+"""Going back to an older version: what stays known of those between, and what expires beside it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
+import lance
 import pyarrow as pa
+import pytest
+from tests.transaction.lake import append, latest, make, regions
 
 import pennon
+from pennon.errors import SnapshotNotFound
+from pennon.maintenance import expire as expire_module
+from pennon.maintenance import rollback as rollback_module
+from pennon.maintenance.checks.check import check
+from pennon.maintenance.rollback import rollback
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+@contextlib.contextmanager
+def hidden_tags(location: str) -> Iterator[None]:
+    """What an expiry sees that has listed the tags a moment before."""
+    tags = Path(location, "__manifest", "_refs", "tags")
+    aside = tags.with_name("aside")
+    if not tags.exists():
+        yield
+        return
+    tags.rename(aside)
+    try:
+        yield
+    finally:
+        aside.rename(tags)
+
+
+@pytest.mark.parametrize("moment", ["before the tag", "behind the tag", "behind the copy"])
+@pytest.mark.parametrize("is_seen", [True, False], ids=["tag seen", "tag not seen"])
+def test_a_rollback_beside_an_expiry_names_nothing_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, *, is_seen: bool
+) -> None:
+    wanted = append(make(tmp_path), {1: "eu"})
+    append(append(wanted, {2: "eu"}), {3: "us"})
+    location = wanted.location
+    expirable, cleanup = expire_module.expirable_versions, lance.LanceDataset.cleanup_old_versions
+
+    def hiding(real: Any) -> Any:
+        def hidden(*arguments: Any, **named: Any) -> Any:
+            with contextlib.nullcontext() if is_seen else hidden_tags(location):
+                return real(*arguments, **named)
+
+        return hidden
+
+    monkeypatch.setattr(expire_module, "expirable_versions", hiding(expirable))
+    monkeypatch.setattr(lance.LanceDataset, "cleanup_old_versions", hiding(cleanup))
+    name = "set_tag" if moment.endswith("tag") else "copy_with_records"
+    real = vars(rollback_module)[name]
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        made = None if moment.startswith("before") else real(*arguments, **named)
+        expire_module.expire(location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+        return made if made is not None else real(*arguments, **named)
+
+    monkeypatch.setattr(rollback_module, name, interrupted)
+    expected: dict[str | None, list[int]] = {"eu": [1]}
+    if moment == "before the tag":
+        with pytest.raises(SnapshotNotFound):
+            rollback(location, wanted.version)
+        expected = {"eu": [1, 2], "us": [3]}
+    else:
+        rollback(location, wanted.version)
+    assert regions(latest(wanted)) == expected
+    assert check(location).is_valid
+    assert not lance.dataset(f"{location}/__manifest").tags.list()
+    expire_module.expire(location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    assert check(location).is_valid
 
 
 def test_the_id_of_a_column_that_was_rolled_back_is_not_given_again(tmp_path: Path) -> None:

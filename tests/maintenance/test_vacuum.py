@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import lance
 import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
@@ -199,3 +200,23 @@ def test_a_version_that_a_killed_expiry_left_without_its_files_is_no_obstacle(
     (Path(snapshot.location) / "__manifest" / "data" / present).unlink()
     with pytest.raises(StorageFailure):
         vacuum(snapshot.location, older_than=later())
+
+
+def test_a_version_that_an_expiry_removes_while_it_is_looked_at_stops_no_vacuum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = append(make(tmp_path), {1: "eu"})
+    snapshot = append(first, {2: "eu"})
+    [older] = first.leaves().table["read_version"].to_pylist()
+    read = lance.LanceDataset.read_transaction
+
+    def removed(dataset: lance.LanceDataset, version: int) -> object:
+        if version == older:
+            monkeypatch.setattr(lance.LanceDataset, "read_transaction", read)
+            expire(snapshot.location, older_than=later())
+        return read(dataset, version)
+
+    monkeypatch.setattr(lance.LanceDataset, "read_transaction", removed)
+    assert "left alone" in str(vacuum(snapshot.location, older_than=later()).notes)
+    assert regions(latest(snapshot)) == {"eu": [1, 2]}
+    assert check(snapshot.location).is_valid

@@ -25,6 +25,12 @@ class Told:
     is_acknowledged: bool = False
     is_refused: bool = False
     version: int = 0
+    is_undone: bool = False  # by a rollback
+
+    @property
+    def is_without_effect(self) -> bool:
+        """Whether nothing of it may be there."""
+        return self.is_refused or self.is_undone
 
 
 @dataclass(slots=True)
@@ -32,12 +38,13 @@ class Model:
     """Every statement that was begun."""
 
     statements: dict[int, Told] = field(default_factory=dict)
+    rollbacks: list[tuple[int, int]] = field(default_factory=list)  # to which version, as which
     strange: list[str] = field(default_factory=list)
 
     @property
     def num_acknowledged(self) -> int:
         """How many statements were told to be done."""
-        return sum(each.is_acknowledged for each in self.statements.values())
+        return sum(each.is_acknowledged or each.is_undone for each in self.statements.values())
 
     def read(self, text: str) -> None:
         """Take what a writer wrote to its output."""
@@ -54,8 +61,24 @@ class Model:
                 known = self.statements[told["end"]]
                 known.is_acknowledged, known.version = True, told["version"]
 
+    def _is_undone(self, version: int) -> bool:
+        """Whether a version is not among those that the newest one goes back to."""
+        last = None  # the newest version
+        for to, made in sorted(self.rollbacks, key=lambda each: -each[1]):
+            if last is not None and made > last:
+                continue  # undone itself
+            if version >= made:
+                break
+            last = to
+        return last is not None and version > last
+
     def problems(self, location: str) -> list[str]:
         """Compare the table with what happened, in the order of its versions."""
+        for told in self.statements.values():
+            if told.is_acknowledged and told.version and self._is_undone(told.version):
+                told.is_acknowledged, told.is_undone = False, True
+            elif told.is_undone and not self._is_undone(told.version):
+                told.is_acknowledged, told.is_undone = True, False
         table = pennon.open(location)
         found = table.scan().to_arrow().to_pylist()
         counted = Counter((each["statement"], each["part"], each["id"]) for each in found)
@@ -66,7 +89,7 @@ class Model:
                 held[statement, part].add(id_)
         wrong += self._merged([each for each in found if each["id"] >= MERGED])
         wrong += self._updated([each for each in found if each["id"] < MERGED])
-        removals = [each for each in self.statements.values() if not each.is_refused]
+        removals = [each for each in self.statements.values() if not each.is_without_effect]
         for statement, told in self.statements.items():
             parts = {
                 "append": [told.part, (told.part + 1) % PARTS],
@@ -77,8 +100,8 @@ class Model:
                 part: held.pop((statement, part), set()) for part in parts.get(told.kind, ())
             }
             for part, there in rows_of.items():
-                if told.is_refused and there:
-                    wrong.append(f"statement {statement} was refused, and has rows in {part}")
+                if told.is_without_effect and there:
+                    wrong.append(f"statement {statement} was not made, and has rows in {part}")
                 # What was under way when its writer was killed is there as a whole or not at all.
                 if told.is_acknowledged or any(rows_of.values()):
                     wrong += self._lost(statement, told, part, there, removals)
@@ -108,7 +131,7 @@ class Model:
         for row in found:
             part, low = row["part"], row["id"] - MERGED
             told = self.statements.get(row["statement"])
-            if told is None or told.is_refused or (told.part, told.low) != (part, low):
+            if told is None or told.is_without_effect or (told.part, told.low) != (part, low):
                 wrong.append(f"row {row} is of no merge that was made")
                 continue
             later = self._after(told, ("merge",), part, low)
@@ -119,7 +142,7 @@ class Model:
             if gone and not any(
                 each.kind in ("drop", "overwrite")
                 and each.part == told.part
-                and not each.is_refused
+                and not each.is_without_effect
                 for each in self.statements.values()
                 if not (each.is_acknowledged and each.version < told.version)
             ):
@@ -134,7 +157,7 @@ class Model:
             setter = None if tag is None else self.statements.get(tag)
             place = (row["part"], row["id"])
             if tag is not None and (
-                setter is None or setter.is_refused or (setter.part, setter.low) != place
+                setter is None or setter.is_without_effect or (setter.part, setter.low) != place
             ):
                 wrong.append(f"row {row} has a value that no update gave it")
             before = told if setter is None else setter

@@ -11,6 +11,8 @@ has an id of its own statement, so what a version holds tells which statements i
 * what a statement took out stays out;
 * a row that a statement updated has its value, or that of a later one;
 * of a key that MERGE inserts and updates there is one row, with the values of the last merge;
+* what a rollback undid is not there, and what it brought back is;
+* a tag keeps its rows;
 * maintenance changes nothing.
 
 At the end ``pennon check`` has to find nothing, and vacuum to leave every row. Then a foreign
@@ -21,6 +23,7 @@ second took must be named by check and repair, and be mended by deleting the par
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -39,7 +42,8 @@ from tests.torture.commit_model import MERGED, PARTS, Model, Told
 
 import pennon
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import SnapshotNotFound, WriteConflict
+from pennon.errors import PennonError, SnapshotNotFound, TagNotFound, TagRefused, WriteConflict
+from pennon.maintenance.rollback import rollback
 from pennon.namespace.row_delete import delete_where
 from pennon.namespace.row_source import batches_of
 from pennon.namespace.row_update import update_where
@@ -59,6 +63,8 @@ OPERATIONS = {
     "compact": 4,
     "vacuum": 1,
     "expire": 1,
+    "analyze": 1,
+    "tag": 1,
 }
 
 
@@ -82,7 +88,7 @@ def write(location: str, number: int, seed: int, commits: int) -> None:
             say(end=statement, refused=str(error))
             if kind == "append":
                 raise  # rows that depend on nothing
-        except SnapshotNotFound as error:
+        except (SnapshotNotFound, TagRefused) as error:
             say(end=statement, refused=str(error))
         else:
             say(end=statement, version=done)
@@ -127,6 +133,14 @@ def run(location: str, kind: str, statement: int, part: int, low: int) -> int:
             table.maintenance.vacuum(soon)
         case "expire":
             table.maintenance.expire_snapshots(datetime.now(UTC), retain_last=20)
+        case "analyze":
+            table.maintenance.analyze(["id"])
+        case "tag":
+            count = table.scan().count_rows()
+            table.create_tag(f"s{statement}.{count}", table.version)
+            for name in sorted(table.tags())[:-4]:
+                with contextlib.suppress(TagNotFound):
+                    table.drop_tag(name)
     return 0
 
 
@@ -145,17 +159,53 @@ def torture(location: str, model: Model, options: argparse.Namespace, folder: Pa
                 writers.append((subprocess.Popen(command, stdout=output, stderr=errors), told))
         for writer, told in chance.sample(writers, 2):
             killed += killed_at(writer, told, chance)
+            if chance.random() < options.rollbacks:
+                roll_back(location, model, chance)
         for writer, told in writers:
             if writer.wait(timeout=300) not in (0, -signal.SIGKILL):
                 errors = told.with_suffix(".errors").read_text()
                 model.strange.append(f"a writer failed: {errors[-1500:]}")
             model.read(told.read_text())
-        model.strange += model.problems(location)
+        model.strange += model.problems(location) + changed_tags(location)
         sys.stdout.write(f"{model.num_acknowledged} statements, {killed} kills\n")
         sys.stdout.flush()
         if model.strange:
             break
     return killed
+
+
+def roll_back(location: str, model: Model, chance: random.Random) -> None:
+    """Bring back a version that may expire meanwhile, beside the writers."""
+    to = pennon.open(location).version - chance.choice([1, 2, 3, 5, 30, 60])
+    with contextlib.suppress(SnapshotNotFound):
+        made = rollback(location, to)
+        model.rollbacks.append((to, made))
+        held = [rows_at(location, each) for each in (to, made)]
+        if None not in held and held[0] != held[1]:
+            model.strange.append(f"version {made} is not what it brought back, version {to}")
+
+
+def rows_at(location: str, version: int) -> Counter[str] | None:
+    """Give the rows of a version; None where it has expired."""
+    try:
+        found = pennon.open(location, version).scan().to_arrow().to_pylist()
+    except PennonError:
+        with contextlib.suppress(SnapshotNotFound):
+            pennon.open(location, version)
+            raise  # what is still there has to be readable
+        return None
+    return Counter(str(each) for each in found)
+
+
+def changed_tags(location: str) -> list[str]:
+    """Count the rows of every tag again."""
+    wrong = []
+    for name in pennon.open(location).tags():
+        if name.startswith("s"):
+            count = pennon.open(location, name).scan().count_rows()
+            if count != int(name.rpartition(".")[2]):
+                wrong.append(f"tag {name} has {count} rows")
+    return wrong
 
 
 def killed_at(writer: subprocess.Popen[bytes], told: Path, chance: random.Random) -> int:
@@ -203,6 +253,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=150)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--writers", type=int, default=3)
+    parser.add_argument("--rollbacks", type=float, default=0.2, help="how many for each kill")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 1000)
     parser.add_argument("--write", nargs=4, metavar=("LOCATION", "NUMBER", "SEED", "COMMITS"))
     options = parser.parse_args()
@@ -228,7 +279,9 @@ def main() -> None:
         (each.kind, "done" if each.is_acknowledged else "refused" if each.is_refused else "killed")
         for each in model.statements.values()
     )
-    sys.stdout.write(f"{killed} kills; {dict(sorted(done.items()))}\n")
+    sys.stdout.write(
+        f"{len(model.rollbacks)} rollbacks, {killed} kills; {dict(sorted(done.items()))}\n"
+    )
     for each in [*wrong, *model.strange][:50]:
         sys.stdout.write(f"WRONG: {each}\n")
     if wrong or model.strange:

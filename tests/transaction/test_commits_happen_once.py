@@ -100,14 +100,14 @@ def test_a_commit_between_the_steps_of_a_rollback_is_found(
     base = append(make(tmp_path), {1: "eu"})
     append(base, {2: "eu"})
     transaction = transaction_of(latest(base), "append", CommitIdentity("the one"))
-    with_records = vars(rollback_module)["with_records"]
+    copied = vars(rollback_module)["copy_with_records"]
 
     def interrupted(*arguments: object) -> object:
-        made = with_records(*arguments)
+        made = copied(*arguments)
         assert isinstance(transaction.commit(), Committed)
         return made
 
-    monkeypatch.setattr(rollback_module, "with_records", interrupted)
+    monkeypatch.setattr(rollback_module, "copy_with_records", interrupted)
     rollback(base.location, base.version)
     assert isinstance(transaction.commit(), Committed)
     assert regions(latest(base)) == {"eu": [1]}

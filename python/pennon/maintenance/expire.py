@@ -104,20 +104,9 @@ def expire(
     done.versions.extend(expirable_versions(manifest, older_than, retain_last))
     kept = {int(each["version"]) for each in listed_versions(manifest)} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
-    if done.versions:
-        try:
-            manifest.cleanup_old_versions(versions=done.versions)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise storage_failure("expire versions of", location, error) from error
-    present = listed_versions(open_manifest(location, storage_options=options))
-    versions = sorted(int(each["version"]) for each in present)
-    stayed = sorted(set(done.versions).intersection(versions))
-    if stayed:  # Lance's clean-up is silent of files that it may not remove
-        problem = f"the files of version {stayed[0]} cannot be removed"
-        advice = "Check the permissions"
-        raise StorageFailure(
-            verb="expire versions of", location=location, problem=problem, advice=advice
-        )
+    versions = _remove_versions(manifest, location, options, done)
+    if versions is None:
+        return done
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
@@ -127,6 +116,42 @@ def expire(
         deleted |= {(place, version) for version in gone}
     _forget_records(location, options, deleted, versions[0], done)
     return done
+
+
+def _remove_versions(
+    manifest: lance.LanceDataset, location: str, options: StorageOptions, done: Expired
+) -> list[int] | None:
+    """Remove versions of ``__manifest``; give those that are left.
+
+    Returns:
+        None where one got a tag at this very moment, as a rollback gives it: what it reads of
+        leaves is left to the next run.
+    """
+    if done.versions:
+        try:
+            manifest.cleanup_old_versions(
+                versions=done.versions, error_if_tagged_old_versions=False
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise storage_failure("expire versions of", location, error) from error
+    # The tags first: a rollback drops its tag when the version that it made is listed.
+    newest = open_manifest(location, storage_options=options)
+    tagged = {int(each["version"]) for each in newest.tags.list().values()}.intersection(
+        done.versions
+    )
+    versions = sorted(int(each["version"]) for each in listed_versions(newest))
+    stayed = sorted(set(done.versions).intersection(versions) - tagged)
+    if stayed:  # Lance's clean-up is silent of files that it may not remove
+        problem = f"the files of version {stayed[0]} cannot be removed"
+        advice = "Check the permissions"
+        raise StorageFailure(
+            verb="expire versions of", location=location, problem=problem, advice=advice
+        )
+    if not tagged:
+        return versions
+    done.versions[:] = [each for each in done.versions if each not in versions]
+    done.notes.append(f"version {min(tagged)} got a tag meanwhile: leaves are left to the next run")
+    return None
 
 
 def _drop_tags_that_are_over(manifest: lance.LanceDataset, location: str) -> list[str]:

@@ -17,7 +17,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.leaf import leaf_uri, open_leaf
-from pennon.leaf.dataset import open_own_leaf
+from pennon.leaf.dataset import missing_files, open_own_leaf
 from pennon.manifest.storage import StorageOptions, storage_failure
 
 __all__ = ["LeafFiles", "files_of_version"]
@@ -105,7 +105,12 @@ class LeafFiles:
         needed: set[str] = set()
         for version in sorted(chosen):
             dataset = open_own_leaf(self.root, self.place, version, self.storage_options)
-            made_by = dataset.read_transaction(version)
+            try:
+                made_by = dataset.read_transaction(version)
+            except OSError as error:  # Lance opens the version a second time
+                if "not found" not in str(error).lower():
+                    raise storage_failure("read", str(dataset.uri), error) from error
+                raise missing_files(dataset) from error
             needed.add(manifest_path(version))
             if made_by is not None:
                 needed.add(transaction_path(made_by))

@@ -4,19 +4,34 @@ What is brought back is the version and the records of all commits since: a comm
 lost stays one that was made, and is not made a second time by whoever asks for it again. They are
 added beside the main branch, so that one commit brings both back. So is the highest field id that
 was ever given: a column that is added later does not get the id of one that was rolled back.
+
+The version may expire meanwhile. So it gets a tag first, and its rows are written anew: an expiry
+that did not see the tag before it removed the version sees it before it removes what the version
+reads of leaves.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import contextlib
+import secrets
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import lance
 
-from pennon.manifest.commits.commit_lookup import add_records, with_records
+from pennon.errors import PennonError, TagRefused
+from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.versions.tags import drop_tag, set_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["rollback"]
+
+# A killed rollback leaves its tag, and the next expiry after so long removes it.
+_HELD: Final = timedelta(days=1)
 
 
 def rollback(
@@ -56,15 +71,39 @@ def rollback(
     newest = open_manifest(location, storage_options=storage_options)
     if wanted.version == newest.version:
         return int(newest.version)
-    try:
-        restored = _with_ids_given(with_records(wanted, newest), newest, location)
-        restored.restore()
-        made = int(restored.version)
-        if made > newest.version + 1:  # other commits came first, and their records went
-            add_records(location, made - 1, storage_options)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise storage_failure("roll back", location, error) from error
+    with _held(wanted, location, storage_options):
+        try:
+            restored = copy_with_records(wanted, newest, storage_options)
+            restored = _with_ids_given(restored, newest, location)
+            restored.restore()
+            made = int(restored.version)
+            if made > newest.version + 1:  # other commits came first, and their records went
+                add_records(location, made - 1, storage_options)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise storage_failure("roll back", location, error) from error
     return int(open_manifest(location, storage_options=storage_options).version)
+
+
+@contextlib.contextmanager
+def _held(
+    version: lance.LanceDataset, location: str, storage_options: StorageOptions | None
+) -> Iterator[None]:
+    """Keep a version by a tag while the context is open.
+
+    Raises:
+        SnapshotNotFound: It has expired.
+    """
+    name = f"rollback-{secrets.token_hex(8)}"
+    try:
+        set_tag(version, name, int(version.version), _HELD, table=location)
+    except TagRefused:
+        open_manifest(location, int(version.version), storage_options=storage_options)
+        raise
+    try:
+        yield
+    finally:
+        with contextlib.suppress(PennonError):  # it goes with the next expiry after its time
+            drop_tag(version, name, table=location)
 
 
 def _with_ids_given(

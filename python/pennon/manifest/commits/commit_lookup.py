@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import lance
+import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import StorageFailure
@@ -28,12 +30,12 @@ from pennon.manifest.storage import StorageOptions, open_manifest, storage_failu
 __all__ = [
     "Rewrites",
     "add_records",
+    "copy_with_records",
     "find_commit",
     "give_up",
     "is_any_there",
     "is_rewritten",
     "rewritten_leaves",
-    "with_records",
 ]
 
 _ATTEMPTS: Final = 40
@@ -162,26 +164,38 @@ def _insert_missing(
     return True
 
 
-def with_records(older: lance.LanceDataset, newer: lance.LanceDataset) -> lance.LanceDataset:
-    """Add the records that a newer version has to an older one, beside the main branch.
+def copy_with_records(
+    older: lance.LanceDataset,
+    newer: lance.LanceDataset,
+    storage_options: StorageOptions | None = None,
+) -> lance.LanceDataset:
+    """Make an older version anew, with the records of a newer one, beside the main branch.
+
+    It has files of its own: those of the older version may go with it at any moment.
 
     Args:
         older: A version of ``__manifest``.
         newer: A later one.
+        storage_options: Given to Lance.
 
     Returns:
-        The older version with the records, which can be restored; itself where it lacks none.
+        A detached version with the rows of the older one and the records, which can be restored.
 
     Raises:
         OSError: The storage refused.
     """
-    records = _records_of(newer, since=older)
-    if not records:
-        return older
-    rows = table_of_rows([each.row() for each in records], older.schema)
-    fragments = lance.fragment.write_fragments(rows, older)
-    added = lance.LanceOperation.Append(fragments)
-    return lance.LanceDataset.commit(older, added, read_version=older.version, detached=True)
+    records = table_of_rows([each.row() for each in _records_of(newer, since=older)], older.schema)
+    rows = chain(older.to_batches(), records.to_batches())
+    reader = pa.RecordBatchReader.from_batches(older.schema, rows)
+    options = dict(storage_options or {}) or None
+    fragments = lance.fragment.write_fragments(reader, older, storage_options=options)
+    replaced = lance.LanceOperation.Update(
+        removed_fragment_ids=[each.fragment_id for each in older.get_fragments()],
+        new_fragments=fragments,
+    )
+    return lance.LanceDataset.commit(
+        older, replaced, read_version=older.version, detached=True, storage_options=options
+    )
 
 
 def add_records(location: str, version: int, storage_options: StorageOptions | None = None) -> None:

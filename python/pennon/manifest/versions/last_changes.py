@@ -29,8 +29,8 @@ def last_changes(snapshot: Snapshot) -> Mapping[str, int]:
         snapshot: Of a partitioned namespace.
 
     Returns:
-        Object id → version of ``__manifest``. Leaves are missing whose last change has expired or
-        was a rollback, and all where the manifest leaves the versions of leaves open.
+        Object id → version of ``__manifest``, that of a rollback for what it put back. Leaves are
+        missing whose last change has expired, and all where the manifest leaves versions open.
 
     Raises:
         StorageFailure: The storage refused.
