@@ -127,6 +127,13 @@ ISOLATION_OF_COMMAND = Setting(
     None,
     "As write.isolation, of delete, update or merge alone; before it.",
 )
+ROW_CHANGE_MODE = Setting(
+    "write.<command>.mode",
+    Place.TABLE,
+    "merge-on-read",
+    "merge-on-read",
+    "How delete, update or merge change rows; Iceberg's copy-on-write is refused.",
+)
 COMPACTION = Setting(
     "write.compaction.enabled",
     Place.TABLE,
@@ -212,6 +219,7 @@ SETTINGS: tuple[Setting, ...] = (
     ORDER,
     ISOLATION,
     ISOLATION_OF_COMMAND,
+    ROW_CHANGE_MODE,
     COMPACTION,
     KEPT_AGE,
     KEPT_VERSIONS,

@@ -9,8 +9,14 @@ import pytest
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl
+from pennon.catalog.ddl.alter import alter_table
 from pennon.catalog.directory import Directory
-from pennon.errors import InvalidColumnName, InvalidTableName, NewTableRefused
+from pennon.errors import (
+    InvalidColumnName,
+    InvalidTableName,
+    NewTableRefused,
+    RowChangeModeRefused,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +56,22 @@ def test_what_no_table_can_be_is_refused(
     with pytest.raises(NewTableRefused, match=why):
         create(catalog, **properties)
     assert Directory(catalog).tables(("ns",)) == []
+
+
+@pytest.mark.parametrize("value", ["copy-on-write", "sometimes"])
+@pytest.mark.parametrize("command", ["delete", "update", "merge"])
+def test_a_way_to_change_rows_that_there_is_not_is_refused_where_it_is_set(
+    catalog: Catalog, command: str, value: str
+) -> None:
+    name = f"write.{command}.mode"
+    with pytest.raises(RowChangeModeRefused, match=f"{name} = '{value}'"):
+        create(catalog, **{name: value})
+    create(catalog)
+    setting = {"change": "set_property", "property": name, "value": value}
+    with pytest.raises(RowChangeModeRefused, match="Set it to 'merge-on-read'"):
+        alter_table(catalog, ("ns", "t"), [setting])
+    table = alter_table(catalog, ("ns", "t"), [{**setting, "value": "merge-on-read"}])
+    assert table.snapshot.properties[name] == "merge-on-read"
 
 
 @pytest.mark.parametrize("name", ["", "..", "we;ird/na", "a$b", "a\nb"])

@@ -97,3 +97,23 @@ def test_the_id_of_a_column_that_was_rolled_back_is_not_given_again(tmp_path: Pa
     assert tax.id > discount.id
     rows = sales.scan(columns=["amount", "tax"]).to_arrow().sort_by("amount")
     assert rows.to_pylist() == [{"amount": 1, "tax": None}, {"amount": 3, "tax": 19}]
+
+
+def test_the_id_of_a_column_that_comes_between_the_steps_of_a_rollback_is_not_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sales = pennon.create(tmp_path / "sales", pa.schema({"region": pa.utf8()}), ["region"])
+    sales.append([{"region": "eu"}])
+    before = sales.snapshot.version
+    sales.append([{"region": "eu"}])
+    copied = vars(rollback_module)["copy_with_records"]
+
+    def interrupted(*arguments: Any) -> Any:
+        made = copied(*arguments)
+        pennon.open(tmp_path / "sales").add_column("discount", pa.int64())
+        return made
+
+    monkeypatch.setattr(rollback_module, "copy_with_records", interrupted)
+    sales.maintenance.rollback(before)
+    sales.add_column("tax", pa.int64())
+    assert [each.id for each in sales.snapshot.schema.fields] == [0, 2]

@@ -15,6 +15,7 @@ from tests.transaction.lake import append, latest, make, read, regions, stage
 
 from pennon.errors import (
     InternalError,
+    LeafFolderTaken,
     LeafMissing,
     LeafSchemaMismatch,
     PartitionValueOverflow,
@@ -339,3 +340,21 @@ def test_a_deleted_partition_whose_folder_another_tool_wrote_over_is_written_aga
     assert sorted(row["id"] for row in read(latest(base))) == [2, 7]
     if strong:
         assert sorted(row["id"] for row in read(base)) == [1, 2]
+
+
+@pytest.mark.parametrize("strong", [True, False], ids=["strong", "weak"])
+def test_rows_of_another_writer_in_the_folder_of_a_leaf_to_be_made_stay(tmp_path, strong):
+    base = make(tmp_path, strong=strong)
+    staged = stage(base, {7: "eu"})
+    uri = f"{base.location}/{staged[0].location}"
+    lance.write_dataset(pa.table({"id": [5], "other": [1.5]}), uri)
+    transaction = Transaction(base)
+    transaction.append(staged)
+    with pytest.raises(LeafFolderTaken, match="with 1 rows and the columns id, other"):
+        transaction.commit()
+    assert lance.dataset(uri).to_table().to_pylist() == [{"id": 5, "other": 1.5}]
+    lance.dataset(uri).delete("true")
+    transaction = Transaction(base)
+    transaction.append(staged)
+    assert isinstance(transaction.commit(), Committed)
+    assert [row["id"] for row in read(latest(base))] == [7]

@@ -20,6 +20,7 @@ from pennon.errors.catalog import (
     OverlapsOlderPartition,
     PathNotTable,
     RootNotUsable,
+    RowChangeModeRefused,
     StatementNotSupported,
     TableAlreadyExists,
     TableMadeAnew,
@@ -55,6 +56,7 @@ from pennon.errors.installation import (
     UnknownSetting,
 )
 from pennon.errors.leaves import (
+    LeafFolderTaken,
     LeafMissing,
     LeafReadAtReference,
     LeafSchemaMismatch,
@@ -178,6 +180,7 @@ __all__ = [
     "JavaNotFound",
     "JavaTooOld",
     "JvmWithoutPennon",
+    "LeafFolderTaken",
     "LeafMissing",
     "LeafReadAtReference",
     "LeafSchemaMismatch",
@@ -224,6 +227,7 @@ __all__ = [
     "ReadFailure",
     "ReservedProperty",
     "RootNotUsable",
+    "RowChangeModeRefused",
     "RowsNotUnderstood",
     "ServerDidNotStart",
     "SnapshotNotFound",

@@ -225,6 +225,17 @@ class UnknownIsolation(PennonError):
     sql_state = "22023"
 
 
+class RowChangeModeRefused(PennonError):
+    """A table property asks for rows to be changed in a way that there is not."""
+
+    condition = "ROW_CHANGE_MODE_REFUSED"
+    template = (
+        "Cannot use the table property {property} = '{value}': {why}. Set it to 'merge-on-read',"
+        " or unset it."
+    )
+    sql_state = "0A000"
+
+
 class NotWholePartitions(PennonError):
     """A condition to delete or overwrite by divides a partition."""
 

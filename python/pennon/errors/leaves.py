@@ -16,6 +16,18 @@ class LeafMissing(PennonError):
     sql_state = "58030"
 
 
+class LeafFolderTaken(PennonError):
+    """The folder of a partition that is to be made holds the dataset of another writer."""
+
+    condition = "LEAF_FOLDER_TAKEN"
+    template = (
+        "Cannot make leaf {leaf} of table {table}: its folder holds a dataset of another writer,"
+        " with {num_rows} rows and the columns {columns}, that the table does not name. Move it to"
+        " another folder, or delete it if nobody needs it, then write again."
+    )
+    sql_state = "55000"
+
+
 class LeafReadAtReference(PennonError):
     """A write to a leaf that the manifest has read at a branch or a tag."""
 

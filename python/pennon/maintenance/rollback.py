@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
-from pennon.errors import PennonError, TagRefused
+from pennon.errors import PennonError, StorageFailure, TagRefused
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
+from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.versions.tags import drop_tag, set_tag
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rollback"]
 
+_ATTEMPTS: Final = 20
 # A killed rollback leaves its tag, and the next expiry after so long removes it.
 _HELD: Final = timedelta(days=1)
 
@@ -77,8 +79,9 @@ def rollback(
             restored = _with_ids_given(restored, newest, location)
             restored.restore()
             made = int(restored.version)
-            if made > newest.version + 1:  # other commits came first, and their records went
+            if made > newest.version + 1:  # other commits came first, and what they recorded went
                 add_records(location, made - 1, storage_options)
+                _keep_ids_of(location, made - 1, storage_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
     return int(open_manifest(location, storage_options=storage_options).version)
@@ -119,10 +122,47 @@ def _with_ids_given(
     Raises:
         OSError: The storage refused.
     """
-    schema = read_schema(older.metadata, location)
-    remembering = schema.with_ids_given(read_schema(newer.metadata, location).highest_id)
-    if remembering is schema:
+    text = _remembering(older, newer, location)
+    if text is None:
         return older
-    update = lance.LanceOperation.UpdateMap({SCHEMA: remembering.to_json()})
+    update = lance.LanceOperation.UpdateMap({SCHEMA: text})
     changed = lance.LanceOperation.UpdateConfig(table_metadata_updates=update)
     return lance.LanceDataset.commit(older, changed, read_version=older.version, detached=True)
+
+
+def _remembering(
+    manifest: lance.LanceDataset, other: lance.LanceDataset, location: str
+) -> str | None:
+    """Write a version's schema with the ids that another knows; None where it knows them, too."""
+    if SCHEMA not in manifest.metadata or SCHEMA not in other.metadata:
+        return None  # metadata that was lost is what a rollback may bring back
+    schema = read_schema(manifest.metadata, location)
+    remembering = schema.with_ids_given(read_schema(other.metadata, location).highest_id)
+    return None if remembering is schema else remembering.to_json()
+
+
+def _keep_ids_of(location: str, version: int, storage_options: StorageOptions | None) -> None:
+    """Make the newest version remember the ids that a version gave, which it was made without.
+
+    Raises:
+        StorageFailure: The storage refused, or others changed the columns each time.
+    """
+    given = open_manifest(location, version, storage_options=storage_options)
+    for _ in range(_ATTEMPTS):
+        newest = open_manifest(location, storage_options=storage_options)
+        text = _remembering(newest, given, location)
+        if text is None:
+            return
+        try:
+            newest.update_metadata({SCHEMA: text})
+        except (OSError, RuntimeError, ValueError) as error:
+            if not is_conflict(error):
+                raise
+        else:
+            return
+    raise StorageFailure(
+        verb="roll back",
+        location=location,
+        problem="others changed its columns each time",
+        advice="Run it again before a column is added",
+    )

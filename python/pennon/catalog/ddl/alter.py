@@ -30,6 +30,7 @@ from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
 from pennon.transaction.isolation import check_isolation
+from pennon.transaction.row_change_mode import check_row_change_modes
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -67,6 +68,7 @@ def alter_table(
         TagSyntax: What follows TAG is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
+        RowChangeModeRefused: A property asks for another way to change rows than merge on read.
         InvalidRetention: A property about the versions that are kept is no number it can be.
         WriteConflict: Others changed the table each time it was tried.
     """
@@ -98,6 +100,7 @@ def alter_table(
         is_same = changed.schema is before.schema
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
+        check_row_change_modes(properties)
         check_retention(properties)
         if not is_same and WRITE_ORDER not in {*properties, *changed.removed}:
             properties |= followed_order(

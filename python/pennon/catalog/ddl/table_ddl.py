@@ -40,6 +40,7 @@ from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
 from pennon.transaction.isolation import check_isolation
+from pennon.transaction.row_change_mode import check_row_change_modes
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
@@ -108,6 +109,7 @@ def stage(
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
+        RowChangeModeRefused: A property asks for another way to change rows than merge on read.
         InvalidRetention: A property about the versions that are kept is no number it can be.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
@@ -125,6 +127,7 @@ def stage(
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     kept = checked_order(kept, columns)
     check_isolation(kept)
+    check_row_change_modes(kept)
     check_retention(kept)
     location = _location(catalog, identifier, properties)
     _check_name(catalog, identifier, mode)

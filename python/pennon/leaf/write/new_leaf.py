@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import lance
 
-from pennon.errors import InternalError, LeafTypeMismatch
+from pennon.errors import InternalError, LeafFolderTaken, LeafTypeMismatch
 from pennon.leaf.dataset import leaf_uri, open_leaf
 from pennon.leaf.schema.adopted_dataset import columns_by_name
 from pennon.leaf.schema.field_ids import state_field_ids
@@ -38,8 +38,9 @@ def create_leaf(
     """Make a leaf's empty dataset, or open the newest version of the one that is there.
 
     The manifest names no such leaf. A dataset with other columns, which a foreign tool has written
-    into the folder of a partition that was deleted, gets a new, empty version: the name is
-    derived from the partition's values, and there is no other.
+    over a partition that was deleted, gets a new, empty version: the name is derived from the
+    partition's values, and there is no other. A dataset with rows that never was a leaf is left
+    as it is: nothing tells that nobody needs it.
 
     Args:
         root: Path or URL of the namespace.
@@ -50,6 +51,9 @@ def create_leaf(
     Returns:
         The dataset at its newest version of main, whose fields state the namespace's ids.
 
+    Raises:
+        LeafFolderTaken: Another writer's rows are there, which never were the table's.
+
     Spec: "Schema", "Physical Layout and Naming".
     """
     uri = leaf_uri(root, location)
@@ -59,6 +63,7 @@ def create_leaf(
         dataset = open_leaf(root, location, None, storage_options)
         if any(field.stated_id is not None for field in leaf_fields(dataset)):
             return dataset
+        _check_not_foreign(dataset, root, location)
         missing = _missing_ids(dataset, schema, location)
         if not missing:
             _write_empty(uri, schema, dataset.version, options)
@@ -69,6 +74,19 @@ def create_leaf(
             if not _says_made(error):
                 raise
     raise InternalError(what=f"the field ids of leaf {location} could not be stated")
+
+
+def _check_not_foreign(dataset: lance.LanceDataset, root: str, location: str) -> None:
+    """Refuse rows of a dataset of which no version was a leaf."""
+    num_rows = dataset.count_rows()
+    if not num_rows:
+        return
+    oldest = dataset.checkout_version(min(each["version"] for each in dataset.versions()))
+    if any(field.stated_id is not None for field in leaf_fields(oldest)):
+        return
+    raise LeafFolderTaken(
+        leaf=location, table=root, num_rows=num_rows, columns=", ".join(dataset.schema.names)
+    )
 
 
 def _missing_ids(dataset: lance.LanceDataset, schema: pa.Schema, leaf: str) -> dict[int, int]:
