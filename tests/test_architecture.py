@@ -117,7 +117,7 @@ def test_rooms_of_one_subject_import_one_way() -> None:
 
 
 # Subjects whose rooms and own modules still use each other; everywhere else folders are layers.
-KNOTS = {"manifest", "catalog", "maintenance"}
+KNOTS = {"manifest", "catalog"}
 
 
 def test_no_two_folders_import_each_other() -> None:

@@ -23,7 +23,7 @@ from pennon.maintenance.adoption.leaf_tuple import OneTuple
 from pennon.maintenance.adoption.recovery import recovered_tuple
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import Severity
-from pennon.maintenance.partition_values import RowValues
+from pennon.maintenance.leaves.partition_values import RowValues
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot, create
 from pennon.namespace import Scan

@@ -26,8 +26,8 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import CheckReport, Severity
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.migrate import migrate
-from pennon.maintenance.progress import Progress, no_progress
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -281,6 +281,7 @@ def _expire(options: argparse.Namespace) -> int:
         pairs(options.storage),
         older_than=_moment(options.older_than),
         retain_last=options.retain_last,
+        progress=progress_on_stderr(),
     )
     for each in done.notes:
         _say(each)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pennon.errors import LeafMissing
 from pennon.leaf.dataset import open_leaf
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.manifest.format.statistics import order_at
 from pennon.manifest.storage import StorageOptions

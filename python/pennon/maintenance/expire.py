@@ -27,8 +27,9 @@ import lance
 from pennon.errors import LeafMissing, StorageFailure
 from pennon.leaf.dataset import forget_leaves
 from pennon.maintenance.checks.manifest_rows import RawRows
-from pennon.maintenance.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaf_references import LeafVersion, named_versions, recorded_versions
+from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest.commits.fragment_merge import keep_small
 from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
@@ -74,6 +75,7 @@ def expire(
     *,
     older_than: datetime | None = None,
     retain_last: int | None = None,
+    progress: Progress = no_progress,
 ) -> Expired:
     """Remove old versions of a namespace and the leaf versions that only they named.
 
@@ -84,6 +86,7 @@ def expire(
             ``history.expire.max-snapshot-age-ms`` says, or five days ago.
         retain_last: How many of the newest versions stay whatever their age, at least one; None for
             what the table's ``history.expire.min-snapshots-to-keep`` says, or one.
+        progress: Is told how far it is.
 
     Raises:
         NotPartitionedNamespace: It is none.
@@ -110,7 +113,9 @@ def expire(
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
-    for place in sorted({each for each, _ in unneeded}):
+    places = sorted({each for each, _ in unneeded})
+    for at, place in enumerate(places, 1):
+        progress("leaves cleaned up", at, len(places))
         doomed = {version for each, version in unneeded if each == place}
         gone = _delete(location, place, options, doomed, done)
         deleted |= {(place, version) for version in gone}

@@ -19,8 +19,8 @@ from pennon.errors import LeafTypeMismatch, MigrationRefused, PartitionFieldExis
 from pennon.leaf import open_leaf
 from pennon.leaf.schema.adopted_dataset import columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
-from pennon.maintenance.partition_values import RowValues, differs, tuple_text
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
 from pennon.manifest.draft import DraftLeaf, DraftNamespace, read_draft
 from pennon.manifest.draft_migration import draft_salt, remove_draft, write_rows

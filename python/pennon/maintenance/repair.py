@@ -22,8 +22,8 @@ from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, tuple_of
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows
 from pennon.maintenance.checks.missing_files import missing_files
 from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
-from pennon.maintenance.partition_values import RowValues
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.partition_values import RowValues
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR

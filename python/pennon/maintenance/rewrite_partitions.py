@@ -19,7 +19,7 @@ from pennon.errors import InternalError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.storage import StorageOptions, storage_failure
 from pennon.planning import plan_scan

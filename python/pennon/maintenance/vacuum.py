@@ -18,9 +18,9 @@ from typing import Final
 
 from pennon.errors import LeafMissing
 from pennon.leaf.dataset import forget_leaves, leaf_uri
-from pennon.maintenance.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
 from pennon.manifest.storage import MANIFEST, StorageOptions, listed_versions, open_manifest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
-from pennon.maintenance.progress import no_progress
+from pennon.maintenance.leaves.progress import no_progress
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pennon.maintenance.checks.findings import CheckReport
     from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
-    from pennon.maintenance.progress import Progress
+    from pennon.maintenance.leaves.progress import Progress
     from pennon.maintenance.repair import Repaired
     from pennon.maintenance.rewrite_partitions import RewrittenPartitions
     from pennon.maintenance.vacuum import Vacuumed

@@ -27,8 +27,8 @@ from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.maintenance.adoption.given_values import path_values, values_of_spec
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
 from pennon.maintenance.adoption.recovery import recovered_tuple
-from pennon.maintenance.partition_values import RowValues, differs, tuple_text
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import (
     ConcurrentChange,
     LeafChange,

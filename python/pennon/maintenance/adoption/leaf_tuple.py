@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.maintenance.partition_values import RowValues, differs, tuple_text
+from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
 
 __all__ = ["MixedTuples", "NoRows", "OneTuple", "RowTuple", "tuple_of_rows"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple, tuple_of_rows
-from pennon.maintenance.partition_values import RowValues
+from pennon.maintenance.leaves.partition_values import RowValues
 from pennon.spec import PartitionField
 from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
 from pennon.transforms.identity import Identity

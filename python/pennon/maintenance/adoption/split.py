@@ -22,8 +22,8 @@ from pennon.maintenance.adoption.adopt import (
     opened,
     refused,
 )
-from pennon.maintenance.partition_values import tuple_text
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.partition_values import tuple_text
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction

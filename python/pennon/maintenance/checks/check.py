@@ -13,7 +13,7 @@ from pennon.maintenance.checks.check_manifest import check_columns, check_rows, 
 from pennon.maintenance.checks.check_metadata import check_metadata
 from pennon.maintenance.checks.findings import CheckReport, Finding, note, violation
 from pennon.maintenance.checks.manifest_rows import RawRows
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest.draft import is_draft
 from pennon.manifest.format.properties import user_properties
 from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure

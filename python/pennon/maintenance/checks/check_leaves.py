@@ -22,8 +22,8 @@ from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields
 from pennon.maintenance.checks.check_order import unsorted_fragments
 from pennon.maintenance.checks.findings import Finding, note, violation, warning
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version
-from pennon.maintenance.partition_values import RowValues, differs
-from pennon.maintenance.progress import Progress
+from pennon.maintenance.leaves.partition_values import RowValues, differs
+from pennon.maintenance.leaves.progress import Progress
 from pennon.manifest.format.properties import text_of_value
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.storage import StorageOptions

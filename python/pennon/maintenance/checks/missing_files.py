@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pennon.errors import LeafMissing
 from pennon.leaf.dataset import forget_leaves, open_leaf
-from pennon.maintenance.leaf_files import LeafFiles, files_of_version
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
 

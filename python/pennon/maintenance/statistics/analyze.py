@@ -21,7 +21,7 @@ from pennon.leaf import LeafViews, scan_view
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.column_counting import ColumnCounting, column_at, counted_fields
 from pennon.leaf.write.leaf_commit import LeafCommit
-from pennon.maintenance.progress import Progress, no_progress
+from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.statistics.distinct_values import DistinctValues
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot
 from pennon.manifest.commits.statistics_commit import commit_statistics

@@ -1,0 +1,1 @@
+"""What all maintenance does with leaves: their files, their values, and how far it is."""
