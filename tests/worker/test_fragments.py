@@ -103,6 +103,13 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
     }
 
 
+def unknown_window(child: int) -> dict:
+    """A window by column 1 of a function that the worker does not know."""
+    functions = [[300, None, [], [], "long"]]
+    window = {"node": "window", "child": child, "keys": [1], "functions": functions}
+    return window | {"partition": ["`c1`"], "order": [], "outputs": []}
+
+
 COUNTED = [[200, "count", "1", "integer", "long"]]
 MATCHES = 600 - 12  # two items for each order from 100 on, but for the orders without a key
 
@@ -221,7 +228,7 @@ def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
 
 def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -> None:
     broadcast = {"node": "pass", "child": 0}
-    for between in (broadcast, {"node": "window", "child": 0, "keys": [1]}):
+    for between in (broadcast, unknown_window(0)):
         nodes = [tables.scan("orders", 1), between, tables.scan("items", 11), join(1, 2)]
         reply, _ = tables.derive(nodes)
         assert reply["fragments"] == []
@@ -229,8 +236,7 @@ def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -
 
 
 def test_an_operator_that_needs_the_key_keeps_it_from_becoming_a_fragment(tables: Tables) -> None:
-    window = {"node": "window", "child": 2, "keys": [1]}
-    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1), window]
+    nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1), unknown_window(2)]
     reply, _ = tables.derive(nodes)
     assert (reply["fragments"], reply["served"]) == ([], [2, 3])
 

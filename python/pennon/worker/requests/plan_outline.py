@@ -186,23 +186,35 @@ class GroupMessage:
 
 @dataclass(frozen=True, slots=True)
 class WindowMessage:
-    """``keys`` are the partitioning attributes; only a window group limit has no more.
+    """``keys``: the partitioning attributes, ``partition`` its expressions.
 
     ``order``: as a top's. ``functions``: attribute, name, arguments, unit and ends of frame, type.
     """
 
     child: int
     keys: tuple[int, ...]
-    partition: tuple[str | None, ...] = ()
-    order: tuple[_Values, ...] = ()
-    functions: tuple[_Values, ...] | None = None
-    outputs: tuple[_Values, ...] = ()
+    partition: tuple[str | None, ...]
+    order: tuple[_Values, ...]
+    functions: tuple[_Values, ...]
+    outputs: tuple[_Values, ...]
 
     def node(self) -> Window:
         """Make the node."""
-        calls = None if self.functions is None else tuple(map(_window_call, self.functions))
+        calls = tuple(map(_window_call, self.functions))
         of, outputs = (self.partition, _order(self.order)), _outputs(self.outputs)
         return Window(self.child, frozenset(self.keys), *of, calls, outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimitMessage:
+    """The first rows of each group: a window group limit, by its partitioning attributes."""
+
+    child: int
+    keys: tuple[int, ...]
+
+    def node(self) -> Window:
+        """Make the node."""
+        return Window(self.child, frozenset(self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,28 +274,6 @@ class TopMessage:
         return Limit(self.child, self.count, _order(self.order))
 
 
-@dataclass(frozen=True, slots=True)
-class PassMessage:
-    """What leaves rows where they are."""
-
-    child: int
-
-    def node(self) -> Pass:
-        """Make the node."""
-        return Pass(self.child)
-
-
-@dataclass(frozen=True, slots=True)
-class OpaqueMessage:
-    """Anything else."""
-
-    children: tuple[int, ...]
-
-    def node(self) -> Opaque:
-        """Make the node."""
-        return Opaque(self.children)
-
-
 _MESSAGES: Final[Mapping[str, Callable[[Mapping[str, object]], PlanNode]]] = {
     "filter": lambda message: decode(FilterMessage, message).node(),
     "project": lambda message: decode(ProjectMessage, message).node(),
@@ -291,12 +281,13 @@ _MESSAGES: Final[Mapping[str, Callable[[Mapping[str, object]], PlanNode]]] = {
     "scalar": lambda message: decode(ScalarMessage, message).node(),
     "group": lambda message: decode(GroupMessage, message).node(),
     "window": lambda message: decode(WindowMessage, message).node(),
+    "group_limit": lambda message: decode(GroupLimitMessage, message).node(),
     "union": lambda message: decode(UnionMessage, message).node(),
     "expand": lambda message: decode(ExpandMessage, message).node(),
     "limit": lambda message: decode(LimitMessage, message).node(),
     "top": lambda message: decode(TopMessage, message).node(),
-    "pass": lambda message: decode(PassMessage, message).node(),
-    "opaque": lambda message: decode(OpaqueMessage, message).node(),
+    "pass": lambda message: decode(Pass, message),
+    "opaque": lambda message: decode(Opaque, message),
 }
 
 

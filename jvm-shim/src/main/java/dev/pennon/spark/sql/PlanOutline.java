@@ -181,13 +181,13 @@ final class PlanOutline {
       return group(aggregate);
     }
     if (plan instanceof Window window) {
-      Node node = window(plan, window.child(), window.partitionSpec());
+      Node node = window("window", plan, window.child(), window.partitionSpec());
       WindowText.describe(window, (ObjectNode) nodes.get(node.position()));
       windows++;
       return node;
     }
     if (plan instanceof WindowGroupLimit limit) {
-      return window(plan, limit.child(), limit.partitionSpec());
+      return window("group_limit", plan, limit.child(), limit.partitionSpec());
     }
     limits.noteCollected(plan);
     List<Node> children = new ArrayList<>();
@@ -360,9 +360,9 @@ final class PlanOutline {
     return limits.limited(node.plan());
   }
 
-  private Node window(LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
+  private Node window(String kind, LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
     Node child = outline(input);
-    ObjectNode message = node("window").put("child", child.position());
+    ObjectNode message = node(kind).put("child", child.position());
     message.set("keys", ids.all(partitionSpec));
     groupings += partitionSpec.isEmpty() ? 0 : 1;
     return add(plan, Kind.WINDOW, message, List.of(child));
