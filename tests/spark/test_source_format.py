@@ -57,3 +57,17 @@ def test_what_cannot_be_found_is_told(spark: SparkSession, tmp_path: Path) -> No
         spark.read.format("pennon").load(str(tmp_path / "absent"))
     with pytest.raises(AnalysisException, match="SOURCE_NOT_NAMED"):
         spark.read.format("pennon").load()
+    with pytest.raises(AnalysisException, match=r"OUTSIDE_OF_CATALOG.*foreachBatch"):
+        spark.readStream.format("pennon").load(str(tmp_path / "absent"))
+    with pytest.raises(AnalysisException, match="save.. makes a table in its mode"):
+        numbers(spark, 1).write.format("pennon").mode("append").save(str(tmp_path / "absent"))
+
+
+@pytest.mark.parametrize("option", ["snapshot-id", "as-of-timestamp", "branch", "readChangeFeed"])
+def test_an_option_of_another_format_reads_no_other_rows_than_it_says(
+    spark: SparkSession, namespace: str, option: str
+) -> None:
+    numbers(spark, 3).writeTo(f"{namespace}.t").create()
+    for reader in (spark.read, spark.read.format("pennon")):
+        with pytest.raises(AnalysisException, match=f"Cannot read .* with the option {option}: "):
+            reader.option(option, "1").table(f"{namespace}.t").count()

@@ -151,7 +151,8 @@ def load(
         number = _number(location, location, version, catalog.storage)
         snapshot = _open(location, number, timestamp, catalog.storage)
         if snapshot is None:
-            raise TableNotFound(table=location, near="nothing readable is there")
+            near = "nothing readable is there; save() makes a table in its mode error or ignore"
+            raise TableNotFound(table=location, near=near)
         return Table(location, identifier, snapshot)
     registration = Directory(catalog).found(identifier)
     name = catalog.full_name(identifier)

@@ -140,16 +140,28 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
         null);
   }
 
-  // Spark asks the catalog instead.
+  private static WorkerFailure outsideOfCatalog() {
+    return new WorkerFailure(
+        "SOURCE_OUTSIDE_OF_CATALOG",
+        "[SOURCE_OUTSIDE_OF_CATALOG] Cannot use format(\"pennon\") for a stream or in another catalog:"
+            + " it reads and writes tables of a Pennon catalog, batch by batch. Write a stream with"
+            + " foreachBatch(lambda rows, _: rows.writeTo(\"lance.shop.orders\").append()), read what"
+            + " is new from lance.shop.orders.changes.",
+        Map.of(),
+        "0A000",
+        null);
+  }
+
+  // Where a batch is loaded or saved, Spark asks the catalog instead.
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    throw new UnsupportedOperationException("format(\"pennon\") reads through its catalog");
+    throw outsideOfCatalog().raise();
   }
 
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    throw new UnsupportedOperationException("format(\"pennon\") reads through its catalog");
+    throw outsideOfCatalog().raise();
   }
 }

@@ -47,6 +47,19 @@ public class PennonTable
           TableCapability.OVERWRITE_DYNAMIC,
           TableCapability.TRUNCATE);
 
+  /** Options by which Iceberg and Delta choose rows: whoever states them must not get others. */
+  private static final List<String> OTHER_ROWS =
+      List.of(
+          "snapshot-id",
+          "as-of-timestamp",
+          "branch",
+          "tag",
+          "start-snapshot-id",
+          "end-snapshot-id",
+          "start-timestamp",
+          "end-timestamp",
+          "readChangeFeed");
+
   private final TableHandle handle;
   private final Transform[] partitioning;
   private final Map<String, String> properties;
@@ -119,7 +132,28 @@ public class PennonTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    for (String option : OTHER_ROWS) {
+      if (options.containsKey(option)) {
+        throw chosenByOption(option).raise();
+      }
+    }
     return new PennonScanBuilder(handle);
+  }
+
+  private WorkerFailure chosenByOption(String option) {
+    return new WorkerFailure(
+        "READ_OPTION_NOT_SUPPORTED",
+        "[READ_OPTION_NOT_SUPPORTED] Cannot read "
+            + name()
+            + " with the option "
+            + option
+            + ": it is another format's, and would be passed over. Write option(\"versionAsOf\", …) or"
+            + " option(\"timestampAsOf\", …), or read "
+            + name()
+            + ".changes for what happened between versions.",
+        Map.of("table", name(), "option", option),
+        "0A000",
+        null);
   }
 
   @Override
