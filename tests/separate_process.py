@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "python"), "SPARK_LOCAL_IP": "127.0.0.1"}
+_OUR_OWN = {"PYTHONPATH": str(ROOT / "python"), "SPARK_LOCAL_IP": "127.0.0.1"}
+ENVIRONMENT = os.environ | _OUR_OWN
 
 
 def free_port() -> int:
@@ -42,7 +43,8 @@ def _run(arguments: list[str], timeout_seconds: float) -> str:
         text=True,
         check=False,
         timeout=timeout_seconds,
-        env=ENVIRONMENT,
+        # Read now: a test may have changed it.
+        env=os.environ | _OUR_OWN,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout

@@ -44,12 +44,13 @@ def test_kryo_serializes_what_tasks_report(tmp_path: Path) -> None:
 def test_a_container_has_a_long_temporary_folder_and_an_environment_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on YARN: tmpdir below the container's folder, a relative interpreter for executors."""
+    """As on YARN: tmpdir below the container's folder, a relative interpreter, and no home."""
     long = tmp_path / ("c" * 120) / "tmp"
     long.mkdir(parents=True)
     options = {"spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={long}"}
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
-    script = START + "print(spark.conf.get('spark.pyspark.python'), file=sys.stderr)\n"
+    monkeypatch.setenv("HOME", str(tmp_path / "absent"))
+    script = START + "assert spark.conf.get('spark.pyspark.python').startswith('./environment/')\n"
     assert printed(script + WRITE_READ_JOIN, tmp_path / "lake", options) == (180, 90)
 
 
