@@ -215,6 +215,8 @@ def show_profiles(
     rows: list[tuple[object, ...]] = []
     for query in queries:
         timed = results[side, query]
+        if not timed.profiles:
+            continue
         columns = [median(each) for each in zip(*timed.profiles, strict=True)]
         rows.append((query, timed.middle, *(f"{each:.2f}".removesuffix(".00") for each in columns)))
     print_table(f"{side}: where the time goes", ("query", "s", *COLUMNS), rows)
