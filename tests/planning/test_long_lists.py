@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
+from pennon.planning import explain
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -89,3 +90,13 @@ def test_a_list_of_100_000_values_is_read_in_a_second_of_cpu() -> None:
     written = parse_predicate(text).sql(dialect=DataFusion)
     assert time.process_time() - begun < 2
     assert written == text.replace("id", "`id`")
+
+
+def test_explain_shows_the_first_values_of_a_long_list(
+    namespace: pennon.PartitionedNamespace,
+) -> None:
+    plan = namespace.scan(f"id {IN_NUMBERS} AND s {IN_TEXTS} AND k IN (1, 2)").plan()
+    text = explain(plan)
+    assert len(text) < 3_000
+    assert "… 54 more)" in text
+    assert "`k` IN (1, 2)" in text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from pennon.planning.projection.bound_predicate import is_exact
+from pennon.predicate.long_lists import with_short_lists
 
 if TYPE_CHECKING:
     from pennon.planning.scan_plan import ScanPlan
@@ -94,4 +95,4 @@ def explain(plan: ScanPlan) -> str:
         lines.append(f"residual: {len(plan.residuals) - _MOST_FILTERS} more")
     if not plan.residuals:
         lines.append("residual: none")
-    return "\n".join(lines)
+    return with_short_lists("\n".join(lines))

@@ -17,7 +17,7 @@ from sqlglot import exp
 from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.literals import to_expression
 
-__all__ = ["with_lists", "without_long_lists", "written_out"]
+__all__ = ["with_lists", "with_short_lists", "without_long_lists", "written_out"]
 
 _PLACE: Final = "_PENNON_LIST_"
 _FEWEST: Final = 50
@@ -27,6 +27,8 @@ _TEXTS: Final = rf"'[^'\\]*'(?:\s*,\s*'[^'\\]*'){_MORE}"
 _LIST: Final = re.compile(rf"\bIN\s*\(\s*({_INTEGERS}|{_TEXTS})\s*\)", re.IGNORECASE)
 # A sign that begins a text, a name, or a comment, in which a list would be none.
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--|/\*")
+_VALUE: Final = re.compile(r"'[^']*'|-?\d+")
+_MOST_SHOWN: Final = 3
 _FOUR_BYTES: Final = 1 << 31
 
 
@@ -87,6 +89,21 @@ def written_out(tree: exp.Expression) -> exp.Expression:
             node.set("field", None)
             node.set("expressions", list(map(to_expression, listed.literals.scalars)))
     return tree
+
+
+def with_short_lists(sql: str) -> str:
+    """Cut the long plain lists of a text that people read down to their first values.
+
+    Example:
+        >>> with_short_lists(f"a NOT IN ({', '.join(map(str, range(60)))}) AND b IN (1, 2)")
+        'a NOT IN (0, 1, 2, … 57 more) AND b IN (1, 2)'
+    """
+    return _LIST.sub(_shortened, sql)
+
+
+def _shortened(found: re.Match[str]) -> str:
+    values = _VALUE.findall(found[1])
+    return f"IN ({', '.join(values[:_MOST_SHOWN])}, … {len(values) - _MOST_SHOWN:,} more)"
 
 
 def _is_outside(sql: str, start: int, end: int) -> bool:

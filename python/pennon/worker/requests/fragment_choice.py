@@ -19,6 +19,7 @@ from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
 from pennon.planning import summary
 from pennon.predicate.expressions.semantics import is_utc_zone
+from pennon.predicate.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
 from pennon.pushdown.manifest_answer import manifest_answer
 from pennon.pushdown.runtime_pruning import RuntimePruning, runtime_prunings
@@ -284,7 +285,7 @@ class _Planner:
             for number, scan in enumerate(part.scans):
                 read = summary(self.plans[scan]).splitlines()
                 lines += [f"p{at}.r{number} {line}" for line in read]
-        return "\n".join(lines)
+        return with_short_lists("\n".join(lines))
 
 
 def _restriction_text(candidate: Candidate) -> str:
