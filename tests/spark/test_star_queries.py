@@ -175,8 +175,9 @@ _WINDOWS = {
     ),
     "frames": (
         f"SELECT *, sum(q) OVER w, avg(q) OVER w, avg(amt) OVER w, count(amt) OVER w, min(s) OVER w"
-        f" , max(d) OVER w, first_value(amt) OVER w, nth_value(pk, 2) OVER w FROM f"
-        f" WINDOW w AS {_RUNNING}"
+        f" , max(d) OVER w, first_value(amt) OVER w, nth_value(pk, 2) OVER w, min(amt) OVER after,"
+        f" max(amt) OVER after FROM f WINDOW w AS {_RUNNING}, after AS"
+        f" (PARTITION BY id ORDER BY {_EVERY} ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)"
     ),
     "the first ones of each group": (
         "SELECT pk, count(*), sum(amt) FROM (SELECT *, rank() OVER (PARTITION BY id ORDER BY q)"

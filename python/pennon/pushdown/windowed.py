@@ -10,6 +10,7 @@ NULL rules: NULLs stand where Spark's order says, and are one partition. Aggrega
 | a default beside ``lag`` is one literal | any value of the row | CASE where there is no row |
 | a sum that loses rows takes them off | sums anew | floats are declined where rows leave |
 | an average of integers is summed in floats | the same | summed exactly, then divided |
+| an extreme stays when the last value leaves | NULL | NULL where none is counted |
 | functions whose arguments differ in a cast have one name | each is its own | of columns |
 | minima of floats compare by < | NaN is the greatest | declined |
 
@@ -208,7 +209,9 @@ class _Writer:
                 if value.is_float or pa.types.is_boolean(value.type):
                     raise Declined(why=f"{name} of {value.type} in a window")
                 extreme = exp.Min if name == "min" else exp.Max
-                return Typed(self.over(extreme(this=value.tree), frame), value.type)
+                found = self.over(extreme(this=value.tree.copy()), frame)
+                none = exp.EQ(this=self.counted(value, frame), expression=integer(0, pa.int64()))
+                return Typed(choice((none, exp.Null()), default=found), value.type)
             case "sum" if not (loses and value.is_float):
                 return self.summed(value, frame)
             case "avg" | "mean" if not (loses and value.is_float):
