@@ -118,26 +118,24 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
   }
 
   private static WorkerFailure notLoadable(String why) {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "SOURCE_NOT_NAMED",
-        "[SOURCE_NOT_NAMED] Cannot find what to load or save: "
-            + why
-            + ". Name one path, or one table, as in load(\"lance.shop.orders\").",
-        Map.of("why", why),
         "42601",
-        null);
+        Map.of("why", why),
+        "Cannot find what to load or save: %s. Name one path, or one table, as in "
+            + "load(\"lance.shop.orders\").",
+        why);
   }
 
   private static WorkerFailure noCatalog() {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "CATALOG_NOT_CONFIGURED",
-        "[CATALOG_NOT_CONFIGURED] Cannot use format(\"pennon\"): the session has no Pennon catalog."
-            + " Start it with pennon.spark(root=…), or set spark.sql.catalog.lance = "
-            + PennonCatalog.class.getName()
-            + " and spark.sql.catalog.lance.root.",
-        Map.of(),
         "42K0H",
-        null);
+        Map.of(),
+        "Cannot use format(\"pennon\"): the session has no Pennon catalog. Start it with "
+            + "pennon.spark(root=…), or set spark.sql.catalog.lance = %s and "
+            + "spark.sql.catalog.lance.root.",
+        PennonCatalog.class.getName());
   }
 
   private static WorkerFailure outsideOfCatalog() {

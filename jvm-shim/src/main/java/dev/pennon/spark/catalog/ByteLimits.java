@@ -34,16 +34,13 @@ public final class ByteLimits {
     try {
       return JavaUtils.byteStringAsBytes(value.strip());
     } catch (NumberFormatException e) {
-      throw new WorkerFailure(
+      throw WorkerFailure.of(
               "BYTES_UNKNOWN",
-              "[BYTES_UNKNOWN] Cannot use "
-                  + setting
-                  + " = "
-                  + value
-                  + ": it is no number of bytes. Set it to one, such as 64m or 0, or unset it.",
-              Map.of("setting", setting, "value", value),
               "22023",
-              null)
+              Map.of("setting", setting, "value", value),
+              "Cannot use %s = %s: it is no number of bytes. Set it to one, such as 64m or 0, or "
+                  + "unset it.",
+              setting, value)
           .raise();
     }
   }

@@ -62,11 +62,7 @@ final class CatalogConnection {
 
   /** Sends a request; a failure is thrown as the AnalysisException that fits it. */
   JsonNode send(ObjectNode request) {
-    try {
-      return WorkerConnection.exchange(request);
-    } catch (WorkerFailure e) {
-      throw e.raise();
-    }
+    return WorkerConnection.answer(request);
   }
 
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {
@@ -98,31 +94,22 @@ final class CatalogConnection {
   }
 
   private static WorkerFailure rootIsFixed(String name, String root, String stated) {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "CATALOG_ROOT_FIXED",
-        "[CATALOG_ROOT_FIXED] Cannot move catalog "
-            + name
-            + " to "
-            + stated
-            + ": this session has it at "
-            + root
-            + ", and a catalog keeps its root. Stop the session first, or give the other root to a"
-            + " catalog of another name.",
-        Map.of("catalog", name, "root", root, "stated", stated),
         "55000",
-        null);
+        Map.of("catalog", name, "root", root, "stated", stated),
+        "Cannot move catalog %s to %s: this session has it at %s, and a catalog keeps its root. "
+            + "Stop the session first, or give the other root to a catalog of another name.",
+        name, stated, root);
   }
 
   private static WorkerFailure rootIsMissing(String name) {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "CATALOG_ROOT_MISSING",
-        "[CATALOG_ROOT_MISSING] Cannot use catalog "
-            + name
-            + ": it has no root. Set spark.sql.catalog."
-            + name
-            + ".root to the path or URL of the directory that holds the namespaces.",
-        Map.of("catalog", name),
         "42K0H",
-        null);
+        Map.of("catalog", name),
+        "Cannot use catalog %s: it has no root. Set spark.sql.catalog.%s.root to the path or URL "
+            + "of the directory that holds the namespaces.",
+        name, name);
   }
 }

@@ -74,13 +74,11 @@ public final class CatalogOperations {
       boolean isMissing = e instanceof NoSuchTableException || e instanceof NoSuchNamespaceException;
       boolean isListed =
           !isMissing && List.of(listTables(identifier.namespace())).contains(identifier);
-      return isListed || sneak(e);
+      if (isListed) {
+        return true;
+      }
+      throw WorkerFailure.sneak(e);
     }
-  }
-
-  @SuppressWarnings("unchecked")
-  private static <T extends Throwable> boolean sneak(Throwable failure) throws T {
-    throw (T) failure;
   }
 
   public PennonTable createTable(

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
@@ -26,11 +25,7 @@ final class EvolvingTable extends PennonTable implements SupportsSchemaEvolution
   public boolean supportsColumnChange(TableChange.ColumnChange change) {
     ObjectNode request = handle().request("check_change");
     request.set("change", SchemaChanges.toJson(change).get(0));
-    try {
-      return Messages.field(WorkerConnection.exchange(request), "CheckChangeReply", "possible")
-          .asBoolean();
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    JsonNode reply = WorkerConnection.answer(request);
+    return Messages.field(reply, "CheckChangeReply", "possible").asBoolean();
   }
 }

@@ -27,16 +27,13 @@ public enum Execution {
         return each;
       }
     }
-    throw new WorkerFailure(
+    throw WorkerFailure.of(
             "EXECUTION_UNKNOWN",
-            "[EXECUTION_UNKNOWN] Cannot use "
-                + setting(catalog)
-                + " = "
-                + value
-                + ": it is neither worker nor spark. Set it to one of these, or unset it.",
-            Map.of("catalog", catalog, "value", value),
             "22023",
-            null)
+            Map.of("catalog", catalog, "value", value),
+            "Cannot use %s = %s: it is neither worker nor spark. Set it to one of these, or "
+                + "unset it.",
+            setting(catalog), value)
         .raise();
   }
 

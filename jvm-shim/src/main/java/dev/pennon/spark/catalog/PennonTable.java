@@ -183,12 +183,8 @@ public class PennonTable
   private boolean decidesPartitions(String... predicates) {
     ObjectNode request = handle.request("check_delete");
     request.set("predicates", Messages.strings(predicates));
-    try {
-      return Messages.field(WorkerConnection.exchange(request), "CheckDeleteReply", "possible")
-          .asBoolean();
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    JsonNode reply = WorkerConnection.answer(request);
+    return Messages.field(reply, "CheckDeleteReply", "possible").asBoolean();
   }
 
   @Override

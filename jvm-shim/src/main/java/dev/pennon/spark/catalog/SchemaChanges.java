@@ -77,7 +77,7 @@ final class SchemaChanges {
     ColumnDefaultValue value = add.defaultValue();
     if (value != null) {
       json.put("default", value.getSql());
-      json.set("initial", ConstantJson.write(value.getValue().value(), value.getValue().dataType()));
+      json.set("initial", JsonValues.toJson(value.getValue().value(), value.getValue().dataType()));
     }
     return position(json, add.position());
   }

@@ -93,16 +93,13 @@ public final class SparkTransforms {
     if (value instanceof CharSequence || value instanceof org.apache.spark.unsafe.types.UTF8String) {
       return json.put(LITERAL, value.toString());
     }
-    throw new WorkerFailure(
+    throw WorkerFailure.of(
             "TRANSFORM_ARGUMENT_NOT_SUPPORTED",
-            "[TRANSFORM_ARGUMENT_NOT_SUPPORTED] Cannot use "
-                + value
-                + " as an argument of partition transform "
-                + transform.describe()
-                + ": it is neither a column, an integer nor a string. Write one of these.",
-            Map.of("transform", transform.describe(), "argument", String.valueOf(value)),
             "42601",
-            null)
+            Map.of("transform", transform.describe(), "argument", String.valueOf(value)),
+            "Cannot use %s as an argument of partition transform %s: it is neither a column, an "
+                + "integer nor a string. Write one of these.",
+            value, transform.describe())
         .raise();
   }
 

@@ -131,15 +131,13 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   }
 
   private WorkerFailure unexpectedSchema(VectorSchemaRoot root) {
-    String message =
-        "[WORKER_PROTOCOL] Cannot read partition "
-            + split.objectIds()
-            + ": the worker sent the columns "
-            + root.getSchema()
-            + " where "
-            + schema.sql()
-            + " was asked for. This is a bug of Pennon.";
-    return new WorkerFailure("WORKER_PROTOCOL", message, Map.of(), "XX000", null);
+    return WorkerFailure.of(
+        "WORKER_PROTOCOL",
+        "XX000",
+        Map.of(),
+        "Cannot read partition %s: the worker sent the columns %s where %s was asked for. This "
+            + "is a bug of Pennon.",
+        split.objectIds(), root.getSchema(), schema.sql());
   }
 
   private void finish() throws IOException {

@@ -9,7 +9,6 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.sql.FragmentText;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -86,12 +85,7 @@ public final class PennonScanBuilder
   private JsonNode accepted(List<String> texts) {
     ObjectNode request = table.request("push_predicates");
     request.set("predicates", Messages.strings(texts.toArray(String[]::new)));
-    try {
-      return Messages.field(
-          WorkerConnection.exchange(request), "PushPredicatesReply", "accepted");
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    return Messages.field(WorkerConnection.answer(request), "PushPredicatesReply", "accepted");
   }
 
   /** None in Spark's own form: the scan's description has what was sent. */

@@ -82,14 +82,10 @@ record ScanPlan(
     request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
     request.set("schema", Messages.parse(schema.json()));
     long begun = System.nanoTime();
-    try {
-      JsonNode reply = WorkerConnection.exchange(request);
-      long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
-      long total = Messages.field(reply, "PlanScanReply", "partitions_total").asLong();
-      return of(table, predicates, schema, reply, new Planning(total, millis));
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    JsonNode reply = WorkerConnection.answer(request);
+    long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
+    long total = Messages.field(reply, "PlanScanReply", "partitions_total").asLong();
+    return of(table, predicates, schema, reply, new Planning(total, millis));
   }
 
   /** Sends a request whose reply is followed by a table of splits. */
@@ -247,13 +243,9 @@ record ScanPlan(
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", token);
     request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
-    try {
-      JsonNode reply = WorkerConnection.exchange(request);
-      Set<String> possible = Set.of(Messages.toStrings(Messages.field(reply, "PruneSplitsReply", "object_ids")));
-      return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    JsonNode reply = WorkerConnection.answer(request);
+    Set<String> possible = Set.of(Messages.toStrings(Messages.field(reply, "PruneSplitsReply", "object_ids")));
+    return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();
   }
 
   /** Two scans with the same identity give the same rows, so Spark may run one for both. */

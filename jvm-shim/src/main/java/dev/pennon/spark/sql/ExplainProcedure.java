@@ -1,6 +1,7 @@
 package dev.pennon.spark.sql;
 
-import java.util.Iterator;
+import dev.pennon.spark.catalog.RowsProcedure;
+import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -9,11 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
-import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import org.apache.spark.sql.connector.read.LocalScan;
-import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
@@ -21,14 +18,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** A procedure that plans a query, does not run it, and describes what it saw in rows of text. */
-abstract class ExplainProcedure implements UnboundProcedure, BoundProcedure {
-  private final String name;
+abstract class ExplainProcedure extends RowsProcedure {
   private final String[] columns;
 
-  private record Rows(StructType readSchema, InternalRow... rows) implements LocalScan {}
-
   ExplainProcedure(String name, String... columns) {
-    this.name = name;
+    super(name, List.of(ProcedureParameter.in("query", DataTypes.StringType).build()));
     this.columns = columns;
   }
 
@@ -36,30 +30,7 @@ abstract class ExplainProcedure implements UnboundProcedure, BoundProcedure {
   abstract Stream<Stream<String>> explain(Supplier<SparkPlan> planning);
 
   @Override
-  public String name() {
-    return name;
-  }
-
-  @Override
-  public BoundProcedure bind(StructType argumentTypes) {
-    return this;
-  }
-
-  @Override
-  public ProcedureParameter[] parameters() {
-    return new ProcedureParameter[] {
-      ProcedureParameter.in("query", DataTypes.StringType).build()
-    };
-  }
-
-  /** The answer depends on the tables as they are now. */
-  @Override
-  public boolean isDeterministic() {
-    return false;
-  }
-
-  @Override
-  public Iterator<Scan> call(InternalRow arguments) {
+  protected Rows answer(InternalRow arguments) {
     StructType schema = new StructType();
     for (String column : columns) {
       schema = schema.add(column, DataTypes.StringType);
@@ -68,7 +39,7 @@ abstract class ExplainProcedure implements UnboundProcedure, BoundProcedure {
         explain(() -> planned(arguments.getString(0)))
             .map(row -> new GenericInternalRow(row.map(UTF8String::fromString).toArray()))
             .toArray(InternalRow[]::new);
-    return List.<Scan>of(new Rows(schema, rows)).iterator();
+    return new Rows(schema, rows);
   }
 
   private static SparkPlan planned(String query) {
@@ -80,12 +51,7 @@ abstract class ExplainProcedure implements UnboundProcedure, BoundProcedure {
           .executePlan(parsed, CommandExecutionMode.SKIP())
           .executedPlan();
     } catch (ParseException e) {
-      throw sneak(e);
+      throw WorkerFailure.sneak(e);
     }
-  }
-
-  @SuppressWarnings("unchecked")
-  private static <T extends Throwable> RuntimeException sneak(Throwable failure) throws T {
-    throw (T) failure;
   }
 }

@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -35,13 +34,9 @@ public final class ExplainScan extends ExplainProcedure {
     ObjectNode request = Messages.request("explain_scan");
     request.set("catalog", outline.get("catalog"));
     request.set("plan", outline.get("plan"));
-    try {
-      JsonNode reply = WorkerConnection.exchange(request);
-      JsonNode rows = Messages.field(reply, "ExplainScanReply", "rows");
-      return StreamSupport.stream(rows.spliterator(), false)
-          .map(row -> Stream.of(outline.get("table"), row.get(0), row.get(1)).map(JsonNode::asText));
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    JsonNode reply = WorkerConnection.answer(request);
+    JsonNode rows = Messages.field(reply, "ExplainScanReply", "rows");
+    return StreamSupport.stream(rows.spliterator(), false)
+        .map(row -> Stream.of(outline.get("table"), row.get(0), row.get(1)).map(JsonNode::asText));
   }
 }

@@ -105,28 +105,26 @@ public final class StatementOwners extends Rule<LogicalPlan> {
   /** In a script, USE can change the catalog after the statement was read. */
   private static LogicalPlan withoutStatement(LogicalPlan plan, Map<String, String> properties) {
     if (properties.contains(TableStatements.PROPERTY)) {
-      throw new WorkerFailure(
+      throw WorkerFailure.of(
               "PARTITION_FIELDS_NOT_SUPPORTED",
-              "[PARTITION_FIELDS_NOT_SUPPORTED] Cannot change partition fields or a write order:"
-                  + " the table was read as one of a Pennon catalog, and is of another one. Write"
-                  + " the catalog's name before the table's.",
-              java.util.Map.of(),
               "0A000",
-              null)
+              java.util.Map.of(),
+              "Cannot change partition fields or a write order: the table was read as one of a "
+                  + "Pennon catalog, and is of another one. Write the catalog's name before the "
+                  + "table's.")
           .raise();
     }
     return plan;
   }
 
   private static WorkerFailure writeOrderElsewhere(String table) {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "WRITE_ORDER_READ_BY_ANOTHER",
-        "[WRITE_ORDER_READ_BY_ANOTHER] Cannot change the write order of "
-            + table
-            + ": the parser of another extension has read the statement. Set the table property"
-            + " 'write.order', or name dev.pennon.spark.PennonExtensions last in spark.sql.extensions.",
-        java.util.Map.of("table", table),
         "0A000",
-        null);
+        java.util.Map.of("table", table),
+        "Cannot change the write order of %s: the parser of another extension has read the "
+            + "statement. Set the table property 'write.order', or name "
+            + "dev.pennon.spark.PennonExtensions last in spark.sql.extensions.",
+        table);
   }
 }

@@ -75,6 +75,15 @@ public final class WorkerConnection implements AutoCloseable {
     return asked.reply();
   }
 
+  /** As {@link #exchange}, on the driver: a failure is thrown as the AnalysisException that fits it. */
+  public static JsonNode answer(ObjectNode request) {
+    try {
+      return exchange(request);
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+  }
+
   /** A reply and the connection that it came on, on which an Arrow stream may follow. */
   public record Asked(WorkerConnection connection, JsonNode reply) {}
 

@@ -36,6 +36,21 @@ public final class WorkerFailure extends RuntimeException {
     this.sqlState = sqlState;
   }
 
+  /**
+   * What the shim itself refuses.
+   *
+   * @param message the text behind the condition, with {@code %s} where a value stands
+   */
+  public static WorkerFailure of(
+      String condition,
+      String sqlState,
+      Map<String, String> parameters,
+      String message,
+      Object... values) {
+    String text = "[" + condition + "] " + message.formatted(values);
+    return new WorkerFailure(condition, text, parameters, sqlState, null);
+  }
+
   /** Reads the payload of an error frame, or the {@code error} of a worker that is not ready. */
   public static WorkerFailure fromJson(JsonNode error) {
     String condition = error.path("condition").asText("INTERNAL_ERROR");
@@ -137,8 +152,13 @@ public final class WorkerFailure extends RuntimeException {
     return sneak(new TaskFailure(this));
   }
 
+  /**
+   * Throws an exception as it is from where Java demands an unchecked one.
+   *
+   * @return never; declared so that callers can write {@code throw WorkerFailure.sneak(e)}
+   */
   @SuppressWarnings("unchecked")
-  private static <T extends Throwable> RuntimeException sneak(Throwable failure) throws T {
+  public static <T extends Throwable> RuntimeException sneak(Throwable failure) throws T {
     throw (T) failure;
   }
 }

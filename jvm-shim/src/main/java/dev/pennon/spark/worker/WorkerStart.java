@@ -87,23 +87,13 @@ final class WorkerStart {
   }
 
   private static WorkerFailure differs(String python, String version, int protocol) {
-    String message =
-        "[VERSIONS_DIFFER] Cannot use the package pennon of "
-            + python
-            + ": it is version "
-            + version
-            + " (protocol "
-            + protocol
-            + "), and the jar is version "
-            + jarVersion()
-            + " (protocol "
-            + PROTOCOL
-            + "). Install the package of the jar's version there, or use the jar inside that package.";
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "VERSIONS_DIFFER",
-        message,
-        Map.of("python", python, "package", version, "jar", jarVersion()),
         "58000",
-        null);
+        Map.of("python", python, "package", version, "jar", jarVersion()),
+        "Cannot use the package pennon of %s: it is version %s (protocol %s), and the jar is "
+            + "version %s (protocol %s). Install the package of the jar's version there, or use the "
+            + "jar inside that package.",
+        python, version, protocol, jarVersion(), PROTOCOL);
   }
 }

@@ -39,17 +39,13 @@ public final class PennonRowLevelOperation implements SupportsDelta {
   /** What a user is told where a column of the table has the name of one that names its rows. */
   public static WorkerFailure withoutRowId(TableHandle table, Command command) {
     String verb = command.name().toLowerCase(Locale.ROOT);
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "ROW_ID_HIDDEN",
-        "[ROW_ID_HIDDEN] Cannot "
-            + verb
-            + " single rows of "
-            + table.name()
-            + ": a column of it has the name of a metadata column that names rows."
-            + " Rename the column.",
-        Map.of("table", table.name()),
         "42710",
-        null);
+        Map.of("table", table.name()),
+        "Cannot %s single rows of %s: a column of it has the name of a metadata column that "
+            + "names rows. Rename the column.",
+        verb, table.name());
   }
 
   @Override

@@ -37,17 +37,12 @@ public final class RowCondition {
   }
 
   private static WorkerFailure notWritable(TableHandle table, String action, Predicate predicate) {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "CONDITION_NOT_SUPPORTED",
-        "[CONDITION_NOT_SUPPORTED] Cannot "
-            + action
-            + " the rows of "
-            + table.name()
-            + " where "
-            + predicate
-            + ": it has a part that only Spark evaluates. Compare columns with literals instead.",
-        Map.of("table", table.name(), "condition", predicate.toString()),
         "0A000",
-        null);
+        Map.of("table", table.name(), "condition", predicate.toString()),
+        "Cannot %s the rows of %s where %s: it has a part that only Spark evaluates. Compare "
+            + "columns with literals instead.",
+        action, table.name(), predicate);
   }
 }

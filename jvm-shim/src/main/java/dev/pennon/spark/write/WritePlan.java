@@ -8,7 +8,6 @@ import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -54,21 +53,17 @@ record WritePlan(
     request.set("predicates", Messages.strings(mode.predicates()));
     request.set("schema", Messages.parse(write.schema().json()));
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
-    try {
-      JsonNode reply = WorkerConnection.exchange(request);
-      return new WritePlan(
-          table,
-          write.schema(),
-          mode,
-          Messages.field(reply, "PlanWriteReply", "write").asText(),
-          List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanWriteReply", "distribution"))),
-          SortOrders.fromJson(Messages.field(reply, "PlanWriteReply", "ordering")),
-          write.queryId(),
-          Messages.field(reply, "PlanWriteReply", "task_bytes").asLong(),
-          reads);
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    JsonNode reply = WorkerConnection.answer(request);
+    return new WritePlan(
+        table,
+        write.schema(),
+        mode,
+        Messages.field(reply, "PlanWriteReply", "write").asText(),
+        List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanWriteReply", "distribution"))),
+        SortOrders.fromJson(Messages.field(reply, "PlanWriteReply", "ordering")),
+        write.queryId(),
+        Messages.field(reply, "PlanWriteReply", "task_bytes").asLong(),
+        reads);
   }
 
   String description() {

@@ -1,0 +1,53 @@
+package dev.pennon.spark.catalog;
+
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.StructType;
+
+/** A procedure of Spark's CALL that answers with rows, whatever the types of its arguments. */
+public abstract class RowsProcedure implements UnboundProcedure, BoundProcedure {
+  private final String name;
+  private final List<ProcedureParameter> parameters;
+
+  /** What a procedure answered. */
+  public record Rows(StructType readSchema, InternalRow... rows) implements LocalScan {}
+
+  protected RowsProcedure(String name, List<ProcedureParameter> parameters) {
+    this.name = name;
+    this.parameters = List.copyOf(parameters);
+  }
+
+  protected abstract Rows answer(InternalRow arguments);
+
+  @Override
+  public final String name() {
+    return name;
+  }
+
+  @Override
+  public final ProcedureParameter[] parameters() {
+    return parameters.toArray(ProcedureParameter[]::new);
+  }
+
+  @Override
+  public final BoundProcedure bind(StructType argumentTypes) {
+    return this;
+  }
+
+  /** Procedures change tables, or tell how they are now. */
+  @Override
+  public final boolean isDeterministic() {
+    return false;
+  }
+
+  @Override
+  public final Iterator<Scan> call(InternalRow arguments) {
+    return List.<Scan>of(answer(arguments)).iterator();
+  }
+}
