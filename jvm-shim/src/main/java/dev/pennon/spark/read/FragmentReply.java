@@ -53,17 +53,13 @@ public record FragmentReply(
               Mode.valueOf(Messages.field(fragment, "FragmentReply", "mode").asText().toUpperCase(Locale.ROOT)),
               Messages.field(fragment, "FragmentReply", "scan").asText(),
               Messages.field(fragment, "FragmentReply", "description").asText(),
-              optional(Messages.field(fragment, "FragmentReply", "rows")),
-              optional(Messages.field(fragment, "FragmentReply", "bytes")),
+              Messages.toOptional(Messages.field(fragment, "FragmentReply", "rows")),
+              Messages.toOptional(Messages.field(fragment, "FragmentReply", "bytes")),
               Messages.field(fragment, "FragmentReply", "restriction").asText(),
               columns,
               tasks.getOrDefault(root, new KeyedLeaves())));
     }
     return fragments;
-  }
-
-  private static OptionalLong optional(JsonNode number) {
-    return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
   }
 
   /** The token may hold storage options: it is never shown. */

@@ -58,7 +58,7 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
     ObjectNode wanted = Messages.object();
     wanted.set("catalog", Messages.parse(table.catalog()));
     wanted.set("columns", Messages.strings(schema.fieldNames()));
-    wanted.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
+    wanted.set("predicates", Messages.strings(predicates));
     GenericInternalRow noKey = new GenericInternalRow(0);
     return new InputPartition[] {
       new PennonSplit(List.of(table.name()), Messages.print(wanted), noKey)

@@ -84,7 +84,7 @@ public final class PennonScanBuilder
 
   private JsonNode accepted(List<String> texts) {
     ObjectNode request = table.request("push_predicates");
-    request.set("predicates", Messages.strings(texts.toArray(String[]::new)));
+    request.set("predicates", Messages.strings(texts));
     return Messages.field(WorkerConnection.answer(request), "PushPredicatesReply", "accepted");
   }
 

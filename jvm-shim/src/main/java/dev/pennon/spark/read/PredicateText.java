@@ -2,6 +2,7 @@ package dev.pennon.spark.read;
 
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import dev.pennon.spark.catalog.SparkTransforms;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -9,7 +10,6 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Extract;
@@ -141,9 +141,7 @@ public final class PredicateText {
     if (typeOf(reference) instanceof StringType string && !string.equals(DataTypes.StringType)) {
       throw new TypedLiteral.NotWritable();
     }
-    return Arrays.stream(reference.fieldNames())
-        .map(part -> "`" + part.replace("`", "``") + "`")
-        .collect(Collectors.joining("."));
+    return SparkTransforms.quoted(reference.fieldNames());
   }
 
   private String cast(Cast cast) throws TypedLiteral.NotWritable {

@@ -79,7 +79,7 @@ record ScanPlan(
       TableHandle table, List<String> predicates, StructType schema, boolean isOfRowChange) {
     ObjectNode request = table.request("plan_scan").put("row_change", isOfRowChange);
     request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
-    request.set("predicates", Messages.strings(predicates.toArray(String[]::new)));
+    request.set("predicates", Messages.strings(predicates));
     request.set("schema", Messages.parse(schema.json()));
     long begun = System.nanoTime();
     JsonNode reply = WorkerConnection.answer(request);
@@ -125,8 +125,8 @@ record ScanPlan(
         Messages.field(reply, "PlanScanReply", "plan").asText(),
         keys,
         splits,
-        optional(Messages.field(reply, "PlanScanReply", "rows")),
-        optional(Messages.field(reply, "PlanScanReply", "bytes")),
+        Messages.toOptional(Messages.field(reply, "PlanScanReply", "rows")),
+        Messages.toOptional(Messages.field(reply, "PlanScanReply", "bytes")),
         Messages.field(reply, "PlanScanReply", "description").asText(),
         Messages.field(reply, "PlanScanReply", "details").asText(),
         SortOrders.fromJson(Messages.field(reply, "PlanScanReply", "ordering")),
@@ -191,7 +191,7 @@ record ScanPlan(
   private List<PennonSplit> packedUnder(Packing packed, List<String> runtimePredicates) {
     ObjectNode request = table.catalogRequest("pack_splits").put("plan", token);
     request.put("num_tasks", packed.numTasks()).put("max_bytes", packed.maxBytes());
-    request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
+    request.set("predicates", Messages.strings(runtimePredicates));
     return askForSplits(request);
   }
 
@@ -222,14 +222,10 @@ record ScanPlan(
         planning);
   }
 
-  private static OptionalLong optional(JsonNode number) {
-    return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
-  }
-
   /** The columns by which Spark may filter while the query runs. */
   NamedReference[] filterAttributes() {
     return filterColumns.stream()
-        .map(name -> Expressions.column("`" + name.replace("`", "``") + "`"))
+        .map(name -> Expressions.column(SparkTransforms.quoted(name)))
         .toArray(NamedReference[]::new);
   }
 
@@ -242,7 +238,7 @@ record ScanPlan(
       return packedUnder(packing, runtimePredicates);
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", token);
-    request.set("predicates", Messages.strings(runtimePredicates.toArray(String[]::new)));
+    request.set("predicates", Messages.strings(runtimePredicates));
     JsonNode reply = WorkerConnection.answer(request);
     Set<String> possible = Set.of(Messages.toStrings(Messages.field(reply, "PruneSplitsReply", "object_ids")));
     return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();

@@ -6,9 +6,11 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 
 /** The JSON of requests and replies: how it is made, read and taken apart. */
 public final class Messages {
@@ -60,18 +62,25 @@ public final class Messages {
     }
   }
 
-  public static ArrayNode strings(String... values) {
+  public static ArrayNode strings(Iterable<String> values) {
     ArrayNode list = array();
-    for (String value : values) {
-      list.add(value);
-    }
+    values.forEach(list::add);
     return list;
+  }
+
+  public static ArrayNode strings(String... values) {
+    return strings(Arrays.asList(values));
   }
 
   public static ObjectNode strings(Map<String, String> values) {
     ObjectNode map = object();
     values.forEach(map::put);
     return map;
+  }
+
+  /** A number that may be null. */
+  public static OptionalLong toOptional(JsonNode number) {
+    return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
   }
 
   public static String[] toStrings(JsonNode list) {
