@@ -11,7 +11,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from tests.transaction.lake import append, latest, make, regions
+from tests.transaction.lake import append, latest, make, regions, stage
 
 import pennon
 from pennon.errors import SnapshotNotFound
@@ -19,6 +19,7 @@ from pennon.maintenance import expire as expire_module
 from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.rollback import rollback
+from pennon.transaction import Conflicted, Transaction
 
 
 @contextlib.contextmanager
@@ -117,3 +118,27 @@ def test_the_id_of_a_column_that_comes_between_the_steps_of_a_rollback_is_not_gi
     sales.maintenance.rollback(before)
     sales.add_column("tax", pa.int64())
     assert [each.id for each in sales.snapshot.schema.fields] == [0, 2]
+
+
+@pytest.mark.parametrize("second", ["bucket(8, id)", "truncate(10, id)", None])
+@pytest.mark.parametrize("has_expired", [False, True], ids=["", "expired base"])
+def test_rows_split_by_a_spec_that_was_rolled_back_are_not_taken_for_those_of_its_next_namesake(
+    tmp_path: Path, second: str | None, *, has_expired: bool
+) -> None:
+    columns = pa.schema({"id": pa.int64(), "region": pa.utf8()})
+    sales = pennon.create(tmp_path / "sales", columns, ["region"])
+    before = sales.snapshot.version
+    sales.add_partition_field("bucket(4, id)")
+    base = sales.snapshot
+    transaction = Transaction(base)
+    transaction.append(stage(base, dict.fromkeys(range(20), "eu")))
+
+    sales.maintenance.rollback(before)
+    if second is not None:
+        sales.add_partition_field(second)
+        assert sales.snapshot.current_spec.spec_version == base.current_spec.spec_version
+    if has_expired:
+        sales.maintenance.expire_snapshots(datetime.now(UTC) + timedelta(minutes=1))
+
+    assert isinstance(transaction.commit(), Conflicted)
+    assert sales.scan().to_arrow().num_rows == 0

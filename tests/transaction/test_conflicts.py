@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pennon.leaf import StagedPartition
+from pennon.spec import PartitionSpec
 from pennon.transaction import Conflicted
 from pennon.transaction.conflicts import Rebased, check_layouts, rebase
 from pennon.transaction.leaf_state import LeafState
@@ -54,6 +55,6 @@ def test_leaf_made_meanwhile_in_another_directory_is_a_conflict():
 
 def test_rows_with_a_column_dropped_meanwhile_are_a_conflict_that_names_the_partition():
     field = pa.field("other", pa.int8(), metadata={"lance:field_id": "4"})
-    verdict = check_layouts({PART.object_id: APPEND}, pa.schema([field]))
+    verdict = check_layouts({PART.object_id: APPEND}, pa.schema([field]), {1: PartitionSpec(1, ())})
     assert isinstance(verdict, Conflicted)
     assert verdict.partition == "region=eu"

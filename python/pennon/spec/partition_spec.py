@@ -7,6 +7,7 @@ source id that the schema does not have (any more) stands for a column of NULLs,
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -158,6 +159,11 @@ class PartitionSpec:
     def key(self) -> str:
         """The metadata key that holds this spec."""
         return spec_key(self.spec_version)
+
+    @property
+    def identity(self) -> str:
+        """What tells it from others, of its version too: a rollback gives a version out again."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def field_by_id(self, field_id: str) -> PartitionField | None:
         """Find a field by its field id."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pennon.leaf import StagedPartition
     from pennon.manifest.commits.commit_lookup import Rewrites
+    from pennon.spec import PartitionSpec
     from pennon.transaction.leaf_state import LeafState
     from pennon.transaction.staged import Change
 
@@ -117,19 +118,28 @@ def check_places(
     return None
 
 
-def check_layouts(changes: Mapping[str, Change], schema: pa.Schema) -> Conflicted | None:
-    """Find rows that were written with a column that the namespace has no more.
+def check_layouts(
+    changes: Mapping[str, Change], schema: pa.Schema, specs: Mapping[int, PartitionSpec]
+) -> Conflicted | None:
+    """Find rows that were written with a column, or by a spec, that the namespace has no more.
 
     Args:
         changes: My change of each leaf.
         schema: The namespace schema as it is now.
+        specs: Its partition specs as they are now. A rollback takes specs back, and the next one
+            has the version of one that it took back.
     """
+    identities = {number: spec.identity for number, spec in specs.items()}
     known = {key for column in schema for key in _keys(column, "")}
     judged: set[str] = set()
     for change in changes.values():
         for part in (
             change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
         ):
+            now = identities.get(part.spec_version)
+            if now is None or part.spec not in (None, now):
+                reason = f"partition spec v{part.spec_version} was rolled back meanwhile"
+                return Conflicted(_partition_of(part), reason)
             if part.layout in judged:
                 continue
             judged.add(part.layout)

@@ -131,7 +131,7 @@ def _fits(one: _Waiting, base: Snapshot, ids: set[str], places: dict[str, str]) 
     is_elsewhere = any(places.get(name, place) != place for name, place in own.items())
     if one.identity.id in ids or is_elsewhere or table_id(one.base) != table_id(base):
         return False
-    if check_layouts(one.changes, base.schema.arrow) is not None:
+    if check_layouts(one.changes, base.schema.arrow, base.specs) is not None:
         return False
     ids.add(one.identity.id)
     places.update(own)

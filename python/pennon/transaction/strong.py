@@ -126,7 +126,7 @@ def _tried_on_newest(
     made = _made_before(newest, identity)
     if made is not None:
         return made
-    dropped = check_layouts(changes, newest.schema.arrow)
+    dropped = check_layouts(changes, newest.schema.arrow, newest.specs)
     if dropped is not None:
         return dropped
     if read is not None or not all(isinstance(change, Append) for change in changes.values()):
@@ -226,7 +226,7 @@ def _judged(
     def rewrites() -> Rewrites:
         return rewritten_leaves(snapshot.location, snapshot.storage_options)
 
-    verdict = check_layouts(changes, snapshot.schema.arrow)
+    verdict = check_layouts(changes, snapshot.schema.arrow, snapshot.specs)
     if verdict is None and read is not None:
         verdict = read.changed_in(snapshot, rewrites)
     judged = verdict or rebase(changes, states, now, rewrites)

@@ -53,7 +53,7 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
 
     Spec: "Single-Partition Transaction (Weak)".
     """
-    dropped = check_layouts(changes, base.schema.arrow)
+    dropped = check_layouts(changes, base.schema.arrow, base.specs)
     if dropped is not None:
         return dropped
     snapshot = _registered(base, changes)

@@ -207,8 +207,8 @@ class _Task:
             )
 
     def report(self) -> list[StagedPartition]:
-        version = self._spec.spec_version
-        return [_staged(version, each, self._order) for each in self._partitions.values()]
+        which = self._spec.spec_version, self._spec.identity
+        return [_staged(which, each, self._order) for each in self._partitions.values()]
 
 
 class _Rows:
@@ -316,7 +316,10 @@ def _text(fragment: FragmentMetadata) -> str:
     return json.dumps(fragment.to_json())
 
 
-def _staged(spec_version: int, partition: _Partition, order: WriteOrder | None) -> StagedPartition:
+def _staged(
+    which: tuple[int, str], partition: _Partition, order: WriteOrder | None
+) -> StagedPartition:
+    spec_version, spec = which
     destination, fragments = partition.destination, partition.fragments
     return StagedPartition(
         spec_version,
@@ -329,4 +332,5 @@ def _staged(spec_version: int, partition: _Partition, order: WriteOrder | None) 
         sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files),
         None if order is None or not partition.is_sorted else order.identity,
         partition.counting.statistics.to_json(),
+        spec,
     )

@@ -48,6 +48,7 @@ class StagedPartition:
         num_bytes: Bytes of the fragments' files.
         order: The write order in which each fragment's rows are; None where they are in none.
         statistics: Those of the rows' columns as the manifest has them; None where unknown.
+        spec: The identity of that partition spec; None where unknown.
     """
 
     spec_version: int
@@ -60,6 +61,7 @@ class StagedPartition:
     num_bytes: int
     order: str | None = None
     statistics: str | None = None
+    spec: str | None = None
 
     def to_json(self) -> str:
         """Write the report as text; partition values survive exactly, whatever their type."""
@@ -75,6 +77,7 @@ class StagedPartition:
                 "num_bytes": self.num_bytes,
                 "order": self.order,
                 "statistics": self.statistics,
+                "spec": self.spec,
             }
         )
 
