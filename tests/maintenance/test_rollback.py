@@ -79,6 +79,21 @@ def test_a_rollback_beside_an_expiry_names_nothing_that_is_gone(
     assert check(location).is_valid
 
 
+def test_a_rollback_tells_its_own_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = append(make(tmp_path), {1: "eu"})
+    append(wanted, {2: "eu"})
+    restore = lance.LanceDataset.restore
+
+    def followed(dataset: lance.LanceDataset) -> None:
+        restore(dataset)
+        append(latest(wanted), {3: "eu"})
+
+    monkeypatch.setattr(lance.LanceDataset, "restore", followed)
+    made = rollback(wanted.location, wanted.version)
+    assert regions(wanted.at_version(made)) == {"eu": [1]}
+    assert regions(latest(wanted)) == {"eu": [1, 3]}
+
+
 def test_the_id_of_a_column_that_was_rolled_back_is_not_given_again(tmp_path: Path) -> None:
     columns = pa.schema({"region": pa.utf8(), "amount": pa.int64()})
     sales = pennon.create(tmp_path / "sales", columns, ["region"])

@@ -84,7 +84,7 @@ def rollback(
                 _keep_ids_of(location, made - 1, storage_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
-    return int(open_manifest(location, storage_options=storage_options).version)
+    return made  # and not the newest one, which another writer may have made since
 
 
 @contextlib.contextmanager
