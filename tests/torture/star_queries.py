@@ -241,7 +241,9 @@ class StarQueries:
                 return f"SELECT DISTINCT {named} FROM {source}{where}"
             case 2:
                 windows = f"SELECT {named}, {self.windows(keys, every)} FROM {source}{where}"
-                most = self.rng.choice(["", "", " WHERE w0 <= 2", " WHERE w0 = 1"])
+                first = windows.removeprefix(f"SELECT {named}, ")
+                numbered = first.startswith(("rank(", "dense_rank(", "row_number(", "count("))
+                most = self.rng.choice(["", " WHERE w0 <= 2", " WHERE w0 = 1"]) if numbered else ""
                 return f"SELECT * FROM ({windows}){most}"
             case 3:
                 return f"SELECT count(*) AS k0, {self.aggregates(every)} FROM {source}{where}"
