@@ -149,7 +149,7 @@ def test_the_command_line_names_versions(
     assert main(["tag", table.location]) == 0
     assert "30 days" in capsys.readouterr().out
     assert main(["describe", table.location, "--version", "q1"]) == 0
-    assert "rows: 2" in capsys.readouterr().out
+    assert ", 2 rows" in capsys.readouterr().out
     assert main(["tag", table.location, "q1"]) == 1
     assert "TAG_ALREADY_EXISTS" in capsys.readouterr().err
     assert main(["tag", table.location, "q1", "--drop"]) == 0
