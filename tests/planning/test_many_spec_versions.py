@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.transaction.lake import append, latest
 
-from pennon.manifest import Snapshot, create
+from pennon.manifest import ManifestCommitted, Snapshot, create
 from pennon.manifest.commits.root_change import change_root
 from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
@@ -60,7 +60,9 @@ def evolved(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     snapshot = create(str(folder / "t"), schema, spec_of(schema, _calls(1)))
     for version in range(1, _VERSIONS + 1):
         if version > 1:
-            change_root(snapshot, spec=spec_of(schema, _calls(version), snapshot.specs))
+            snapshot = latest(snapshot)  # small fragments may be merged behind the commit
+            spec = spec_of(schema, _calls(version), snapshot.specs)
+            assert isinstance(change_root(snapshot, spec=spec), ManifestCommitted)
             snapshot = latest(snapshot)
         mine = [row for row in _ROWS if row["part"] == f"v{version}"]
         snapshot = append(snapshot, pa.RecordBatch.from_pylist(mine, _SCHEMA))
