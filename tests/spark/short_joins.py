@@ -110,7 +110,7 @@ QUERIES = [
         1,
         "partial",
     ),
-    Query("SELECT id, v, rank() OVER (PARTITION BY id ORDER BY v) FROM {l}", "buckets", 0, None),
+    Query("SELECT id, v, rank() OVER (PARTITION BY id ORDER BY v) FROM {l}", "buckets", 0, "rows"),
     Query(
         _BOTH.replace("{join}", "LEFT").replace("{r}", "{plain}") + "l.id = r.id",
         "buckets",
