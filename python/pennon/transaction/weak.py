@@ -53,7 +53,9 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
 
     Spec: "Single-Partition Transaction (Weak)".
     """
-    dropped = check_layouts(changes, base.schema.arrow, base.specs)
+    newest = Snapshot.open(base.location, storage_options=base.storage_options)
+    check_same_table(newest, table_id(base))
+    dropped = check_layouts(changes, newest.schema.arrow, newest.specs)
     if dropped is not None:
         return dropped
     snapshot = _registered(base, changes)
