@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import lance
 import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 from tests.transaction.test_row_changes import found
@@ -320,3 +322,20 @@ def test_history_names_statements_that_stand_alone(tmp_path: Path) -> None:
     change_root(latest(snapshot), properties={"note": "x"})
     *_, told, altered = history(snapshot.location)
     assert (told.operation, told.record.added_rows, altered.operation) == ("merge", 1, "alter")
+
+
+def test_a_commit_is_given_up_where_another_writer_gave_the_manifest_stable_row_ids(
+    tmp_path: Path,
+) -> None:
+    base = append(make(tmp_path), {1: "eu"})
+    place = Path(base.location, "__manifest")
+    old = lance.dataset(place)
+    rows, metadata = old.to_table(), old.metadata
+    shutil.rmtree(place)
+    lance.write_dataset(rows, place, enable_stable_row_ids=True).update_metadata(metadata)
+    base = latest(base)
+    transaction = transaction_of(base, "append", CommitIdentity("the one"))
+    give_up(base.location, transaction.identity)
+    with pytest.raises(CommitGivenUp):
+        transaction.commit()
+    assert regions(append(latest(base), {2: "eu"})) == {"eu": [1, 2]}

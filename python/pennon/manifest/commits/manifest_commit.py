@@ -8,7 +8,8 @@ whether its change still makes sense on the latest snapshot.
 For two inserts of one key Lance writes a filter of the keys into the version and its transaction,
 66 kB however few they are. Only a commit that makes leaves needs it. One that moves leaves which
 are there changes their rows, and so does every other try of it: Lance sees the two by these. It
-merges by two columns, of which the first is the key, and Lance writes no filter.
+merges by two columns, of which the first is the key, and Lance writes no filter. A manifest with
+stable row ids, which another writer made, keeps it: no commit can be the only one there.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class _Rows:
 
 
 def _merge(base: lance.LanceDataset, rows: _Rows, removed: Sequence[str]) -> MergeInsertBuilder:
-    moves_only = not rows.makes_objects and not removed
+    moves_only = not rows.makes_objects and not removed and not base.has_stable_row_ids
     merge = base.merge_insert(list(_KEY_WITHOUT_FILTER) if moves_only else _KEY)
     merge = merge.when_matched_update_all().when_not_matched_insert_all()
     if removed:
