@@ -24,6 +24,8 @@ __all__ = ["keep_small"]
 
 _LOG = logging.getLogger(__name__)
 _MAX_FRAGMENTS: Final = 8
+# So many fewer fragments are worth taking some large ones along.
+_FAR_MORE: Final = 32
 _LEVELS: Final = (64, 1024, 16_384, 262_144)
 
 
@@ -49,13 +51,18 @@ def _level(rows: Sequence[int]) -> int | None:
     """Choose the size below which fragments are merged; None where they are few.
 
     Fragments of one size are many, not those of all: else each of the small merges would take the
-    large fragments along.
+    large fragments along. Only neighbours are merged, so small ones between large ones count at
+    the level of these.
 
     Example:
         >>> _level([5000, 3, 3]), _level([5000, *[3] * 7]), _level([5000, *[300] * 8])
         (None, None, 1024)
+        >>> _level([300, 3] * 8)
+        1024
     """
     for least, level in pairwise((0, *_LEVELS)):
-        if sum(least <= each < level for each in rows) >= _MAX_FRAGMENTS:
+        fewer = sum(one < level and other < level for one, other in pairwise(rows))
+        of_its_size = sum(least <= each < level for each in rows)
+        if fewer >= _MAX_FRAGMENTS - 1 and (of_its_size >= _MAX_FRAGMENTS or fewer >= _FAR_MORE):
             return level
     return None
