@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JAR := python/pennon/jars/pennon-spark.jar
+# The classes of Spark as a JVM maps them: the suite starts JVMs by the dozen.
+CLASSES := build/classes.jsa
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
 PYTHON_FILES := python tests benchmarks
 OLDER_SPARKS := 4.1.4 4.2.1
@@ -38,7 +40,7 @@ jar: $(JAR) ## build the jar (installs JDK 17 and Gradle if they are missing and
 demo: $(INSTALLED) $(JAR) ## the flights out of New York as partitioned namespaces, step by step
 	@$(BIN)/python -m pennon.demo build/demo
 
-test: $(INSTALLED) $(JAR) ## run every test
+test: $(INSTALLED) $(JAR) $(CLASSES) ## run every test
 	@$(BIN)/python -m pytest tests --numprocesses 2 --dist loadfile
 
 test-spark-versions: $(INSTALLED) $(JAR) ## joins, reads and writes on the older Sparks, with the same jar
@@ -130,6 +132,9 @@ torture-commits: $(INSTALLED) ## N commits of processes that are killed with -9,
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) build dist .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
+
+$(CLASSES): $(INSTALLED) $(JAR) tests/class_archive.py
+	@$(BIN)/python -m tests.class_archive
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@python=$$(setup/find-python) && setup/packages venv "$$python" && \

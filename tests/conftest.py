@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import class_archive
 
 from pennon import session
 
@@ -36,8 +37,7 @@ RUN_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-# A JVM that lives for minutes spends most of its time in the optimizing compiler; two run at once.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", class_archive.options())
 _numbers = itertools.count(1)
 
 
