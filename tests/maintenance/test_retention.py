@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,14 @@ def test_a_number_that_it_cannot_be_is_refused_where_it_is_set(
     with pytest.raises(InvalidRetention, match=name):
         table.set_properties({name: value})
     assert name not in table.properties
+
+
+def test_what_another_writer_set_matters_only_to_who_asks_for_it(tmp_path: Path) -> None:
+    location = append(append(make(tmp_path), {1: "eu"}), {2: "eu"}).location
+    manifest = lance.dataset(f"{location}/__manifest")
+    manifest.update_metadata({f"pennon.property.{AGE}": "5 days"})
+    later = datetime.now(UTC) + timedelta(minutes=1)
+    with pytest.raises(InvalidRetention, match=AGE):
+        expire(location, retain_last=1)
+    expire(location, older_than=later)
+    assert num_versions(location) <= 2, "the newest, and the one that forgot records of the others"

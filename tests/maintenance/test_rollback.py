@@ -19,6 +19,7 @@ from pennon.maintenance import expire as expire_module
 from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.rollback import rollback
+from pennon.manifest.versions.tags import tags_of
 from pennon.transaction import Conflicted, Transaction
 
 
@@ -92,6 +93,26 @@ def test_a_rollback_tells_its_own_version(tmp_path: Path, monkeypatch: pytest.Mo
     made = rollback(wanted.location, wanted.version)
     assert regions(wanted.at_version(made)) == {"eu": [1]}
     assert regions(latest(wanted)) == {"eu": [1, 3]}
+
+
+def test_the_tag_of_a_rollback_that_was_killed_is_over_after_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = append(make(tmp_path), {1: "eu"})
+    append(wanted, {2: "eu"})
+    manifest = lance.dataset(f"{wanted.location}/__manifest")
+
+    def killed(*_: Any) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(type(manifest.tags), "replace_metadata", killed)
+    with pytest.raises(SystemExit):
+        rollback(wanted.location, wanted.version)
+    (tag,) = tags_of(manifest).values()
+    now = datetime.now(UTC)
+    assert not tag.is_over(now + timedelta(hours=23))
+    assert tag.is_over(now + timedelta(hours=25))
+    assert regions(latest(wanted)) == {"eu": [1, 2]}
 
 
 def test_the_id_of_a_column_that_was_rolled_back_is_not_given_again(tmp_path: Path) -> None:

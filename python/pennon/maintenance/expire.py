@@ -36,7 +36,7 @@ from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
-from pennon.manifest.versions.retention import retention_of
+from pennon.manifest.versions.retention import kept_age, kept_versions
 from pennon.manifest.versions.tags import drop_tag, tags_of
 
 __all__ = ["Expired", "expirable_versions", "expire"]
@@ -90,7 +90,7 @@ def expire(
 
     Raises:
         NotPartitionedNamespace: It is none.
-        InvalidRetention: A property of the table is no number that it can be.
+        InvalidRetention: A property that is asked for is no number that it can be.
         StorageFailure: The storage refused.
 
     Example:
@@ -180,12 +180,12 @@ def expirable_versions(
         retain_last: As of ``expire``.
 
     Raises:
-        InvalidRetention: A property of the table is no number that it can be.
+        InvalidRetention: A property that is asked for is no number that it can be.
         StorageFailure: The storage refused.
     """
-    kept = retention_of(user_properties(manifest.metadata))
-    limit = older_than or datetime.now(UTC) - kept.age
-    retain_last = kept.versions if retain_last is None else retain_last
+    properties = user_properties(manifest.metadata)
+    limit = older_than or datetime.now(UTC) - kept_age(properties)
+    retain_last = kept_versions(properties) if retain_last is None else retain_last
     if manifest.branches.list():
         return []
     tagged = {int(each["version"]) for each in manifest.tags.list().values()}

@@ -13,8 +13,7 @@ reads of leaves.
 from __future__ import annotations
 
 import contextlib
-import secrets
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import lance
@@ -24,7 +23,7 @@ from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
-from pennon.manifest.versions.tags import drop_tag, set_tag
+from pennon.manifest.versions.tags import HELD, drop_tag, holding_name, set_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["rollback"]
 
 _ATTEMPTS: Final = 20
-# A killed rollback leaves its tag, and the next expiry after so long removes it.
-_HELD: Final = timedelta(days=1)
 
 
 def rollback(
@@ -91,14 +88,14 @@ def rollback(
 def _held(
     version: lance.LanceDataset, location: str, storage_options: StorageOptions | None
 ) -> Iterator[None]:
-    """Keep a version by a tag while the context is open.
+    """Keep a version by a tag while the context is open; of a killed one, the tag goes by expiry.
 
     Raises:
         SnapshotNotFound: It has expired.
     """
-    name = f"rollback-{secrets.token_hex(8)}"
+    name = holding_name()
     try:
-        set_tag(version, name, int(version.version), _HELD, table=location)
+        set_tag(version, name, int(version.version), HELD, table=location)
     except TagRefused:
         open_manifest(location, int(version.version), storage_options=storage_options)
         raise

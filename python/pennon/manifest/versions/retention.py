@@ -12,7 +12,7 @@ from pennon.settings import KEPT_AGE, KEPT_VERSIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Retention", "check_retention", "retention_of"]
+__all__ = ["Retention", "check_retention", "kept_age", "kept_versions", "retention_of"]
 
 _DEFAULT_AGE: Final = timedelta(days=5)
 _LONGEST_DAYS: Final = 36_500
@@ -48,13 +48,29 @@ def retention_of(properties: Mapping[str, str]) -> Retention:
         >>> retention_of({"history.expire.max-snapshot-age-ms": "3600000"})
         Retention(age=datetime.timedelta(seconds=3600), versions=1, is_automatic=True)
     """
-    age = _number(properties, KEPT_AGE.name, 0)
-    versions = _number(properties, KEPT_VERSIONS.name, 1)
     return Retention(
-        _DEFAULT_AGE if age is None else timedelta(milliseconds=age),
-        1 if versions is None else versions,
-        is_automatic=age is not None,
+        kept_age(properties), kept_versions(properties), is_automatic=KEPT_AGE.name in properties
     )
+
+
+def kept_age(properties: Mapping[str, str]) -> timedelta:
+    """Read the age up to which versions are kept; five days where the table does not say.
+
+    Raises:
+        InvalidRetention: The property is no number that it can be.
+    """
+    age = _number(properties, KEPT_AGE.name, 0)
+    return _DEFAULT_AGE if age is None else timedelta(milliseconds=age)
+
+
+def kept_versions(properties: Mapping[str, str]) -> int:
+    """Read how many of the newest versions are kept; one where the table does not say.
+
+    Raises:
+        InvalidRetention: The property is no number that it can be.
+    """
+    versions = _number(properties, KEPT_VERSIONS.name, 1)
+    return 1 if versions is None else versions
 
 
 def check_retention(properties: Mapping[str, str]) -> None:

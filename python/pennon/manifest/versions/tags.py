@@ -8,6 +8,7 @@ version of each leaf, so that one tag holds the whole table.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,13 +19,17 @@ import lance
 from pennon.errors import TagAlreadyExists, TagNotFound, TagRefused
 from pennon.manifest.storage import storage_failure
 
-__all__ = ["Tag", "drop_tag", "listed_names", "set_tag", "tags_of"]
+__all__ = ["HELD", "Tag", "drop_tag", "holding_name", "listed_names", "set_tag", "tags_of"]
 
 # Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _RETAINED: Final = "pennon.max-ref-age-ms"
 _MAIN: Final = "main"
 _MILLISECOND: Final = timedelta(milliseconds=1)
+# A tag that only holds a version while something reads it. Lance makes a tag before it can be told
+# how long it is to hold, so its name says that, too, for whoever is killed between the two.
+HELD: Final = timedelta(days=1)
+_HOLDING: Final = re.compile(r"rollback-[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,16 @@ class Tag:
     def is_over(self, now: datetime) -> bool:
         """Tell whether it need not be kept any more."""
         return self.retain is not None and now - self.set_at > self.retain
+
+
+def holding_name() -> str:
+    """Give the name of a tag that holds a version for a rollback, and nobody's else.
+
+    Example:
+        >>> holding_name()  # doctest: +SKIP
+        'rollback-3f0c95d1a2b47e68'
+    """
+    return f"rollback-{secrets.token_hex(8)}"
 
 
 def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
@@ -169,6 +184,8 @@ def _tag(name: str, listed: Mapping[str, object]) -> Tag:
     metadata = listed["metadata"]
     text = metadata.get(_RETAINED, "") if isinstance(metadata, Mapping) else ""
     retain = int(text) * _MILLISECOND if text.isdecimal() else None
+    if retain is None and _HOLDING.fullmatch(name):
+        retain = HELD
     # A tag of an older Lance says no time: as old as can be, and without a limit of Pennon's.
     set_at = moment if isinstance(moment, datetime) else datetime.fromtimestamp(0, UTC)
     return Tag(name, int(str(listed["version"])), set_at, retain)
