@@ -41,6 +41,7 @@ from pennon.errors.execution import (
     FragmentOverflow,
 )
 from pennon.errors.installation import (
+    CompiledSqlglot,
     DemoCheckFailed,
     DemoDataNotFound,
     FileNotReadable,
@@ -155,6 +156,7 @@ __all__ = [
     "ChangesNotKept",
     "ChangesNotPaired",
     "CommitGivenUp",
+    "CompiledSqlglot",
     "CorruptJson",
     "DefaultNotOfType",
     "DemoCheckFailed",

@@ -49,6 +49,17 @@ class SparkVersionNotSupported(PennonError):
     sql_state = "58000"
 
 
+class CompiledSqlglot(PennonError):
+    """sqlglot's compiled parts are installed, whose classes nobody can derive a dialect from."""
+
+    condition = "COMPILED_SQLGLOT"
+    template = (
+        "Cannot use the compiled sqlglot in {place}: its generator takes no dialect but its own. "
+        "Uninstall the package sqlglotc (it comes with sqlglot[c]); sqlglot itself stays."
+    )
+    sql_state = "58000"
+
+
 class JarNotFound(PennonError):
     """The jar with Pennon's Spark classes is not where it belongs."""
 

@@ -16,9 +16,13 @@ import pyarrow as pa
 from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
 
+from pennon.errors import CompiledSqlglot
 from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.literals import to_expression
 from pennon.predicate.null_lists import with_null_safe_lists
+
+if not generator.__file__.endswith(".py"):  # a class of C, of which instances of ours cannot be
+    raise CompiledSqlglot(place=generator.__file__)
 
 _ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
 _ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
