@@ -205,3 +205,14 @@ def test_each_worker_has_its_own_ties(star: StarSessions) -> None:
     differences, plans = star.differences(same)
     assert differences == []
     assert plans["divided"].count("fragment: ") == 1
+
+
+def test_the_first_rows_of_a_side_are_found_in_one_task(star: StarSessions) -> None:
+    first = f"(SELECT * FROM f ORDER BY amt DESC NULLS LAST, {_EVERY} LIMIT 40)"
+    sql = f"SELECT c.s, count(*), sum(x.amt) FROM {first} x JOIN c ON x.ck = c.ck GROUP BY c.s"
+    differences, plans = star.differences(sql)
+    assert differences == []
+    assert "GlobalLimit" not in plans["one task"]
+    assert "TakeOrdered" not in plans["one task"].split("fragment: ")[0]
+    # Divided, each task would have its own first rows.
+    assert "TakeOrdered" in plans["divided"].split("fragment: ")[0]

@@ -352,11 +352,13 @@ class Limit:
         child: Its input.
         count: The most rows.
         order: What they are ordered by; none where any rows will do.
+        is_whole: Whether it counts the rows of all tasks together (a global limit).
     """
 
     child: int
     count: int
     order: tuple[SortKey, ...] = ()
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

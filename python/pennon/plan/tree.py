@@ -109,6 +109,10 @@ class Plan(Sequence[PlanNode]):
             for node in below
         )
 
+    def is_limited(self, position: int) -> bool:
+        """Whether its rows are some of many: another evaluation might choose others."""
+        return any(isinstance(self.nodes[at], Limit) for at in self.subtree(position))
+
     def num_read(self, position: int) -> tuple[int, int]:
         """Sum up what is read at or below a node: bytes as far as they are known, and scans."""
         read = [node for at in self.subtree(position) if isinstance(node := self.nodes[at], Scan)]

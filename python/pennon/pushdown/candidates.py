@@ -121,7 +121,7 @@ class _Finder:
     def at(self, root: int) -> Iterator[Candidate]:
         """List what can be computed of a subtree, the best way first."""
         top = self.plan[root]
-        if not isinstance(top, _COMPUTED) or (isinstance(top, Window) and top.is_limit):
+        if not isinstance(top, _COMPUTED) or self.ends_in_a_limit(root):
             return
         positions = self.plan.subtree(root)
         if not any(isinstance(self.plan[each], Join | Group | Window) for each in positions):
@@ -141,6 +141,17 @@ class _Finder:
         candidate = self.divided(root, None)
         if candidate is not None:
             yield candidate
+
+    def ends_in_a_limit(self, root: int) -> bool:
+        """Whether the rows are those of a limit, which Spark decides, and whose order it shows."""
+        top = node = self.plan[root]
+        if isinstance(top, Window):
+            return top.is_limit
+        while isinstance(node, Filter | Project | Limit):
+            if isinstance(node, Limit) and (node.is_whole or node.order):
+                return node.is_whole
+            node = self.plan[node.child]
+        return False
 
     def unlimited(self, root: int) -> int:
         top = self.plan[root]
@@ -213,6 +224,8 @@ class _Finder:
         whole = set() if group is None else set(group.groupings)
         for position in inside:
             node = self.plan[position]
+            if isinstance(node, Limit) and node.is_whole:
+                return None
             if not isinstance(node, Group | Window) or position in whole:
                 continue
             if position != root or isinstance(node, Window):

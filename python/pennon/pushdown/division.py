@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import Join, JoinType, Pass, Scan, Side, Window
+from pennon.plan import Join, JoinType, Limit, Pass, Scan, Side, Window
 from pennon.pushdown.query import is_computed
 from pennon.pushdown.sizes import sizes_of
 
@@ -192,7 +192,11 @@ class _Chooser:
     def depends_on_ties(self, position: int) -> bool:
         """Whether two workers that evaluate a side may see different rows."""
         inside = (self.plan[at] for at in self.plan.subtree(position))
-        return any(isinstance(node, Window) and node.depends_on_ties for node in inside)
+        return any(
+            (isinstance(node, Window) and node.depends_on_ties)
+            or (isinstance(node, Limit) and node.is_whole)
+            for node in inside
+        )
 
     def lowest_unserved(
         self, view: Plan, keys: DerivedKeys, replicated: Mapping[int, int]

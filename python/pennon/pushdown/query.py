@@ -141,6 +141,7 @@ class FragmentWriter:
         self.split = split
         self.is_merged = False
         self.restriction: Restriction | None = None
+        self.is_limited = False  # whether a limit of the whole is above
         self.semantics = semantics
         self.replicated = replicated
         self.scans: list[int] = []
@@ -210,7 +211,8 @@ class FragmentWriter:
                 return self.select(child)
             case Window() as node:
                 return self.window(position, node)
-            case Limit() as node if position == self.root or not node.order:
+            case Limit() as node if position == self.root or self.is_limited or not node.order:
+                self.is_limited |= node.is_whole
                 return self.limited(position, node)
         raise Declined(why="an unknown operator")
 

@@ -60,7 +60,7 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
         for key, position, attribute in _wanted(plan, root)
         for part, column in _places(plan, position, attribute)
         if plan.is_filtered(part)
-        and not _is_limited(plan, part)
+        and not plan.is_limited(part)
         and is_replicable(division, part, semantics)
     ]
     most = _LARGEST_SHARE * division.sizes[root].read_bytes
@@ -132,8 +132,3 @@ def _attributes(plan: Plan, position: int) -> frozenset[int]:
         made.update(column.id for column in getattr(node, "columns", ()) if hasattr(column, "id"))
         made.update(output.id for output in getattr(node, "outputs", None) or ())
     return frozenset(made)
-
-
-def _is_limited(plan: Plan, position: int) -> bool:
-    """Whether its rows are some of many: a worker would choose others than Spark does."""
-    return any(isinstance(plan[at], Limit) for at in plan.subtree(position))

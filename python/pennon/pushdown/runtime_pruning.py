@@ -104,6 +104,7 @@ def pruning_sides(division: Division, root: int) -> frozenset[int]:
             if (
                 division.sizes[part].read_bytes <= max(share, _NO_BYTES)
                 and plan.is_filtered(part)
+                and not plan.is_limited(part)
                 and any(_pruned_by(plan, join, side, chosen))
                 and division.sizes[part].read_bytes <= division.replicated_bytes
             ):

@@ -97,11 +97,11 @@ def _tree(nodes: Sequence[PlanNode], group: KeyGroup, position: int) -> GroupTre
             | Filter(child=child)
             | Pass(child=child)
             | Expand(child=child)
-            | Limit(child=child)
+            | Limit(child=child, is_whole=False)
             | Join(streamed=int(child))
         ):
             return _tree(nodes, group, child)
-        case Scan() | Join() | Group() | Window() | Union() | Opaque():
+        case Scan() | Join() | Group() | Window() | Union() | Limit() | Opaque():
             return Outside()
 
 

@@ -105,7 +105,7 @@ def _at_node(
             (child,) = children
             above = child.offered and child.offered.above_projection(node.renamed)
             return replace(child, offered=above)
-        case Filter() | Pass() | Limit(order=()):
+        case Filter() | Pass() | Limit(order=(), is_whole=False):
             (child,) = children
             return child
         case Join(streamed=int(streamed)):

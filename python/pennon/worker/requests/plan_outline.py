@@ -251,14 +251,15 @@ class ExpandMessage:
 
 @dataclass(frozen=True, slots=True)
 class LimitMessage:
-    """So many rows of each task."""
+    """So many rows of each task, or of the whole."""
 
     child: int
     count: int
+    whole: bool
 
     def node(self) -> Limit:
         """Make the node."""
-        return Limit(self.child, self.count)
+        return Limit(self.child, self.count, is_whole=self.whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInPandas;
 import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInPandas;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Sample;
@@ -169,10 +169,8 @@ final class PlanOutline {
     if (plan instanceof Generate || plan instanceof Sample || plan instanceof CollectMetrics) {
       return through(plan);
     }
-    if (plan instanceof LocalLimit limit
-        && limit.limitExpr() instanceof Literal literal
-        && literal.value() instanceof Integer count) {
-      return limit(limit, count);
+    if (RowLimits.count(plan) != null) {
+      return limit(plan);
     }
     if (plan instanceof Sort sort && limits.limited(sort) != null) {
       return top(sort);
@@ -189,7 +187,7 @@ final class PlanOutline {
     if (plan instanceof WindowGroupLimit limit) {
       return window("group_limit", plan, limit.child(), limit.partitionSpec());
     }
-    limits.noteCollected(plan);
+    limits.note(plan);
     List<Node> children = new ArrayList<>();
     items(plan.children()).forEach(child -> children.add(outline(child)));
     groupings += isGroupedByPython(plan) ? 1 : 0;
@@ -341,10 +339,11 @@ final class PlanOutline {
     return add(expand, Kind.EXPAND, message, List.of(child));
   }
 
-  private Node limit(LocalLimit limit, int count) {
-    limits.note(limit, count);
-    Node child = outline(limit.child());
-    ObjectNode message = node("limit").put("child", child.position()).put("count", count);
+  private Node limit(LogicalPlan limit) {
+    limits.note(limit);
+    Node child = outline(limit.children().head());
+    ObjectNode message = node("limit").put("child", child.position());
+    message.put("count", RowLimits.count(limit)).put("whole", limit instanceof GlobalLimit);
     return add(limit, limits.passesKeys(limit) ? Kind.PASS : Kind.OPAQUE, message, List.of(child));
   }
 

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
@@ -26,27 +27,36 @@ final class RowLimits {
   /** What stands right below a limit of the whole: Spark knows both as one, without a key. */
   private final Set<LogicalPlan> collected = Collections.newSetFromMap(new IdentityHashMap<>());
 
+  /** The number of rows of a limit; null where it is none, or computed. */
+  static Integer count(LogicalPlan plan) {
+    Expression rows =
+        plan instanceof LocalLimit each
+            ? each.limitExpr()
+            : plan instanceof GlobalLimit whole ? whole.limitExpr() : null;
+    return rows instanceof Literal literal && literal.value() instanceof Integer count
+        ? count
+        : null;
+  }
+
   /** Looks at a node before its children are looked at. */
-  void noteCollected(LogicalPlan plan) {
+  void note(LogicalPlan plan) {
     if (plan instanceof GlobalLimit || plan instanceof Offset) {
       collected.addAll(items(plan.children()));
     }
-  }
-
-  /** Looks at a limit of each task before what it limits is looked at. */
-  void note(LocalLimit limit, int count) {
-    LogicalPlan below = limit.child();
-    while (below instanceof Project project) {
-      below = project.child();
-    }
-    if (below instanceof Sort sort && sort.global()) {
-      sorts.put(sort, count);
+    if (plan instanceof LocalLimit limit && count(limit) != null) {
+      LogicalPlan below = limit.child();
+      while (below instanceof Project project) {
+        below = project.child();
+      }
+      if (below instanceof Sort sort && sort.global()) {
+        sorts.put(sort, count(limit));
+      }
     }
   }
 
   /** Whether a key may stand between a limit and what is above it. */
-  boolean passesKeys(LocalLimit limit) {
-    return !collected.contains(limit);
+  boolean passesKeys(LogicalPlan limit) {
+    return limit instanceof LocalLimit && !collected.contains(limit);
   }
 
   /** A limit, or a sort below one, with that limit; null for anything else. */
