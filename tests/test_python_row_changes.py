@@ -31,7 +31,8 @@ SCHEMA = pa.schema(
         "tags": pa.list_(pa.string()),
     }
 )
-LAYOUTS = ["region", "evolved", "none", "weak", "plain"]
+LAYOUTS = ["region", "copied", "evolved", "none", "weak", "plain"]
+COPIES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", "merge")}
 Rows = list[dict[str, object]]
 
 
@@ -55,6 +56,7 @@ def made(path: Path, layout: str, given: pa.Table) -> PartitionedNamespace:
         return pennon.open(path / "plain")
     fields = [] if layout == "none" else ["region"]
     properties = {"transaction": "weak"} if layout == "weak" else {}
+    properties |= COPIES if layout in ("copied", "weak", "evolved") else {}
     table = pennon.create(path / "t", SCHEMA, fields, properties=properties)
     table.append(given.slice(0, len(given) // 2))
     if layout == "evolved":

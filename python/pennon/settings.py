@@ -130,9 +130,9 @@ ISOLATION_OF_COMMAND = Setting(
 ROW_CHANGE_MODE = Setting(
     "write.<command>.mode",
     Place.TABLE,
+    "merge-on-read | copy-on-write",
     "merge-on-read",
-    "merge-on-read",
-    "How delete, update or merge change rows; Iceberg's copy-on-write is refused.",
+    "Whether delete, update or merge mark rows as gone, or write fragments anew without them.",
 )
 COMPACTION = Setting(
     "write.compaction.enabled",

@@ -58,20 +58,19 @@ def test_what_no_table_can_be_is_refused(
     assert Directory(catalog).tables(("ns",)) == []
 
 
-@pytest.mark.parametrize("value", ["copy-on-write", "sometimes"])
 @pytest.mark.parametrize("command", ["delete", "update", "merge"])
 def test_a_way_to_change_rows_that_there_is_not_is_refused_where_it_is_set(
-    catalog: Catalog, command: str, value: str
+    catalog: Catalog, command: str
 ) -> None:
     name = f"write.{command}.mode"
-    with pytest.raises(RowChangeModeRefused, match=f"{name} = '{value}'"):
-        create(catalog, **{name: value})
+    with pytest.raises(RowChangeModeRefused, match=f"{name} = 'sometimes'"):
+        create(catalog, **{name: "sometimes"})
     create(catalog)
-    setting = {"change": "set_property", "property": name, "value": value}
-    with pytest.raises(RowChangeModeRefused, match="Set it to 'merge-on-read'"):
+    setting = {"change": "set_property", "property": name, "value": "sometimes"}
+    with pytest.raises(RowChangeModeRefused, match="neither 'merge-on-read' nor 'copy-on-write'"):
         alter_table(catalog, ("ns", "t"), [setting])
-    table = alter_table(catalog, ("ns", "t"), [{**setting, "value": "merge-on-read"}])
-    assert table.snapshot.properties[name] == "merge-on-read"
+    table = alter_table(catalog, ("ns", "t"), [{**setting, "value": "Copy-on-write"}])
+    assert table.snapshot.properties[name] == "Copy-on-write"
 
 
 @pytest.mark.parametrize("name", ["", "..", "we;ird/na", "a$b", "a\nb"])

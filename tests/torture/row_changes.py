@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _STATEMENTS_PER_TABLE = 12
 # Statements find mistakes, not rows: their settings make planning and starting a task cheap.
+_COPY_ON_WRITE = ", ".join(
+    f"'write.{each}.mode' = 'copy-on-write'" for each in ("delete", "update", "merge")
+)
 FAST = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "1",
@@ -55,16 +58,18 @@ def run_table(
     """
     choose = random.Random(seed)  # noqa: S311 - to be repeated
     layout = choose.choice((*LAYOUTS, "plain")) if layout is None else layout
+    copies = layout != "plain" and seed % 2 == 1
     first, other = rows(choose, 120, is_unique=False), rows(choose, 60, is_unique=False)
     table, beside = f"{namespace}.t{seed}", f"{namespace}.o{seed}"
-    ran = [f"-- seed {seed}, {layout or 'no partitioning'}"]
+    ran = [f"-- seed {seed}, {layout or 'no partitioning'}, {'copied' if copies else 'marked'}"]
     engine = duckdb.connect()
     if layout == "plain":
         path = f"{tempfile.mkdtemp()}/t{seed}"
         lance.write_dataset(spark.sql(first).toArrow(), path, max_rows_per_file=50)
         table = f"lance.`{path}`"
     else:
-        spark.sql(f"CREATE TABLE {table} ({COLUMNS}) {layout}")
+        modes = f"TBLPROPERTIES ({_COPY_ON_WRITE})" if copies else ""
+        spark.sql(f"CREATE TABLE {table} ({COLUMNS}) {layout} {modes}")
         spark.sql(f"INSERT INTO {table} {first}")
     is_alike = layout != "plain" and choose.random() < 0.6
     spark.sql(f"CREATE TABLE {beside} {layout if is_alike else ''} AS {other}")
@@ -86,6 +91,10 @@ def run_table(
         if made.is_for_both:
             engine.execute(theirs)
         _compare(spark, engine, table, ran)
+    if copies:
+        marked = spark.sql(f"SELECT 1 FROM {table}.files WHERE deleted_record_count > 0").count()
+        if marked:
+            raise Difference("\n".join([*ran, f"{marked} files have rows that are marked as gone"]))
 
 
 def _compare(

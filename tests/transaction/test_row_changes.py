@@ -10,7 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.lake import append, latest, make, read, regions, stage
 
 from pennon.errors import InternalError, UnknownIsolation
 from pennon.leaf import dataset as leaf_dataset
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pennon.leaf.write.deleted_rows import DeletedRows
+
+
+COPIES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", "merge")}
 
 
 def found(snapshot: Snapshot, ids: Collection[int]) -> list[DeletedRows]:
@@ -63,8 +66,9 @@ def test_a_row_moves_to_another_partition_in_one_commit(tmp_path):
     assert regions(base) == {"eu": [1, 2], "us": [3], None: [4]}
 
 
+@pytest.mark.parametrize("copies", [False, True], ids=["marked", "copied"])
 @pytest.mark.parametrize("count", [1, 700, 20_000, 34_000, 39_999])
-def test_exactly_the_rows_go_that_are_named(tmp_path, count):
+def test_exactly_the_rows_go_that_are_named(tmp_path, count, copies):
     numbers = np.random.default_rng(count)
     uri = str(tmp_path / "leaf")
     lance.write_dataset(pa.table({"id": np.arange(40_000)}), uri, max_rows_per_file=15_000)
@@ -76,10 +80,11 @@ def test_exactly_the_rows_go_that_are_named(tmp_path, count):
         batches = list(scan_leaf(leaf, pa.schema([*schema, *METADATA_COLUMNS])))
         ids = [batch.filter(pa.array(np.isin(batch["id"], gone))) for batch in batches]
         for deleted in collect_deleted(ids):
-            leaf = change_rows(leaf, deleted, (), schema)
+            leaf = change_rows(leaf, deleted, (), schema, copies=copies)
         left = np.setdiff1d(left, gone)
         assert np.array_equal(np.sort(leaf.to_table()["id"].to_numpy()), left)
     assert leaf.count_rows() == len(left)
+    assert not copies or not any(each.metadata.deletion_file for each in leaf.get_fragments())
 
 
 def test_rows_of_a_leaf_that_is_not_there_are_refused(tmp_path):
@@ -225,3 +230,45 @@ def test_in_weak_mode_rows_change_on_main_and_once(tmp_path):
     assert isinstance(outcome, Conflicted)
     assert outcome.partition == "region=eu"
     assert regions(latest(base))["eu"] == [2, 10]
+
+
+@pytest.mark.parametrize("strong", [True, False], ids=["strong", "weak"])
+def test_a_copy_keeps_the_columns_that_its_leaf_was_given_since(tmp_path, strong):
+    """The leaf's newest schema is one of a detached version; its main branch has the first one."""
+    base = append(make(tmp_path, strong=strong), {1: "eu", 2: "eu", 3: "eu"})
+    wide = pa.schema(
+        [*base.schema.arrow, pa.field("tags", pa.map_(pa.utf8(), pa.list_(pa.int64())))]
+    )
+    change_root(base, schema=base.schema.evolved(wide), properties=COPIES)
+    rows = {"id": [4, 5], "region": ["eu", "eu"], "tags": [[("a", [1, None])], None]}
+    base = append(latest(base), pa.record_batch(rows, wide))
+    before = read(base)
+    assert isinstance(change(base, {2, 5}, command="delete").commit(), Committed)
+    assert read(latest(base)) == [each for each in before if each["id"] not in (2, 5)]
+    assert isinstance(change(latest(base), {1}, {1: "us"}, command="update").commit(), Committed)
+    assert regions(latest(base)) == {"eu": [3, 4], "us": [1]}
+    assert not marked(latest(base))
+
+
+def test_a_copy_is_made_of_the_files_that_a_compaction_left(tmp_path):
+    base = append(append(make(tmp_path), {1: "eu", 2: "eu"}), {3: "eu", 4: "us"})
+    change_root(base, properties=COPIES)
+    base = latest(base)
+    mine, other = change(base, {1}, {9: "eu"}, command="merge"), change(base, {2}, command="delete")
+    compact(base.location)
+    assert isinstance(mine.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [2, 3, 9], "us": [4]}
+    assert not marked(latest(base))
+    assert isinstance(other.commit(), Conflicted)  # its row is in the same fragment
+
+
+def marked(snapshot: Snapshot) -> list[str]:
+    """The leaves that have rows which are marked as gone."""
+    return [
+        leaf["location"]
+        for leaf in snapshot.leaves().table.to_pylist()
+        for fragment in lance.dataset(
+            f"{snapshot.location}/{leaf['location']}", version=leaf["read_version"]
+        ).get_fragments()
+        if fragment.metadata.deletion_file is not None
+    ]

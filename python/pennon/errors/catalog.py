@@ -230,10 +230,10 @@ class RowChangeModeRefused(PennonError):
 
     condition = "ROW_CHANGE_MODE_REFUSED"
     template = (
-        "Cannot use the table property {property} = '{value}': {why}. Set it to 'merge-on-read',"
-        " or unset it."
+        "Cannot use the table property {property} = '{value}': it is neither 'merge-on-read' nor"
+        " 'copy-on-write'. Set it to one of them, or unset it for 'merge-on-read'."
     )
-    sql_state = "0A000"
+    sql_state = "22023"
 
 
 class NotWholePartitions(PennonError):

@@ -95,8 +95,8 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
             if dataset.version != version:  # rows that went since would come back
                 raise InternalError(what=f"a rewrite of version {version} is made on another one")
             committed = replace_fragments(dataset, staged, schema, fragments)
-        case ChangeRows(deleted=deleted, staged=staged):
-            committed = change_rows(dataset, deleted, staged, schema)
+        case ChangeRows(deleted=deleted, staged=staged, copies=copies):
+            committed = change_rows(dataset, deleted, staged, schema, copies=copies)
         case Truncate():
             committed = remove_fragments(dataset)
         case Drop():

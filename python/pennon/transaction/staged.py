@@ -56,10 +56,12 @@ class ChangeRows:
     Args:
         deleted: Rows that go, by their addresses at the version that the statement read.
         staged: New rows.
+        copies: Whether the fragments of rows that go are written anew without them.
     """
 
     deleted: DeletedRows
     staged: tuple[StagedPartition, ...] = ()
+    copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pennon.transaction.group_commit import commit_append
 from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
 from pennon.transaction.read_set import ReadSet
+from pennon.transaction.row_change_mode import is_copy_on_write
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate, by_leaf
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
@@ -140,12 +141,14 @@ class Transaction:
 
         Raises:
             InternalError: A row belongs to no leaf of the base snapshot.
-            UnknownIsolation: The table's property has no value that it can have.
+            RowChangeModeRefused: The table's property has no value that it can have.
+            UnknownIsolation: So it is with another one.
         """
         gone = self._by_object_id(deleted)
         new = by_leaf(staged)
+        copies = is_copy_on_write(self.snapshot.properties, self._operation)
         for object_id, rows in gone.items():
-            self._add(object_id, ChangeRows(rows, new.get(object_id, ())))
+            self._add(object_id, ChangeRows(rows, new.get(object_id, ()), copies))
         self.append(part for key, parts in new.items() if key not in gone for part in parts)
         if isolation(self.snapshot.properties, self._operation) == SERIALIZABLE:
             scans = tuple(tuple(predicates) for predicates in read)

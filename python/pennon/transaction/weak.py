@@ -157,7 +157,14 @@ def _change_rows(dataset: lance.LanceDataset, change: ChangeRows, schema: pa.Sch
     if not has_same_fragments(read, dataset, change.deleted.by_fragment()):
         raise _RowsMoved
     try:
-        change_rows(dataset, change.deleted, change.staged, schema, detached=False)
+        change_rows(
+            dataset,
+            change.deleted,
+            change.staged,
+            schema,
+            detached=False,
+            copies=change.copies,
+        )
     except OSError as error:
         if not is_conflict(error):
             raise

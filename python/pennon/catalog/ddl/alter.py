@@ -68,7 +68,7 @@ def alter_table(
         TagSyntax: What follows TAG is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
-        RowChangeModeRefused: A property asks for another way to change rows than merge on read.
+        RowChangeModeRefused: A property asks for rows to be changed in a way that there is not.
         InvalidRetention: A property about the versions that are kept is no number it can be.
         WriteConflict: Others changed the table each time it was tried.
     """

@@ -109,7 +109,7 @@ def stage(
         NewTableRefused: Another format, EXTERNAL, or a transaction mode that is none.
         WriteOrderSyntax: The property ``write.order`` is no order of these columns.
         UnknownIsolation: A property about isolation has another value than it can have.
-        RowChangeModeRefused: A property asks for another way to change rows than merge on read.
+        RowChangeModeRefused: A property asks for rows to be changed in a way that there is not.
         InvalidRetention: A property about the versions that are kept is no number it can be.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".

@@ -1,8 +1,9 @@
-"""Single rows of a leaf go and new ones come, in one commit: merge on read.
+"""Single rows of a leaf go and new ones come, in one commit.
 
-A row goes by its fragment's deletion vector; the fragment's files stay as they are, and a fragment
-without a row left goes as a whole. New rows are new fragments. Only touched fragments change, so a
-reader of the version before sees what it saw.
+By merge on read a row goes by its fragment's deletion vector; the fragment's files stay as they
+are, and a fragment without a row left goes as a whole. By copy on write a fragment goes as soon as
+one of its rows does, and another comes with the rest. New rows are new fragments. Only touched
+fragments change, so a reader of the version before sees what it saw.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from pennon.errors import InternalError
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.write.fragment_copy import copied_without
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def change_rows(
     schema: pa.Schema,
     *,
     detached: bool = True,
+    copies: bool = False,
 ) -> lance.LanceDataset:
     """Take rows out of a leaf and add others.
 
@@ -48,6 +51,7 @@ def change_rows(
         staged: What tasks wrote for this leaf.
         schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
         detached: Whether to commit beside the main branch.
+        copies: Whether by copy on write.
 
     Raises:
         LeafSchemaMismatch: The files store a column in another type than the leaf.
@@ -55,7 +59,12 @@ def change_rows(
     Spec: "Multi-Partition Transaction (Strong)".
     """
     extended, new = prepared_fragments(dataset, staged, schema, detached=detached)
-    updated, removed = deletions(extended, deleted)
+    updated: list[FragmentMetadata] = []
+    if copies and deleted is not None:
+        copied, removed = copied_without(extended, deleted)
+        new = [*copied, *new]
+    else:
+        updated, removed = deletions(extended, deleted)
     if not updated and not removed and not new:
         return extended
     operation = lance.LanceOperation.Update(
