@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass, replace
-from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,30 +18,33 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, combined_identity
+from pennon.errors import InternalError
+from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.format.statistics import IS_COUNTED
-from pennon.manifest.select import ADDRESS, in_order
+from pennon.manifest.format.statistics import IS_COUNTED, statistics_columns
+from pennon.manifest.leaf_rows import few_of
+from pennon.manifest.select import ADDRESS
 from pennon.manifest.statistics_texts import ColumnBounds, StatisticsEntries, statistics_entries
 from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import lance
+    from numpy.typing import NDArray
 
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["BESIDE", "column_bounds"]
+__all__ = ["BESIDE", "bounds_at", "column_bounds"]
 
 # What ``Snapshot.leaves`` has to give beside.
 BESIDE: Final = ("metadata", ADDRESS)
 _FRAGMENT_SHIFT: Final = 32
 _KEPT_BYTES: Final = 128 << 20
-# The texts of so many leaves are read in 5 ms. More are kept, where they are one in ten of all:
-# else a few of 1,000,000 would cost the texts of all of them.
-_FEW: Final = 500
-_ONE_OF: Final = 10
+# The texts of so many rows at once: those of 20 columns are 25 MB, and twice as much when read.
+_AT_ONCE: Final = 25_000
+_BATCH_ROWS: Final = 8_192
 
 
 def column_bounds(
@@ -63,113 +66,220 @@ def column_bounds(
 
     Spec: "Manifest Table Schema" (metadata).
     """
-    if not leaves.num_rows or IS_COUNTED not in leaves.column_names:
+    if not columns or not leaves.num_rows or IS_COUNTED not in leaves.column_names:
         return {}
-    is_counted = leaves[IS_COUNTED].combine_chunks()
-    if leaves.num_rows <= max(_FEW, snapshot.num_leaves // _ONE_OF):
+    if leaves.num_rows <= few_of(snapshot.num_leaves):
         entries = statistics_entries(leaves["metadata"])
         found = {number: entries.bounds(number, kind) for number, kind in columns.items()}
+        known = {number: each for number, each in found.items() if each is not None}
     else:
-        found = _over_fragments(snapshot, leaves[ADDRESS].to_numpy(), columns)
+        known, _ = _over_fragments(snapshot, leaves[ADDRESS].to_numpy(), columns)
+    return _where(leaves[IS_COUNTED].combine_chunks(), known)
+
+
+def bounds_at(
+    snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Mapping[int, pa.DataType]
+) -> dict[int, ColumnBounds]:
+    """Read what is known of columns in leaves of which only the places of their rows are at hand.
+
+    Args:
+        snapshot: The namespace.
+        addresses: Of table rows of its manifest, ascending.
+        columns: The types of the columns by field id.
+
+    Returns:
+        As ``column_bounds``. Of a leaf whose row does not name its version nothing is known.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Spec: "Manifest Table Schema" (metadata).
+    """
+    if not columns or not len(addresses) or not snapshot.has_read_versions:
+        return {}
+    known, is_counted = _over_fragments(snapshot, addresses, columns)
+    return _where(is_counted, known)
+
+
+def _where(is_counted: pa.Array, known: Mapping[int, ColumnBounds]) -> dict[int, ColumnBounds]:
+    """Forget what is known of leaves whose statistics are another version's."""
     return {
         number: replace(
             each,
             is_known=pc.and_(each.is_known, is_counted),
             is_exact=pc.and_(each.is_exact, is_counted),
         )
-        for number, each in found.items()
-        if each is not None
+        for number, each in known.items()
     }
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The table rows of a fragment by their ascending addresses."""
+    """The table rows of a fragment.
+
+    Args:
+        number: Of its own.
+        addresses: Of the rows, ascending.
+        is_counted: Of each, whether it names a version and its statistics are that version's.
+    """
 
     number: int
-    addresses: np.ndarray
+    addresses: NDArray[np.uint64]
+    is_counted: pa.Array
 
     @property
     def nbytes(self) -> int:
-        return int(self.addresses.nbytes)
+        return int(self.addresses.nbytes + self.is_counted.nbytes)
+
+    def has(self, addresses: NDArray[np.uint64]) -> bool:
+        """Whether it has all of these rows; a newer version may have fewer of a fragment's."""
+        return np.array_equal(addresses, self.addresses) or bool(
+            np.isin(addresses, self.addresses, assume_unique=True).all()
+        )
+
+
+def _weight(batches: Sequence[StatisticsEntries]) -> int:
+    return sum(batch.nbytes for batch in batches)
 
 
 _PIECES: Final[Cache[_Piece]] = Cache(
     "addresses of column statistics", max_bytes=_KEPT_BYTES, weigh=lambda piece: piece.nbytes
 )
 # Those of one large fragment may be too many to be kept; what was asked of them stays in _BOUNDS.
-_ENTRIES: Final[Cache[StatisticsEntries]] = Cache(
-    "column statistics", max_bytes=_KEPT_BYTES, weigh=lambda entries: entries.nbytes
+_ENTRIES: Final[Cache[tuple[StatisticsEntries, ...]]] = Cache(
+    "column statistics", max_bytes=_KEPT_BYTES, weigh=_weight
 )
-_BOUNDS: Final[Cache[ColumnBounds | None]] = Cache(
-    "bounds of columns",
-    max_bytes=_KEPT_BYTES,
-    weigh=lambda bounds: 0 if bounds is None else bounds.nbytes,
+_BOUNDS: Final[Cache[ColumnBounds]] = Cache(
+    "bounds of columns", max_bytes=_KEPT_BYTES, weigh=lambda bounds: bounds.nbytes
 )
 _numbers: Final = itertools.count()
+# One fragment is read at a time, so that nobody reads it twice and memory holds one.
+_READING: Final = Lock()
 
 
 def _over_fragments(
-    snapshot: Snapshot, addresses: np.ndarray, columns: Mapping[int, pa.DataType]
-) -> dict[int, ColumnBounds | None]:
-    wanted = np.unique(addresses >> np.uint64(_FRAGMENT_SHIFT)).tolist()
+    snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Mapping[int, pa.DataType]
+) -> tuple[dict[int, ColumnBounds], pa.Array]:
+    """Give what the rows at ascending addresses state, and of each whether it is of its version."""
+    numbers = addresses >> np.uint64(_FRAGMENT_SHIFT)
     fragments = {each.fragment_id: each for each in snapshot.manifest.get_fragments()}
-    pieces: list[tuple[TableKey, _Piece]] = []
-    found: dict[int, list[ColumnBounds | None]] = {field_id: [] for field_id in columns}
-    for number in wanted:
-        own = addresses[addresses >> np.uint64(_FRAGMENT_SHIFT) == number]
-        key = _key(snapshot, fragments[number])
-        piece = _PIECES.peek(key)
-        # A newer version of the manifest may have fewer of the fragment's rows than this one.
-        if piece is None or not np.isin(own, piece.addresses, assume_unique=True).all():
-            piece = _read_piece(snapshot.manifest, fragments[number], key)
-        pieces.append((key, piece))
-        entries = partial(_entries, snapshot.manifest, fragments[number], key, piece)
-        for field_id, kind in columns.items():
-            made = partial(_bounds, entries, field_id, kind)
-            detail = (piece.number, field_id, str(kind))
-            found[field_id].append(_BOUNDS.find(replace(key, detail=detail), made))
-    place = np.searchsorted(np.concatenate([piece.addresses for _, piece in pieces]), addresses)
-    return {
-        field_id: _joined([piece for _, piece in pieces], found[field_id], kind, pa.array(place))
-        for field_id, kind in columns.items()
+    pieces: list[_Piece] = []
+    found: list[dict[int, ColumnBounds]] = []
+    for number in np.unique(numbers).tolist():
+        piece, bounds = _of_fragment(
+            snapshot, fragments[number], addresses[numbers == number], columns
+        )
+        pieces.append(piece)
+        found.append(bounds)
+    stated = np.concatenate([piece.addresses for piece in pieces])
+    # Where all rows of the pieces are asked for nothing has to be moved.
+    place = None
+    if not np.array_equal(stated, addresses):
+        place = pa.array(np.searchsorted(stated, addresses))
+
+    def joined(arrays: Sequence[pa.Array]) -> pa.Array:
+        whole = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return whole if place is None else pc.take(whole, place)
+
+    known = {
+        field_id: ColumnBounds(
+            *map(joined, zip(*(bounds[field_id].arrays for bounds in found), strict=True))
+        )
+        for field_id in columns
     }
+    return known, joined([piece.is_counted for piece in pieces])
 
 
-def _bounds(
-    entries: Callable[[], StatisticsEntries], field_id: int, kind: pa.DataType
-) -> ColumnBounds | None:
-    return entries().bounds(field_id, kind)
+def _of_fragment(
+    snapshot: Snapshot,
+    fragment: lance.LanceFragment,
+    addresses: NDArray[np.uint64],
+    columns: Mapping[int, pa.DataType],
+) -> tuple[_Piece, dict[int, ColumnBounds]]:
+    """Give the rows of a fragment, those at the addresses among them, and the columns' bounds."""
+    key = _key(snapshot, fragment)
+    with _READING:
+        piece = _PIECES.peek(key)
+        if piece is not None and piece.has(addresses):
+            known = _kept(key, piece, columns)
+            missing = {number: kind for number, kind in columns.items() if number not in known}
+            if not missing:
+                return piece, known
+            read, bounds = _read(snapshot, fragment, key, piece, missing)
+            if read is piece:
+                return piece, known | bounds
+        return _read(snapshot, fragment, key, None, columns)
 
 
-def _entries(
-    manifest: lance.LanceDataset, fragment: lance.LanceFragment, key: TableKey, piece: _Piece
-) -> StatisticsEntries:
-    """Give the statistics of the rows of a piece; of rows that went since none are known."""
+def _kept(
+    key: TableKey, piece: _Piece, columns: Mapping[int, pa.DataType]
+) -> dict[int, ColumnBounds]:
+    """Give the bounds of the columns of which something is kept."""
+    known = {}
+    batches = _ENTRIES.peek(replace(key, detail=piece.number))
+    for field_id, kind in columns.items():
+        own = _bounds_key(key, piece, field_id, kind)
+        bounds = _BOUNDS.peek(own)
+        if bounds is None and batches is not None:
+            bounds = _joined([_bounds(batch, field_id, kind) for batch in batches])
+            _BOUNDS.keep(own, bounds)
+        if bounds is not None:
+            known[field_id] = bounds
+    return known
 
-    def read() -> StatisticsEntries:
-        rows = _read_rows(manifest, fragment)
-        at = pc.index_in(pa.array(piece.addresses), value_set=rows[ADDRESS].combine_chunks())
-        return statistics_entries(rows["metadata"].take(at))
 
-    return _ENTRIES.find(replace(key, detail=piece.number), read)
+def _read(
+    snapshot: Snapshot,
+    fragment: lance.LanceFragment,
+    key: TableKey,
+    before: _Piece | None,
+    columns: Mapping[int, pa.DataType],
+) -> tuple[_Piece, dict[int, ColumnBounds]]:
+    """Read the texts of a fragment and keep what they state of the columns, and of all if small.
+
+    Args:
+        snapshot: The namespace.
+        fragment: The fragment.
+        key: Of the fragment.
+        before: The rows that it had when it was read before; given back where they are the same.
+        columns: The types of the columns by field id.
+    """
+    addresses, is_counted = [np.empty(0, np.uint64)], [pa.array([], pa.bool_())]
+    bounds: dict[int, list[ColumnBounds]] = {number: [] for number in columns}
+    batches: tuple[StatisticsEntries, ...] = ()
+    for rows in _rows(snapshot, fragment):
+        addresses.append(rows[ADDRESS].to_numpy())
+        counted = statistics_columns(rows["metadata"], _versions(rows))[IS_COUNTED]
+        is_counted.append(counted.combine_chunks())
+        batch = statistics_entries(rows["metadata"])
+        for number, kind in columns.items():
+            bounds[number].append(_bounds(batch, number, kind))
+        batches = (*batches, batch) if _weight(batches) <= _KEPT_BYTES else batches
+    places = np.concatenate(addresses)
+    if not np.all(places[:-1] < places[1:]):
+        raise InternalError(what=f"Lance gave rows of {snapshot.manifest.uri} in no order")
+    piece = before
+    if piece is None or not np.array_equal(piece.addresses, places):
+        piece = _Piece(next(_numbers), places, pa.concat_arrays(is_counted))
+        _PIECES.keep(key, piece)
+    _ENTRIES.keep(replace(key, detail=piece.number), batches)
+    known = {number: _joined(bounds[number]) for number in columns}
+    for number, kind in columns.items():
+        _BOUNDS.keep(_bounds_key(key, piece, number, kind), known[number])
+    return piece, known
 
 
-def _joined(
-    pieces: Sequence[_Piece],
-    found: Sequence[ColumnBounds | None],
-    kind: pa.DataType,
-    place: pa.Array,
-) -> ColumnBounds | None:
-    """Give the bounds of a column in rows, by their places in all pieces together."""
-    if all(each is None for each in found):
-        return None
-    known = [
-        each or ColumnBounds.unknown(len(piece.addresses), kind)
-        for each, piece in zip(found, pieces, strict=True)
-    ]
-    arrays = zip(*(each.arrays for each in known), strict=True)
-    return ColumnBounds(*(pc.take(pa.concat_arrays(each), place) for each in arrays))
+def _bounds(batch: StatisticsEntries, field_id: int, kind: pa.DataType) -> ColumnBounds:
+    return batch.bounds(field_id, kind) or ColumnBounds.unknown(batch.num_rows, kind)
+
+
+def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
+    arrays = zip(*(each.arrays for each in parts), strict=True)
+    return ColumnBounds(*(pa.concat_arrays(each) for each in arrays))
+
+
+def _bounds_key(key: TableKey, piece: _Piece, field_id: int, kind: pa.DataType) -> TableKey:
+    return replace(key, detail=(piece.number, field_id, str(kind)))
 
 
 def _key(snapshot: Snapshot, fragment: lance.LanceFragment) -> TableKey:
@@ -180,22 +290,38 @@ def _key(snapshot: Snapshot, fragment: lance.LanceFragment) -> TableKey:
     return TableKey(own.location, fragment.fragment_id, files, own.storage)
 
 
-def _read_piece(
-    manifest: lance.LanceDataset, fragment: lance.LanceFragment, key: TableKey
-) -> _Piece:
-    rows = _read_rows(manifest, fragment)
-    piece = _Piece(next(_numbers), rows[ADDRESS].to_numpy())
-    _PIECES.keep(key, piece)
-    _ENTRIES.keep(replace(key, detail=piece.number), statistics_entries(rows["metadata"]))
-    return piece
+def _versions(rows: pa.Table) -> pa.ChunkedArray:
+    """Give the version that each row names; NULL where it names none, a branch or a tag."""
+    if READ_VERSION.name not in rows.column_names:
+        return pa.chunked_array([pa.nulls(len(rows), READ_VERSION.type)])
+    versions = rows[READ_VERSION.name]
+    for name in (READ_BRANCH, READ_TAG):
+        if name in rows.column_names:
+            versions = pc.if_else(pc.is_null(rows[name]), versions, pa.scalar(None, versions.type))
+    return versions
 
 
-def _read_rows(manifest: lance.LanceDataset, fragment: lance.LanceFragment) -> pa.Table:
+def _rows(snapshot: Snapshot, fragment: lance.LanceFragment) -> Iterator[pa.Table]:
+    """Read the table rows of a fragment, some at a time."""
     is_table = exp.column("object_type").eq(exp.Literal.string(TABLE)).sql(dialect=DataFusion)
+    columns = ["metadata", READ_VERSION.name, READ_BRANCH, READ_TAG]
+    known = [name for name in columns if name in snapshot.manifest.schema.names]
+    read: list[pa.RecordBatch] = []
     try:
-        rows = manifest.scanner(
-            columns=["metadata"], filter=is_table, fragments=[fragment], with_row_address=True
-        ).to_table()
+        scanned = snapshot.manifest.scanner(
+            columns=known,
+            filter=is_table,
+            fragments=[fragment],
+            with_row_address=True,
+            batch_size=_BATCH_ROWS,
+            scan_in_order=True,
+        )
+        for batch in scanned.to_batches():
+            read.append(batch)
+            if sum(map(len, read)) >= _AT_ONCE:
+                yield pa.Table.from_batches(read)
+                read = []
     except OSError as error:
-        raise storage_failure("read", manifest.uri, error) from error
-    return in_order(rows)
+        raise storage_failure("read", snapshot.manifest.uri, error) from error
+    if read:
+        yield pa.Table.from_batches(read)

@@ -6,8 +6,8 @@ chosen one pass over ``__manifest`` is cheaper, and so it is for conditions on o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeGuard
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,8 +21,10 @@ from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     import lance
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["fetched", "is_for_index", "leaf_rows"]
+__all__ = ["MayMatch", "fetched", "few_of", "is_for_index", "leaf_rows"]
 
 _LEAVES: Final = "leaves"
 _OBJECT_ID: Final = exp.column("object_id")
@@ -30,6 +32,22 @@ _FEW: Final = 100
 # Of so many leaves one may be fetched by its address: a scattered row costs as much as a hundred
 # of a scan (1,000 of 1,000,000 in 29 ms, all of them in 290 ms).
 _ONE_OF: Final = 100
+# Statistics of columns are read and kept for whole fragments where a condition asks for those of
+# so many leaves; of fewer their own texts are read, 500 of them in 5 ms.
+_FEW_TEXTS: Final = 500
+_FEW_TEXTS_OF: Final = 10
+
+MayMatch: TypeAlias = Callable[["NDArray[np.uint64]"], pa.BooleanArray]
+
+
+def few_of(num_leaves: int) -> int:
+    """Give of how many leaves of a table the statistics are read from their own rows.
+
+    Example:
+        >>> few_of(100), few_of(1_000_000)
+        (500, 100000)
+    """
+    return max(_FEW_TEXTS, num_leaves // _FEW_TEXTS_OF)
 
 
 def leaf_rows(
@@ -38,6 +56,8 @@ def leaf_rows(
     columns: Sequence[str],
     condition: exp.Expr | None,
     flags: Sequence[exp.Expr],
+    *,
+    may_match: MayMatch | None = None,
 ) -> LeafQuery:
     """Choose table rows of ``__manifest``.
 
@@ -47,6 +67,8 @@ def leaf_rows(
         columns: Columns of it.
         condition: On its columns; None for all table rows.
         flags: Conditions to evaluate per row, as ``flag_0``, ``flag_1``, ….
+        may_match: Tells of rows, by ascending addresses, which need not be fetched. It is asked
+            where the condition leaves many leaves of the index.
 
     Returns:
         The rows in the order of the manifest. Over the index only those of leaves.
@@ -61,13 +83,15 @@ def leaf_rows(
     found = None
     if condition is not None and _is_of_names(condition) and not flags:
         found = _named_rows(manifest, columns, condition)
-    elif index is not None and condition is not None:
-        found = _indexed(manifest, index, columns, condition, flags)
+    elif index is not None and (condition is not None or may_match is not None):
+        found = _indexed(manifest, index, columns, condition, flags, may_match=may_match)
     return found or select(manifest, [*columns, *_named(flags)], TABLE, condition)
 
 
-def is_for_index(condition: exp.Expr) -> bool:
+def is_for_index(condition: exp.Expr | None, may_match: MayMatch | None) -> bool:
     """Whether rows for a condition may be chosen over the index, so that it is worth having."""
+    if condition is None:
+        return may_match is not None
     return condition.find(exp.Column) is not None and not _is_of_names(condition)
 
 
@@ -95,12 +119,16 @@ def _indexed(
     manifest: lance.LanceDataset,
     index: PartitionIndex,
     columns: Sequence[str],
-    condition: exp.Expr,
+    condition: exp.Expr | None,
     flags: Sequence[exp.Expr],
+    *,
+    may_match: MayMatch | None,
 ) -> LeafQuery | None:
     """Choose few leaves; None where the conditions need other columns, or choose too many."""
+    if condition is None and index.num_others:
+        return None  # a pass over all rows tells what the others are
     known = set(index.rows.column_names)
-    asked = _over_index(condition, known)
+    asked = _over_index(exp.true() if condition is None else condition, known)
     named = [_over_index(flag, known) for flag in _named(flags)]
     if asked is None or None in named or index.num_leaves == 0:
         return None
@@ -108,6 +136,11 @@ def _indexed(
     wanted = [*map(exp.column, [ADDRESS, *indexed]), *(each for each in named if each is not None)]
     query = exp.select(*wanted, copy=False).from_(_LEAVES).where(asked, copy=False)
     chosen = _evaluated(index.rows, query)
+    num_ruled_out = 0
+    if may_match is not None and chosen.num_rows > few_of(index.num_leaves):
+        mask = may_match(chosen[ADDRESS].to_numpy())
+        num_ruled_out = chosen.num_rows - mask.true_count
+        chosen = chosen.filter(mask)
     if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
         return None
     rows = fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
@@ -115,7 +148,7 @@ def _indexed(
         rows = rows.append_column(name, chosen[name])
     shown = statement([*columns, *_named(flags)], TABLE, condition)
     sql = shown.sql(dialect=DataFusion, copy=False)
-    return LeafQuery(sql, rows)
+    return LeafQuery(sql, rows, num_ruled_out)
 
 
 def _named(flags: Sequence[exp.Expr]) -> list[exp.Expr]:

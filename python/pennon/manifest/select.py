@@ -33,10 +33,12 @@ class LeafQuery:
     Args:
         sql: The text, as it ran.
         table: The rows, with their addresses (``_rowaddr``).
+        num_ruled_out: Rows that satisfy it and were not read, for what else is known of them.
     """
 
     sql: str
     table: pa.Table
+    num_ruled_out: int = 0
 
 
 def select(

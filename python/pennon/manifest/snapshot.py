@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from types import MappingProxyType
@@ -43,7 +43,7 @@ from pennon.manifest.format.properties import (
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
 from pennon.manifest.format.table_versions import newest_versions
-from pennon.manifest.leaf_rows import fetched, is_for_index, leaf_rows
+from pennon.manifest.leaf_rows import MayMatch, fetched, is_for_index, leaf_rows
 from pennon.manifest.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
@@ -190,6 +190,7 @@ class Snapshot:
         condition: exp.Expr | None = None,
         flags: Sequence[exp.Expr] = (),
         beside: Sequence[str] = (),
+        may_match: MayMatch | None = None,
     ) -> LeafQuery:
         """Find leaves with one SQL over ``__manifest``.
 
@@ -197,6 +198,8 @@ class Snapshot:
             condition: On ``object_id`` and the partition columns; None for all leaves.
             flags: Conditions to evaluate per leaf, returned as ``flag_0``, ``flag_1``, ….
             beside: More columns to return of the rows: ``metadata``, ``_rowaddr``.
+            may_match: Tells which rows at ascending addresses are not needed, whatever the
+                condition says. It is asked where that saves the reading of many rows.
 
         Returns:
             The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
@@ -212,10 +215,10 @@ class Snapshot:
         Spec: "Partition Pruning", Appendix D.
         """
         columns = self._row_columns
-        index = self._index if condition is not None and is_for_index(condition) else None
-        found = leaf_rows(self.manifest, index, columns, condition, flags)
+        index = self._index if is_for_index(condition, may_match) else None
+        found = leaf_rows(self.manifest, index, columns, condition, flags, may_match=may_match)
         names = [f"flag_{at}" for at in range(len(flags))]
-        return LeafQuery(found.sql, self._shown(found.table, [*names, *beside]))
+        return replace(found, table=self._shown(found.table, [*names, *beside]))
 
     def leaves_of(self, spec_version: int, values: pa.RecordBatch) -> pa.Table | None:
         """Find the leaves of one partition tuple without a pass over all leaves' rows.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ from pennon.planning.projection.contradictions import without_contradiction
 from pennon.planning.projection.metadata_sources import known_columns
 from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
-from pennon.planning.statistics_pruning import has_possible_row, may_prune
+from pennon.planning.statistics_pruning import has_possible_row, may_match_at, may_prune
 from pennon.predicate.comparison import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
@@ -246,18 +247,20 @@ def plan_scan(
         asked = manifest_query(snapshot, parts)
         is_asked = by_statistics and any(may_prune(part) for part in parts)
         beside = BESIDE if is_asked else ()
-        query, flagged = snapshot.leaves(asked.condition, asked.flags, beside), asked.flagged
+        may_match = partial(may_match_at, snapshot, parts) if is_asked else None
+        query = snapshot.leaves(asked.condition, asked.flags, beside, may_match)
+        flagged = asked.flagged
         if is_asked:
             decided = _decided(flagged, query.table)
             undecided = [
                 part for at, part in enumerate(parts) if at not in decided and may_prune(part)
             ]
     leaves, identity = pinned(snapshot, query.table)
-    num_pruned = 0
+    num_pruned = query.num_ruled_out
     if undecided:
         is_possible = has_possible_row(snapshot, leaves, undecided)
-        num_pruned = leaves.num_rows - is_possible.true_count
-        leaves = leaves.filter(is_possible) if num_pruned else leaves
+        num_pruned += leaves.num_rows - is_possible.true_count
+        leaves = leaves.filter(is_possible)
     exact, whole = exact_and_whole(parts, flagged, leaves)
     kept = [
         name for name in leaves.column_names if not name.startswith("flag_") and name not in BESIDE

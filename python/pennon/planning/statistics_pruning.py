@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.column_bounds import column_bounds
+from pennon.manifest.column_bounds import bounds_at, column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type, text_above
 from pennon.planning.projection.bound_predicate import (
     AllOf,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
     from pennon.manifest.statistics_texts import ColumnBounds
 
-__all__ = ["has_possible_row", "may_prune"]
+__all__ = ["has_possible_row", "may_match_at", "may_prune"]
 
 
 def may_prune(predicate: BoundPredicate) -> bool:
@@ -73,14 +73,47 @@ def has_possible_row(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    wanted = {
+    known = column_bounds(snapshot, leaves, _counted_columns(parts))
+    return _possible_by(parts, known, leaves.num_rows)
+
+
+def may_match_at(
+    snapshot: Snapshot, parts: Sequence[BoundPredicate], addresses: NDArray[np.uint64]
+) -> pa.Array:
+    """Tell the same of leaves of which only the places of their rows are at hand.
+
+    Rows of which nothing is known are kept, and ``has_possible_row`` tells more of some of them.
+
+    Args:
+        snapshot: The namespace.
+        parts: Bound predicates that all have to hold.
+        addresses: Of the leaves' rows in the manifest, ascending.
+
+    Returns:
+        A boolean per leaf, never NULL.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
+    """
+    known = bounds_at(snapshot, addresses, _counted_columns(parts))
+    return _possible_by(parts, known, len(addresses))
+
+
+def _counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
+    return {
         column.field_id: column.type
         for part in parts
         for column in columns(part)
         if column.field_id is not None and is_counted_type(column.type)
     }
-    known = column_bounds(snapshot, leaves, wanted)
-    every = pa.array(np.ones(leaves.num_rows, dtype=bool))
+
+
+def _possible_by(
+    parts: Sequence[BoundPredicate], known: Mapping[int, ColumnBounds], num_leaves: int
+) -> pa.Array:
+    every = pa.array(np.ones(num_leaves, dtype=bool))
     return _all([_possible(part, known, every) for part in parts] if known else [], every)
 
 

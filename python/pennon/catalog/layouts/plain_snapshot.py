@@ -21,6 +21,7 @@ from pennon.errors import PathNotTable, TableVersionNotFound
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.manifest import LeafQuery, Snapshot
+from pennon.manifest.leaf_rows import MayMatch
 from pennon.manifest.table_layout import TableLayout
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
@@ -78,6 +79,7 @@ class PlainSnapshot(Snapshot):
         condition: exp.Expr | None = None,
         flags: Sequence[exp.Expr] = (),
         beside: Sequence[str] = (),  # noqa: ARG002 - there is no manifest with more of it
+        may_match: MayMatch | None = None,  # noqa: ARG002 - nor with statistics of columns
     ) -> LeafQuery:
         """Give the one leaf, or none where the condition is false."""
         row = {
