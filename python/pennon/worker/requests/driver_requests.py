@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
+from pennon.catalog.columns.catalog_text import catalog_text
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl import alter
@@ -23,6 +24,7 @@ from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
 from pennon.planning import explain, is_exact, summary
+from pennon.planning.column_summaries import column_summaries
 from pennon.planning.evaluation import Evaluation
 from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
@@ -38,7 +40,13 @@ from pennon.worker.requests.kept_plans import (
 )
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
 from pennon.worker.wire import messages as m
-from pennon.worker.wire.metadata_messages import ExplainScan, ExplainScanReply
+from pennon.worker.wire.metadata_messages import (
+    ColumnSummaryText,
+    ExplainScan,
+    ExplainScanReply,
+    SummarizeColumns,
+    SummarizeColumnsReply,
+)
 from pennon.worker.wire.split_texts import packed_column, split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
@@ -240,6 +248,23 @@ def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
 def explain_scan(request: ExplainScan) -> ExplainScanReply:
     """Answer ``explain_scan``."""
     return ExplainScanReply(tuple(scan_report(find_plan(request.catalog, request.plan))))
+
+
+def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
+    """Answer ``summarize_columns``."""
+    known = column_summaries(find_plan(request.catalog, request.plan), request.columns)
+    return SummarizeColumnsReply(
+        tuple(
+            ColumnSummaryText(
+                name,
+                catalog_text(each.lower),
+                catalog_text(each.upper),
+                each.null_count,
+                each.distinct_count,
+            )
+            for name, each in known.items()
+        )
+    )
 
 
 def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:

@@ -19,7 +19,12 @@ from pennon.worker.wire import messages as m
 from pennon.worker.wire import write_messages as w
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.metadata_messages import ExplainScan, LoadChanges, ReadMetadata
+from pennon.worker.wire.metadata_messages import (
+    ExplainScan,
+    LoadChanges,
+    ReadMetadata,
+    SummarizeColumns,
+)
 
 if TYPE_CHECKING:
     from pennon.worker.requests.dispatch import Handler
@@ -47,6 +52,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.PackSplits, driver.pack_splits),
     (m.PruneSplits, driver.prune_splits),
     (ExplainScan, driver.explain_scan),
+    (SummarizeColumns, driver.summarize_columns),
     (w.PlanWrite, writes.plan_write),
     (w.CommitWrite, writes.commit_write),
     (w.AbortWrite, writes.abort_write),

@@ -61,3 +61,31 @@ class ExplainScanReply:
     """Pairs of what is told and the text."""
 
     rows: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeColumns:
+    """What is known of columns over all partitions of a planned scan."""
+
+    op: ClassVar[str] = "summarize_columns"
+    catalog: Catalog
+    plan: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummaryText:
+    """That of a column; bounds as Spark writes them for its own catalog, null where unknown."""
+
+    name: str
+    lower: str | None
+    upper: str | None
+    null_count: int
+    distinct_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizeColumnsReply:
+    """Those columns of which something is known."""
+
+    columns: tuple[ColumnSummaryText, ...]

@@ -50,7 +50,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public Statistics estimateStatistics() {
-    return new RowsAndBytes(fragment.rows(), fragment.bytes());
+    return new ScanStatistics(fragment.rows(), fragment.bytes());
   }
 
   /** The worker's lines as one, for they stand within a tree of operators. */

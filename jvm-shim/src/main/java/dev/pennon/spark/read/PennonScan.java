@@ -28,6 +28,7 @@ import org.apache.spark.sql.connector.read.SupportsReportOrdering;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
@@ -63,6 +64,9 @@ public final class PennonScan
   private volatile List<PennonSplit> filtered;
 
   private volatile List<String> runtimePredicates = List.of();
+
+  /** What is known of columns; null before the optimizer asked for it. */
+  private volatile Map<NamedReference, ColumnStatistics> columnStatistics;
 
   private PennonScan(ScanPlan plan) {
     this(plan, null, false, !plan.ordering().isEmpty());
@@ -200,7 +204,13 @@ public final class PennonScan
 
   @Override
   public Statistics estimateStatistics() {
-    return new RowsAndBytes(plan.rows(), bytesInMemory());
+    if (!ScanStatistics.areColumnsAsked()) {
+      return new ScanStatistics(plan.rows(), bytesInMemory());
+    }
+    if (columnStatistics == null) {
+      columnStatistics = ScanStatistics.ofColumns(plan);
+    }
+    return new ScanStatistics(plan.rows(), bytesInMemory(), columnStatistics);
   }
 
   /** Bytes of the pruned columns: by rows where they are known, as Spark counts its own. */

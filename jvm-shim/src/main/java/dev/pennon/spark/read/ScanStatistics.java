@@ -1,0 +1,73 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.apache.spark.sql.catalyst.catalog.CatalogColumnStat;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** What Spark's planner wants to know of a scan, where it is known. */
+record ScanStatistics(
+    OptionalLong numRows, OptionalLong sizeInBytes, Map<NamedReference, ColumnStatistics> columnStats)
+    implements Statistics {
+  /** Statistics of the whole alone. */
+  ScanStatistics(OptionalLong numRows, OptionalLong sizeInBytes) {
+    this(numRows, sizeInBytes, Map.of());
+  }
+
+  /** Of a column; bounds are values of Spark's internal form. */
+  private record OfColumn(
+      OptionalLong distinctCount, Optional<Object> min, Optional<Object> max, OptionalLong nullCount)
+      implements ColumnStatistics {}
+
+  /** Whether the session's optimizer estimates by columns; else nobody reads what is known of them. */
+  static boolean areColumnsAsked() {
+    SQLConf conf = SQLConf.get();
+    return conf.cboEnabled() || conf.planStatsEnabled();
+  }
+
+  /** Asks the worker what it knows of columns in all partitions of a plan. */
+  static Map<NamedReference, ColumnStatistics> ofColumns(ScanPlan plan) {
+    StructType schema = plan.schema();
+    ObjectNode request = plan.table().catalogRequest("summarize_columns").put("plan", plan.token());
+    request.set("columns", Messages.strings(schema.fieldNames()));
+    Map<NamedReference, ColumnStatistics> known = new HashMap<>();
+    JsonNode reply = WorkerConnection.answer(request);
+    for (JsonNode column : Messages.field(reply, "SummarizeColumnsReply", "columns")) {
+      String name = field(column, "name").asText();
+      DataType type = schema.apply(name).dataType();
+      known.put(
+          Expressions.column(SparkTransforms.quoted(name)),
+          new OfColumn(
+              Messages.toOptional(field(column, "distinct_count")),
+              bound(field(column, "lower"), name, type),
+              bound(field(column, "upper"), name, type),
+              Messages.toOptional(field(column, "null_count"))));
+    }
+    return known;
+  }
+
+  private static JsonNode field(JsonNode column, String name) {
+    return Messages.field(column, "ColumnSummaryText", name);
+  }
+
+  private static Optional<Object> bound(JsonNode text, String name, DataType type) {
+    return text.isNull()
+        ? Optional.empty()
+        : Optional.of(
+            CatalogColumnStat.fromExternalString(
+                text.asText(), name, type, CatalogColumnStat.VERSION()));
+  }
+}

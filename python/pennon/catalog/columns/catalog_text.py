@@ -1,0 +1,47 @@
+"""Bounds of columns as Spark writes them into its own catalog (``CatalogColumnStat``)."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["catalog_text"]
+
+_YEAR_DIGITS: Final = 4
+_BOUNDED: Final = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+)
+
+
+def catalog_text(value: pa.Scalar) -> str | None:
+    """Write a bound; None for NULL, and for what Spark's estimates have no bounds of.
+
+    These are texts, and numbers and times that Spark would not read: infinities, NaN, and years
+    that have not four digits. Timestamps are told in UTC.
+
+    Example:
+        >>> import datetime
+        >>> catalog_text(pa.scalar(datetime.date(2025, 12, 10)))
+        '2025-12-10'
+        >>> catalog_text(pa.scalar("a")) is None
+        True
+    """
+    kind = value.type
+    if not value.is_valid or not any(is_bounded(kind) for is_bounded in _BOUNDED):
+        return None
+    if pa.types.is_floating(kind):
+        number = float(value.as_py())
+        return repr(number) if math.isfinite(number) else None
+    if pa.types.is_decimal(kind):
+        return format(value.as_py(), "f")
+    if pa.types.is_integer(kind):
+        return str(value.as_py())
+    zoneless = value.cast(pa.timestamp("us")) if pa.types.is_timestamp(kind) else value
+    text = str(zoneless.cast(pa.utf8()).as_py())
+    return text if text.index("-") == _YEAR_DIGITS else None

@@ -1,0 +1,76 @@
+"""What Spark's cost-based optimizer estimates of a scan, beside a Parquet table it has analyzed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = (
+    "SELECT id, id % 40 AS n, CAST(id % 97 AS DECIMAL(9, 2)) AS price, concat('r', id % 3) AS s,"
+    " DATE '2024-01-01' + CAST(id % 200 AS INT) AS d, IF(id % 4 = 0, NULL, id % 7) AS m,"
+    " TIMESTAMP '2024-01-01 00:00:00' + make_dt_interval(0, 0, CAST(id AS INT)) AS ts,"
+    " CAST(id % 10 AS DOUBLE) AS f FROM range(4000)"
+)
+CONDITIONS = [
+    "n < 10",
+    "n = 7",
+    "n > 100",
+    "price BETWEEN 10 AND 19",
+    "s = 'r1'",
+    "d >= DATE '2024-06-01'",
+    "ts < TIMESTAMP '2024-01-01 10:00:00'",
+    "f >= 5",
+    "n < 10 AND d < DATE '2024-02-01'",
+]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[tuple[str, str]]:
+    spark.sql("CREATE NAMESPACE lance.costs")
+    spark.sql(
+        "CREATE TABLE lance.costs.t (id BIGINT, n BIGINT, price DECIMAL(9, 2), s STRING, d DATE,"
+        " m BIGINT, ts TIMESTAMP, f DOUBLE) PARTITIONED BY (bucket(3, id), months(d))"
+    )
+    spark.sql(f"INSERT INTO lance.costs.t {ROWS}")
+    spark.sql("CALL lance.system.analyze('costs.t')")
+    spark.sql(f"CREATE TABLE costs_parquet USING parquet AS {ROWS}")
+    spark.sql("ANALYZE TABLE costs_parquet COMPUTE STATISTICS FOR ALL COLUMNS")
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    yield "lance.costs.t", "costs_parquet"
+    spark.conf.unset("spark.sql.cbo.enabled")
+    spark.sql("DROP TABLE costs_parquet")
+    spark.sql("DROP NAMESPACE lance.costs CASCADE")
+
+
+def estimated(spark: SparkSession, query: str) -> int:
+    plan = spark.sql(query)._jdf.queryExecution().optimizedPlan()
+    return int(str(plan.stats().rowCount().get()))
+
+
+def test_filters_are_estimated_as_of_an_analyzed_table(
+    spark: SparkSession, tables: tuple[str, str]
+) -> None:
+    ours, theirs = tables
+    found = {
+        condition: (
+            estimated(spark, f"SELECT * FROM {ours} WHERE {condition}"),
+            estimated(spark, f"SELECT * FROM {theirs} WHERE {condition}"),
+        )
+        for condition in CONDITIONS
+    }
+    far = {each: (a, b) for each, (a, b) in found.items() if not b / 2 <= a <= 2 * b}
+    assert not far
+
+
+def test_a_join_is_estimated_by_the_values_of_its_keys(
+    spark: SparkSession, tables: tuple[str, str]
+) -> None:
+    ours, theirs = tables
+    query = "SELECT l.id FROM {0} l JOIN {0} r ON l.n = r.n"
+    a, b = (estimated(spark, query.format(each)) for each in (ours, theirs))
+    assert b / 2 <= a <= 2 * b
