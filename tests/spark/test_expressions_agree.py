@@ -54,6 +54,8 @@ ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("CAST(i32 AS TINYINT)", {"i32": 128}),
     ("CAST(dec AS SMALLINT)", {"dec": Decimal("32768.00")}),
     ("CAST(dec AS DECIMAL(4, 1))", {"dec": Decimal("999.95")}),
+    ("CAST(f64 AS INT)", {"f64": 2147483648.0}),
+    ("CAST(f64 AS INT)", {"f64": float("nan")}),
     ("wide * wide", {"wide": Decimal("12345678901234567890.0")}),
     ("i32 / i8", {"i32": 1, "i8": 0}),
     ("f64 / nf", {"f64": 1.0, "nf": -0.0}),

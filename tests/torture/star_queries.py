@@ -67,16 +67,30 @@ _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 }
 _LARGE: Final = ("f", "g", "i")
 _KEYS: Final = ("id", "ck", "pk", "rk", "d")
+_TEXTS: Final = (
+    "rpad({c}, 4, 'x') > 's1'",
+    "concat_ws('-', {c}, 'a') < 's2'",
+    "reverse({c}) > '1'",
+)
+_NUMBERS: Final = ("floor({c}) <= 100", "ceil({c} / 3) > 10", "sign({c}) < 0")
+_DAYS: Final = ("next_day({c}, 'TUE') > DATE'2020-02-05'", "last_day({c}) < DATE'2020-03-15'")
 _FILTERS: Final = {
-    "q": ("{c} < 4", "{c} = 3", "{c} IN (1, 2, 5)", "{c} IS NOT NULL", "NOT {c} > 5"),
-    "s": ("{c} = 's1'", "{c} <> 'b2'", "{c} LIKE 's%'", "{c} >= 'n3'", "{c} IS NULL"),
-    "amt": ("{c} > 100", "{c} BETWEEN -50 AND 900", "{c} IS NULL", "{c} < 0"),
-    "d": ("{c} >= DATE'2020-03-01'", "{c} < DATE'2020-02-10'", "year({c}) = 2020"),
+    "q": (
+        "{c} < 4",
+        "{c} = 3",
+        "{c} IN (1, 2, 5)",
+        "{c} IS NOT NULL",
+        "NOT {c} > 5",
+        "pmod({c} - 3, 4) = 1",
+    ),
+    "s": ("{c} = 's1'", "{c} <> 'b2'", "{c} LIKE 's%'", "{c} >= 'n3'", "{c} IS NULL", *_TEXTS),
+    "amt": ("{c} > 100", "{c} BETWEEN -50 AND 900", "{c} IS NULL", "{c} < 0", *_NUMBERS),
+    "d": ("{c} >= DATE'2020-03-01'", "{c} < DATE'2020-02-10'", "year({c}) = 2020", *_DAYS),
     "ck": ("{c} > 10", "{c} IS NOT NULL"),
     "pk": ("{c} < 12",),
     "id": ("{c} < 200", "{c} IN (1, 7, 30, 31, 99)"),
     "rk": ("{c} <> 1",),
-    "v": ("{c} = 0", "{c} > 3"),
+    "v": ("{c} = 0", "{c} > 3", "sqrt({c}) < 4", "signum({c}) >= 0"),
 }
 
 
@@ -294,6 +308,12 @@ class StarQueries:
             column = self.rng.choice(every)
             kinds = ["count({c})", "min({c})", "max({c})", "count(DISTINCT {c})"]
             if column.endswith((".q", ".amt", ".pk")):
-                kinds += ["sum({c})", "sum({c})", "avg({c})"]
+                kinds += [
+                    "sum({c})",
+                    "sum({c})",
+                    "avg({c})",
+                    "sum(DISTINCT {c})",
+                    "max(floor({c}))",
+                ]
             calls.append(f"{self.rng.choice(kinds).format(c=column)} AS a{at}")
         return ", ".join(calls)

@@ -79,8 +79,26 @@ nvl2(i32, dec, dec2)
 CASE i32 WHEN 0 THEN 'zero' WHEN 7 THEN 'seven' END
 CASE WHEN flag THEN 1 WHEN NOT flag THEN 0 END
 CASE WHEN i32 > 0 THEN i32 ELSE 0 END
--- declined: sign(i32)
--- declined: pmod(i32, 7)
--- declined: i32 & 3
+sign(i32)
+signum(f64)
+sign(dec)
+pmod(i32, 7)
+pmod(i64, 3)
+pmod(i8, CAST(100 AS TINYINT))
+floor(dec)
+ceil(dec)
+floor(wide)
+ceil(wide)
+ceiling(i64)
+sqrt(f64)
+sqrt(i32)
+sqrt(dec)
 -- declined: round(f64, 1)
--- declined: floor(dec)
+-- declined: pmod(i32, n32)
+-- declined: floor(dec, 1)
+-- declined: i32 ^ 3
+-- declined: power(f64, 2)
+-- declined: ln(f64)
+-- declined: exp(f64)
+-- declined: floor(CASE WHEN abs(f64) < 100 THEN f64 END)
+-- declined: i32 & 3

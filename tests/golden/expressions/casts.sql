@@ -26,6 +26,7 @@ CAST(ts AS DATE)
 CAST(ts AS TIMESTAMP_NTZ)
 CAST(ntz AS TIMESTAMP)
 d = ntz
+CAST(CASE WHEN abs(f64) < 100 THEN f64 END AS INT)
 d < ts
 ts = ntz
 -- declined: CAST(wide AS DOUBLE)

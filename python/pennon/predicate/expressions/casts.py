@@ -11,6 +11,7 @@ NULL rules: NULL stays NULL.
 | decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
+| DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
 | boolean to number | 0 and 1 | none |
 """
 
@@ -67,6 +68,8 @@ def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | 
         return _decimal_failure(source, target, semantics)
     if source == pa.float32() and target == pa.float64():
         return False
+    if source == pa.float64() and target == pa.int32():
+        return True if semantics.ansi else None
     if pa.types.is_boolean(source):
         is_number = pa.types.is_signed_integer(target) or target == pa.float64()
         return False if is_number else None

@@ -1,6 +1,6 @@
-"""Functions that Spark calls by a name: of texts, of dates and timestamps.
+"""Functions that Spark calls by a name: of texts, of numbers, of dates and timestamps.
 
-NULL rules: those of ``text_functions`` and ``time_functions``.
+NULL rules: those of ``text_functions``, ``number_functions`` and ``time_functions``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import text_functions, time_functions
+from pennon.predicate.expressions import number_functions, text_functions, time_functions
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.semantics import Declined
@@ -38,6 +38,11 @@ _PARTS: Final[Mapping[type[exp.Expr], str]] = {
     exp.Hour: "HOUR",
     exp.Minute: "MINUTE",
     exp.Second: "SECOND",
+}
+_EPOCH_UNITS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.UnixSeconds: "SECOND",
+    exp.UnixMillis: "MILLISECOND",
+    exp.UnixMicros: "MICROSECOND",
 }
 
 
@@ -90,6 +95,27 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
                 read(node.expression),
                 read(node.args["replacement"]),
             )
+        case exp.Pad() if node.args.get("fill_pattern") is not None:
+            filling, is_left = read(node.args["fill_pattern"]), bool(node.args.get("is_left"))
+            whole, size = read(node.this), read(node.expression)
+            return text_functions.padded(whole, size, filling, is_left=is_left)
+        case exp.Reverse():
+            return text_functions.reversed_text(read(node.this))
+        case exp.ConcatWs():
+            return text_functions.joined([read(each) for each in node.expressions])
+        case exp.Repeat():
+            return text_functions.repeated(read(node.this), read(node.args["times"]))
+    return _number(node, read, semantics)
+
+
+def _number(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
+    match node:
+        case exp.Sign():
+            return number_functions.sign(read(node.this), semantics)
+        case exp.Sqrt():
+            return number_functions.square_root(read(node.this), semantics)
+        case exp.Floor() | exp.Ceil() if not (node.args.get("decimals") or node.args.get("to")):
+            return number_functions.whole_number(type(node), read(node.this), semantics)
     return _time(node, read, semantics)
 
 
@@ -125,8 +151,15 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             )
         case exp.LastDay():
             return time_functions.last_day(read(node.this), semantics)
+        case exp.NextDay():
+            return time_functions.next_day(read(node.this), read(node.expression))
         case exp.UnixDate():
             return time_functions.epoch_days(read(node.this))
+        case exp.DateFromUnixDate():
+            return time_functions.day_of_epoch(read(node.this))
+        case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
+            unit = _EPOCH_UNITS[type(node)]
+            return time_functions.epoch_units(unit, read(node.this))
     return _other(node, read, semantics)
 
 
@@ -145,6 +178,8 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return unscaled(read(argument))
     if isinstance(node, exp.Anonymous):
         match node.name.lower(), node.expressions:
+            case "pmod", [left, right]:
+                return number_functions.positive_remainder(read(left), read(right), semantics)
             case "makedecimal", [digits, precision, scale]:
                 return decimal_of_unscaled(
                     read(digits), int(precision.name), int(scale.name), semantics

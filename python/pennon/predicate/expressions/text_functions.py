@@ -9,6 +9,7 @@ NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
 | concat leaves NULLs out | NULL | the operator ``||`` |
 | LIKE escapes by a backslash | by any character | the pattern is read and written anew |
 | lengths are BIGINT | INT | cast |
+| lpad and rpad count graphemes | code points | made of parts |
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _TRIMS: Final[Mapping[str, str]] = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _SPACE: Final = " "
+_MOST_FILLED: Final = 1000
 
 
 def texts(values: Sequence[Typed]) -> list[exp.Expr]:
@@ -155,6 +157,60 @@ def replaced(value: Typed, searched: Typed, replacement: Typed) -> Typed:
     if known is None or not known.as_py():
         raise Declined(why="a replacement of what may be empty")
     return Typed(call("replace", *trees), pa.utf8())
+
+
+def padded(value: Typed, size: Typed, filling: Typed, *, is_left: bool) -> Typed:
+    """Fill a text up to a number of characters, or cut it there (``lpad``, ``rpad``).
+
+    Raises:
+        Declined: The number is no literal, or large; the filling is no literal, or empty.
+    """
+    (whole,) = texts([value])
+    count, text = _integer(size), literal_value(filling.tree)
+    if count is None or count > _MOST_FILLED:
+        raise Declined(why="a computed or large number of characters")
+    if text is None or not text.is_valid or not pa.types.is_string(text.type) or not text.as_py():
+        raise Declined(why="a filling that is computed or empty")
+    wide, kept = pa.int64(), integer(max(count, 0), pa.int64())
+    size_of = cast(call("character_length", whole.copy()), wide)
+    is_full = binary(exp.GTE, size_of, kept)
+    one = integer(1, wide)
+    cut = exp.Substring(this=whole.copy(), start=one, length=kept.copy())
+    enough = (text.as_py() * max(count, 0))[: max(count, 0)]
+    missing = binary(exp.Sub, kept.copy(), size_of.copy())
+    missing = call("greatest", missing, integer(0, wide))
+    filled = exp.Substring(this=exp.Literal.string(enough), start=one.copy(), length=missing)
+    sides = [filled, whole.copy()] if is_left else [whole.copy(), filled]
+    together = exp.DPipe(this=enclosed(sides[0]), expression=enclosed(sides[1]))
+    return Typed(choice((is_full, cut), default=together), pa.utf8())
+
+
+def reversed_text(value: Typed) -> Typed:
+    """Give the characters from the last to the first."""
+    return Typed(call("reverse", *texts([value])), pa.utf8())
+
+
+def joined(values: Sequence[Typed]) -> Typed:
+    """Join texts by a separator (``concat_ws``): both engines leave out NULLs behind it.
+
+    Raises:
+        Declined: One is no text, or there is nothing to join.
+    """
+    if len(values) < 2:  # noqa: PLR2004 - the separator, and a text
+        raise Declined(why="nothing to join")
+    return Typed(call("concat_ws", *texts(values)), pa.utf8())
+
+
+def repeated(value: Typed, times: Typed) -> Typed:
+    """Repeat a text a few times.
+
+    Raises:
+        Declined: The number is no literal, or large.
+    """
+    count = _integer(times)
+    if count is None or count > _MOST_FILLED:
+        raise Declined(why="a computed or large number of repetitions")
+    return Typed(call("repeat", *texts([value]), integer(max(count, 0), pa.int64())), pa.utf8())
 
 
 def like(value: Typed, pattern: Typed, escape: str) -> Typed:

@@ -56,7 +56,17 @@ _MICROS: Final[Mapping[str, int]] = {
     "DAY": _DAY_MICROS,
     "DD": _DAY_MICROS,
 }
+_DAY_NAMES: Final = (
+    ("MO", "MON", "MONDAY"),
+    ("TU", "TUE", "TUESDAY"),
+    ("WE", "WED", "WEDNESDAY"),
+    ("TH", "THU", "THURSDAY"),
+    ("FR", "FRI", "FRIDAY"),
+    ("SA", "SAT", "SATURDAY"),
+    ("SU", "SUN", "SUNDAY"),
+)
 _INT: Final = pa.int32()
+_LONG: Final = pa.int64()
 
 
 def local(value: Typed, semantics: Semantics) -> Typed:
@@ -197,6 +207,41 @@ def epoch_days(value: Typed) -> Typed:
     if value.type != pa.date32():
         raise Declined(why=f"unix_date of {value.type}")
     return Typed(cast(value.tree, _INT), _INT)
+
+
+def day_of_epoch(value: Typed) -> Typed:
+    """Give the date so many days after 1970 (``date_from_unix_date``)."""
+    if value.type != _INT:
+        raise Declined(why=f"date_from_unix_date of {value.type}")
+    return Typed(cast(value.tree, pa.date32()), pa.date32())
+
+
+def epoch_units(unit: str, value: Typed) -> Typed:
+    """Count the whole units of a timestamp since 1970, whatever the zone (``unix_seconds``)."""
+    if value.type != ZONED:
+        raise Declined(why=f"seconds since 1970 of {value.type}")
+    width = integer(_MICROS[unit], _LONG)
+    micros = cast(value.tree, _LONG)
+    over = binary(exp.Mod, micros, width)
+    positive = binary(exp.Mod, binary(exp.Add, over, width.copy()), width.copy())
+    whole = binary(exp.Sub, micros.copy(), positive)
+    return Typed(cast(binary(exp.Div, whole, width.copy()), _LONG), _LONG)
+
+
+def next_day(value: Typed, name: Typed) -> Typed:
+    """Give the first day after a date that has a name (``next_day``).
+
+    Raises:
+        Declined: No date, or a name that is computed or none of a day.
+    """
+    text = literal_value(name.tree)
+    wanted = None if text is None or not text.is_valid else str(text.as_py()).upper()
+    numbers = [at for at, names in enumerate(_DAY_NAMES) if wanted in names]
+    if not numbers:
+        raise Declined(why="the next of no day")
+    ahead = binary(exp.Sub, integer(numbers[0] + 6, _INT), _since_monday(date(value).tree))
+    days = binary(exp.Add, binary(exp.Mod, ahead, integer(7, _INT)), integer(1, _INT))
+    return Typed(_moved(value.tree, days), pa.date32())
 
 
 def last_day(value: Typed, semantics: Semantics) -> Typed:

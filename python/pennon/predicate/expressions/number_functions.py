@@ -1,0 +1,110 @@
+"""Functions of numbers that are exactly Spark's.
+
+NULL rules: every function gives NULL for NULL.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| the sign of zero is 1 or -1, or loses its own | zero as it is | CASE |
+| floor and ceil of decimals are floats | decimals without a fraction | rounded, then corrected |
+| ``%`` has the dividend's sign | ``pmod`` has the divisor's | the divisor is added |
+
+Declined: whole numbers of floats; powers, logarithms and trigonometry, of which the last digit
+differs between libraries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.float_order import compared
+from pennon.predicate.expressions.quotients import remainder
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import (
+    MAX_DIGITS,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    integer,
+    lossy_cast,
+)
+from pennon.predicate.literals import literal_value
+
+if TYPE_CHECKING:
+    from pennon.predicate.expressions.semantics import Semantics
+
+_DOUBLE: Final = pa.float64()
+_WHOLE: Final = pa.int64()
+
+
+def sign(value: Typed, semantics: Semantics) -> Typed:
+    """Give -1, 0 or 1 as a DOUBLE; NaN and the zeros as they are."""
+    number = converted(value, _DOUBLE, semantics)
+    one, zero = _double(1), _double(0)
+    tree = choice(
+        (call("isnan", number.tree.copy()), number.tree.copy()),
+        (compared(exp.GT, number, zero).tree, one.tree),
+        (compared(exp.LT, number, zero).tree, exp.Neg(this=one.tree.copy())),
+        default=number.tree.copy(),
+    )
+    return Typed(tree, _DOUBLE)
+
+
+def square_root(value: Typed, semantics: Semantics) -> Typed:
+    """Take the square root, which IEEE 754 defines to the last bit; NaN of what is negative."""
+    number = converted(value, _DOUBLE, semantics)
+    return Typed(call("sqrt", number.tree), _DOUBLE)
+
+
+def whole_number(operator: type[exp.Floor | exp.Ceil], value: Typed, semantics: Semantics) -> Typed:
+    """Give the next whole number below, or above.
+
+    A decimal keeps its digits before the point and one more; an integer is a BIGINT.
+
+    Raises:
+        Declined: A float: beyond BIGINT the versions of Spark differ.
+    """
+    if value.is_decimal:
+        return _whole_decimal(operator, value)
+    if value.is_integer:
+        return converted(value, _WHOLE, semantics)
+    raise Declined(why=f"the next whole number of {value.type}")
+
+
+def _whole_decimal(operator: type[exp.Floor | exp.Ceil], value: Typed) -> Typed:
+    whole = value.type.precision - value.type.scale
+    if whole + 1 + value.type.scale > MAX_DIGITS:
+        raise Declined(why=f"a whole number of {value.type}")
+    kept = pa.decimal128(whole + 1, 0)
+    rounded = lossy_cast(value.tree.copy(), kept)
+    one = cast(exp.Literal.string("1"), pa.decimal128(1, 0))
+    is_floor = operator is exp.Floor
+    beyond = binary(exp.GT if is_floor else exp.LT, rounded, value.tree.copy())
+    corrected = binary(exp.Sub if is_floor else exp.Add, rounded.copy(), one)
+    return Typed(choice((beyond, cast(corrected, kept)), default=rounded.copy()), kept)
+
+
+def positive_remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed:
+    """Take the remainder that is not negative (``pmod``), by a positive literal.
+
+    Raises:
+        Declined: No integers, or a divisor that is computed or not positive.
+    """
+    divisor = literal_value(right.tree)
+    if not (left.is_integer and left.type == right.type):
+        raise Declined(why=f"pmod of {left.type}")
+    if divisor is None or not divisor.is_valid or divisor.as_py() <= 0:
+        raise Declined(why="pmod by what may not be positive")
+    over = remainder(left, right, semantics).tree
+    is_negative = binary(exp.LT, over, integer(0, left.type))
+    added = cast(binary(exp.Add, over.copy(), right.tree.copy()), left.type)
+    return Typed(choice((is_negative, added), default=over.copy()), left.type)
+
+
+def _double(value: float) -> Typed:
+    return Typed(cast(exp.Literal.string(repr(float(value))), _DOUBLE), _DOUBLE)
