@@ -10,13 +10,16 @@ import lance_namespace as upstream
 import pyarrow as pa
 import pytest
 
+import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
+from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.name_changes import replace_partitioned
 from pennon.errors import (
+    CatalogRefused,
     InvalidColumnName,
     NamespaceAlreadyExists,
     NamespaceChangeRefused,
@@ -33,6 +36,7 @@ from pennon.errors import (
     UnsupportedTableChange,
     WriteConflict,
 )
+from pennon.maintenance.procedures import call
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 REGION = {"name": "region", "type": "string", "nullable": True, "metadata": {}}
@@ -279,3 +283,34 @@ def test_properties_of_a_namespace_change_whatever_is_in_it(catalog: Catalog) ->
     assert directory.tables(("shop",)) == ["orders"]
     with pytest.raises(NamespaceChangeRefused, match="a catalog's root has none"):
         directory.alter_namespace((), {"a": "d"}, [])
+
+
+def test_a_table_that_is_there_gets_a_name_and_no_second_one(catalog: Catalog) -> None:
+    """As after another client has forgotten a table: its files stay, and the name comes back."""
+    made = create(catalog, "shop", "orders")
+    location = made.snapshot.location
+    Directory(catalog).deregister(("shop", "orders"))
+    lake = pennon.connect(catalog.root)
+    assert lake.list_tables() == []
+    again = lake.register_table("shop.again", Path(location).name)
+    again.append([{"id": 1, "region": "eu"}])
+    assert load(catalog, ("shop", "again")).snapshot.location == location
+    with pytest.raises(TableAlreadyExists, match="by the name lance.shop.again"):
+        register_table(catalog, ("shop", "other"), location)
+    with pytest.raises(TableAlreadyExists, match="shop.again"):
+        register_table(catalog, ("shop", "again"), location)
+    with pytest.raises(TableNotFound, match="nothing readable"):
+        register_table(catalog, ("shop", "other"), "nowhere")
+
+
+def test_a_plain_dataset_gets_a_name_below_the_root_alone(tmp_path: Path, catalog: Catalog) -> None:
+    rows = pa.table({"id": [1, 2]})
+    lance.write_dataset(rows, f"{catalog.root}/loose")
+    lance.write_dataset(rows, str(tmp_path / "elsewhere"))
+    row = call(catalog, "register_table", {"table": "shop.loose", "path": "loose"})[1][0]
+    assert row == ("lance.shop.loose", f"{catalog.root}/loose", 1)
+    assert pennon.connect(catalog.root).load_table("shop.loose").scan().to_arrow().equals(rows)
+    with pytest.raises(CatalogRefused, match="relative path within the root"):
+        register_table(catalog, ("shop", "far"), str(tmp_path / "elsewhere"))
+    outside = pennon.create(tmp_path / "outside", rows.schema)
+    assert register_table(catalog, ("shop", "out"), outside.location).name == "lance.shop.out"

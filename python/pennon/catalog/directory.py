@@ -24,6 +24,7 @@ from pennon.catalog.table_registration import (
     is_table,
     registered,
     registration_of,
+    relative_location,
 )
 from pennon.errors import (
     CatalogRefused,
@@ -218,6 +219,13 @@ class Directory:
             raise TableAlreadyExists(table=name, there="a table") from error
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused("create table", identifier, error) from error
+
+    def register_plain(self, identifier: Name, location: str) -> None:
+        """Make a plain Lance dataset below the root known under a name."""
+        request = upstream.RegisterTableRequest(
+            id=list(identifier), location=relative_location(self.catalog, location)
+        )
+        self._ask("register table", identifier, lambda: self._client.register_table(request))
 
     def deregister(self, identifier: Name) -> None:
         """Forget a partitioned namespace; its files stay."""

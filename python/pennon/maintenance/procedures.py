@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
+from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.row_history import read_changes, told_changes
@@ -45,6 +46,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "compute_partition_stats": "analyze",
     "add_files": "adopt",
     "create_changelog_view": "changes",
+    "register": "register_table",
 }
 
 
@@ -196,6 +198,12 @@ def _changes(catalog: Catalog, arguments: Arguments) -> Rows:
     return tuple(told_changes(read_changes(end, start, names)))
 
 
+def _register_table(catalog: Catalog, arguments: Arguments) -> Rows:
+    parts = parts_of(catalog, str(arguments["table"]))
+    done = register_table(catalog, parts, str(arguments["path"]))
+    return ((done.name, done.snapshot.location, done.snapshot.version),)
+
+
 def _moment(micros: object) -> datetime | None:
     return _EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
 
@@ -336,6 +344,13 @@ PROCEDURES: Mapping[str, Procedure] = {
                 "row": "string",
             },
             _changes,
+        ),
+        Procedure(
+            "register_table",
+            "Give a name to a partitioned namespace or a Lance dataset that is there.",
+            (_TABLE, Parameter("path", is_required=True)),
+            {"table": "string", "location": "string", "version": "long"},
+            _register_table,
         ),
         Procedure(
             "rollback",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.configured_catalog import Catalog, is_path
 from pennon.catalog.ddl import table_ddl
+from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.table_name import parts_of, spelled
@@ -114,6 +115,20 @@ class Lake:
             properties={**(properties or {}), **stated},
             mode="create",
         )
+        return PartitionedNamespace(self._catalog, table)
+
+    def register_table(self, name: str, path: str) -> PartitionedNamespace:
+        """Give a name to a table that is there already; it stays where it is.
+
+        Args:
+            name: The name, of a namespace that is there.
+            path: Path or URL of a partitioned namespace, or of a Lance dataset below the root.
+
+        Raises:
+            TableAlreadyExists: The name is taken, or the table has one in that namespace.
+            TableNotFound: Nothing is there.
+        """
+        table = register_table(self._catalog, parts_of(self._catalog, name), path)
         return PartitionedNamespace(self._catalog, table)
 
     def drop_table(self, name: str) -> None:
