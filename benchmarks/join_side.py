@@ -73,6 +73,16 @@ class Side:
             "plan": frame._jdf.queryExecution().executedPlan().toString(),
         }
 
+    def plan(self, sql: str, before: str = "") -> dict[str, Any]:
+        """Plan a query until its tasks are known; the statement before it counts, too."""
+        used = self._cpu_seconds()
+        started = time.perf_counter()
+        if before:
+            self._spark.sql(before)
+        tasks = self._spark.sql(sql)._jdf.queryExecution().toRdd().getNumPartitions()
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "cpu_seconds": self._cpu_seconds() - used, "tasks": tasks}
+
     def _cpu_seconds(self) -> float:
         return sum(map(cpu_seconds, descendants(self._self)))
 
@@ -111,6 +121,8 @@ def main() -> None:
                     answer = side.run(**order)
                 case "query":
                     answer = side.query(**order)
+                case "plan":
+                    answer = side.plan(**order)
         except (PySparkException, Py4JError) as error:
             answer = {"error": str(error).strip().splitlines()[0]}
             print(error, file=sys.stderr, flush=True)

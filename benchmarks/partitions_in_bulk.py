@@ -34,7 +34,7 @@ SCHEMA: Final = pa.schema(
 PER_DAY: Final = 1_000
 FIRST_DAY: Final = np.datetime64("2020-01-01", "D")
 _LEAVES: Final = 4
-_ROWS: Final = 100
+ROWS_PER_LEAF: Final = 100
 _AT_ONCE: Final = 250_000
 
 
@@ -50,8 +50,8 @@ def make_namespace(location: Path, count: int, *, is_shuffled: bool = False) -> 
     calls = [from_sql("days", [{"column": "ts"}]), from_sql("identity", [{"column": "k"}])]
     snapshot = create(str(location), schema, spec_of(schema, calls))
     for leaf in range(_LEAVES):
-        first = pa.array(np.repeat(FIRST_DAY, _ROWS)).cast(pa.timestamp("us", "UTC"))
-        rows = [pa.array(range(_ROWS)), first, pa.repeat(1.0, _ROWS)]
+        first = pa.array(np.repeat(FIRST_DAY, ROWS_PER_LEAF)).cast(pa.timestamp("us", "UTC"))
+        rows = [pa.array(range(ROWS_PER_LEAF)), first, pa.repeat(1.0, ROWS_PER_LEAF)]
         lance.write_dataset(pa.table(rows, schema=SCHEMA), str(location / f"leaf{leaf}"))
     numbers = np.arange(count, dtype=np.int64)
     if is_shuffled:
@@ -72,7 +72,7 @@ def _register(snapshot: Snapshot, numbers: np.ndarray) -> None:
     leaf = pc.binary_join_element_wise(prefix, "dataset", "$")
     version = pc.binary_join_element_wise(leaf, "1", "$")
     leaves = pa.array(numbers % _LEAVES).cast(pa.utf8())
-    statistics = {"num_rows": str(_ROWS), "num_bytes": "2400", "num_fragments": "1"}
+    statistics = {"num_rows": str(ROWS_PER_LEAF), "num_bytes": "2400", "num_fragments": "1"}
     values = dict(zip(snapshot.partition_columns, levels, strict=True))
     shared = {"read_version": pa.repeat(pa.scalar(1, pa.uint64()), count)}
     table = {

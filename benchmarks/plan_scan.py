@@ -13,6 +13,7 @@ import shutil
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 
 import lance
 import numpy as np
@@ -22,10 +23,26 @@ from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, in_fresh_process, 
 
 LAKE = FOLDER / "scan_lake"
 SIZES = (10_000, 100_000, 1_000_000)
+LONG_LIST = "IN of 100,000"
 
 
-def questions(count: int) -> dict[str, tuple[str, int]]:
-    """The predicates, and how many partitions each needs."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A predicate in two spellings.
+
+    Args:
+        by_time: On ``k`` and ``ts``, whose days Pennon has partitions of.
+        by_day: On ``k`` and a column ``day``.
+        partitions: How many partitions it needs.
+    """
+
+    by_time: str
+    by_day: str
+    partitions: int
+
+
+def questions(count: int) -> dict[str, Question]:
+    """The predicates over a table of so many partitions."""
     middle = count // 2
     day = FIRST_DAY + np.timedelta64(middle // PER_DAY, "D")
     spread = ", ".join(str(at * (count // 1_000)) for at in range(1_000))
@@ -35,18 +52,22 @@ def questions(count: int) -> dict[str, tuple[str, int]]:
         f"ts >= TIMESTAMP '{day} 00:00:00Z' AND ts < TIMESTAMP '{day + np.timedelta64(1, 'D')}"
         " 00:00:00Z'"
     )
-    return {
+    of_keys = {
         "point": (f"k = {middle}", 1),
         "range of 100": (f"k BETWEEN {middle} AND {middle + 99}", 100),
         "IN of 1,000": (f"k IN ({spread})", 1_000),
-        "IN of 100,000": (f"k IN ({spread}, {beyond})", 1_000),
-        "one day": (is_of_day, PER_DAY),
+        LONG_LIST: (f"k IN ({spread}, {beyond})", 1_000),
+    }
+    return {
+        **{name: Question(text, text, needed) for name, (text, needed) in of_keys.items()},
+        "one day": Question(is_of_day, f"day = DATE '{day}'", PER_DAY),
     }
 
 
 def measured(location: str, count: int, name: str) -> dict[str, float]:
     """Time one question in this process; the first plan is its first use of Pennon."""
-    predicate, expected = questions(count)[name]
+    question = questions(count)[name]
+    predicate, expected = question.by_time, question.partitions
     started = time.perf_counter()
     from pennon.manifest import Snapshot
     from pennon.planning import explain, plan_scan
@@ -87,11 +108,11 @@ def explained(counts: list[int]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for count in counts:
         table = f"lance.`{LAKE / str(count)}`"
-        for name, (predicate, _) in questions(count).items():
+        for name, question in questions(count).items():
             seconds = []
             for _ in range(RUNS + 1):
                 started = time.perf_counter()
-                spark.sql(f"EXPLAIN SELECT v FROM {table} WHERE {predicate}").collect()
+                spark.sql(f"EXPLAIN SELECT v FROM {table} WHERE {question.by_time}").collect()
                 seconds.append(time.perf_counter() - started)
             rows.append(
                 (f"{count:,}", name, *_milliseconds(seconds[0], statistics.median(seconds[1:])))

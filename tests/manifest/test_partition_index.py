@@ -52,7 +52,7 @@ def both(
             only.setattr(leaf_rows, "select", None)
         over_index = snapshot.leaves(*asked)
     with monkeypatch.context() as only:
-        only.setattr(leaf_rows, "_indexed", lambda *_: None)
+        only.setattr(leaf_rows, "_indexed", lambda *_, **__: None)
         over_all = snapshot.leaves(*asked)
     assert over_index.sql == over_all.sql
     return over_index.table, over_all.table

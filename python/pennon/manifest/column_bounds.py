@@ -321,7 +321,7 @@ def _rows(snapshot: Snapshot, fragment: lance.LanceFragment) -> Iterator[pa.Tabl
             if sum(map(len, read)) >= _AT_ONCE:
                 yield pa.Table.from_batches(read)
                 read = []
-    except OSError as error:
+    except (pa.ArrowInvalid, OSError) as error:  # Lance raises either of them
         raise storage_failure("read", snapshot.manifest.uri, error) from error
     if read:
         yield pa.Table.from_batches(read)

@@ -58,6 +58,7 @@ def leaf_rows(
     flags: Sequence[exp.Expr],
     *,
     may_match: MayMatch | None = None,
+    is_brief: bool = False,
 ) -> LeafQuery:
     """Choose table rows of ``__manifest``.
 
@@ -69,6 +70,7 @@ def leaf_rows(
         flags: Conditions to evaluate per row, as ``flag_0``, ``flag_1``, ….
         may_match: Tells of rows, by ascending addresses, which need not be fetched. It is asked
             where the condition leaves many leaves of the index.
+        is_brief: As ``select``; rows of few leaves come as they are.
 
     Returns:
         The rows in the order of the manifest. Over the index only those of leaves.
@@ -85,7 +87,9 @@ def leaf_rows(
         found = _named_rows(manifest, columns, condition)
     elif index is not None and (condition is not None or may_match is not None):
         found = _indexed(manifest, index, columns, condition, flags, may_match=may_match)
-    return found or select(manifest, [*columns, *_named(flags)], TABLE, condition)
+    if found is not None:
+        return found
+    return select(manifest, [*columns, *_named(flags)], TABLE, condition, is_brief=is_brief)
 
 
 def is_for_index(condition: exp.Expr | None, may_match: MayMatch | None) -> bool:

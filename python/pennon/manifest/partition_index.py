@@ -238,7 +238,7 @@ class _Assembly:
             table = self._manifest.scanner(
                 columns=columns, filter=condition, fragments=fragments, with_row_address=True
             ).to_table()
-        except OSError as error:
+        except (pa.ArrowInvalid, OSError) as error:  # Lance raises either of them
             raise storage_failure("read", self._key.location, error) from error
         return in_order(table)
 

@@ -18,12 +18,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
+from pennon.manifest.format.statistics import without_columns
 from pennon.manifest.storage import MANIFEST, storage_failure
 from pennon.predicate.dialect import DataFusion
 
 __all__ = ["ADDRESS", "LeafQuery", "in_order", "select", "statement"]
 
 ADDRESS: Final = "_rowaddr"
+_METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ def select(
     columns: Sequence[str | exp.Expr],
     object_type: str,
     condition: exp.Expr | None = None,
+    *,
+    is_brief: bool = False,
 ) -> LeafQuery:
     """Run ``SELECT columns FROM __manifest WHERE object_type = … AND (condition)``.
 
@@ -54,6 +58,8 @@ def select(
         columns: Names, or expressions with an alias.
         object_type: ``namespace``, ``table`` or ``table_version``.
         condition: On the columns of ``__manifest``; None for all rows of the type.
+        is_brief: Whether the texts of ``metadata`` are given without the statistics of columns,
+            which are most of what all leaves' rows weigh.
 
     Spec: Appendix D.
     """
@@ -63,12 +69,23 @@ def select(
     ran = tree.select(exp.column(ADDRESS)).sql(dialect=DataFusion)
     try:
         query = manifest.sql(ran).table_name(MANIFEST).with_row_addr(True)
-        table = query.build().to_stream_reader().read_all()
+        reader = query.build().to_stream_reader()
+        batches = map(_brief, reader) if is_brief else reader
+        table = pa.Table.from_batches(batches, reader.schema)
     except (ValueError, OSError, RuntimeError) as error:
         if isinstance(error, OSError) or "LanceError(IO)" in str(error):
             raise storage_failure("read", manifest.uri, error) from error
         raise InternalError(what=f"Lance refused the manifest query {sql}: {error}") from error
     return LeafQuery(sql, in_order(table).replace_schema_metadata(None))
+
+
+def _brief(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Cut the statistics of columns off, so that of all rows together they are never in memory."""
+    at = rows.schema.get_field_index(_METADATA)
+    if at < 0:
+        return rows
+    texts = pa.concat_arrays(without_columns(pa.chunked_array([rows.column(at)])).chunks)
+    return rows.set_column(at, rows.schema.field(at), texts)
 
 
 def statement(

@@ -12,7 +12,7 @@ them, and ``pennon.planning`` looks up what they mean.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
@@ -198,25 +198,30 @@ class Snapshot:
             condition: On ``object_id`` and the partition columns; None for all leaves.
             flags: Conditions to evaluate per leaf, returned as ``flag_0``, ``flag_1``, ….
             beside: More columns to return of the rows: ``metadata``, ``_rowaddr``.
-            may_match: Tells which rows at ascending addresses are not needed, whatever the
-                condition says. It is asked where that saves the reading of many rows.
+            may_match: As ``leaf_rows``; it is asked where that saves the reading of many rows.
 
         Returns:
             The SQL and a table with ``object_id``, ``location``, ``read_version`` (NULL: latest of
             main), ``num_rows``, ``num_bytes``, ``num_fragments`` (NULL: unknown), ``is_counted``
             (whether these are known to be those of the version), the partition columns and the
-            flags; where a leaf is read at a branch or a tag ``read_branch`` and
-            ``read_tag`` as well; where the table has a write order ``write_order``, what was
-            recorded of it. Objects that are no leaves of a spec are left out.
+            flags; of leaves at a branch or a tag ``read_branch`` and ``read_tag``; of a table with
+            a write order ``write_order``, as recorded. What is no leaf of a spec is left out.
 
         Raises:
             ManifestMetadataLost: A leaf belongs to a spec version that is not there.
 
         Spec: "Partition Pruning", Appendix D.
         """
-        columns = self._row_columns
         index = self._index if is_for_index(condition, may_match) else None
-        found = leaf_rows(self.manifest, index, columns, condition, flags, may_match=may_match)
+        found = leaf_rows(
+            self.manifest,
+            index,
+            self._row_columns,
+            condition,
+            flags,
+            may_match=may_match,
+            is_brief="metadata" not in beside,
+        )
         names = [f"flag_{at}" for at in range(len(flags))]
         return replace(found, table=self._shown(found.table, [*names, *beside]))
 
@@ -250,7 +255,7 @@ class Snapshot:
         metadata = rows["metadata"]
         silent = pc.is_null(rows[READ_VERSION.name]) if self.has_read_versions else None
         if references:
-            elsewhere = pc.invert(_all_null(references.values()))
+            elsewhere = pc.invert(reduce(pc.and_, map(pc.is_null, references.values())))
             # The statistics are those of the version that Pennon wrote.
             metadata = pc.if_else(elsewhere, pa.scalar(None, metadata.type), metadata)
             silent = silent if silent is None else pc.and_not(silent, elsewhere)
@@ -346,10 +351,6 @@ class Snapshot:
         return pc.coalesce(stated, pc.take(found, at))
 
 
-def _all_null(columns: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
-    return reduce(pc.and_, [pc.is_null(column) for column in columns])
-
-
 # The parsed metadata, mostly, and what Lance remembers of the manifest's files.
 _SNAPSHOT_BYTES = 64 << 10
 _SNAPSHOTS: Cache[Snapshot] = Cache(
@@ -362,12 +363,8 @@ _SNAPSHOTS: Cache[Snapshot] = Cache(
 def _snapshot_of(
     location: str, manifest: lance.LanceDataset, storage_options: StorageOptions
 ) -> Snapshot:
-    key = TableKey(
-        location,
-        int(manifest.version),
-        version_identity(manifest),
-        storage_identity(storage_options),
-    )
+    storage = storage_identity(storage_options)
+    key = TableKey(location, int(manifest.version), version_identity(manifest), storage)
     return _SNAPSHOTS.find(key, lambda: _read(location, manifest, storage_options, key))
 
 

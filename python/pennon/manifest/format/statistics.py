@@ -33,6 +33,7 @@ __all__ = [
     "recorded_order",
     "statistics_columns",
     "with_statistics",
+    "without_columns",
 ]
 
 # So few texts, as a commit asks for, are read without a pool of threads.
@@ -143,7 +144,7 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
 
 
 def _one_file(metadata: pa.ChunkedArray) -> pa.Table | None:
-    stated = _without_columns(pc.fill_null(metadata, ""))
+    stated = without_columns(pc.fill_null(metadata, ""))
     texts = pa.concat_arrays(pc.if_else(pc.equal(stated, ""), "{}", stated).chunks)
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "\n")
     try:
@@ -161,10 +162,15 @@ def _one_file(metadata: pa.ChunkedArray) -> pa.Table | None:
         return None
 
 
-def _without_columns(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+def without_columns(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cut off the statistics of columns, ten times as long as all others and the last of them.
 
     Where another writer has put more behind them it is lost here, and unknown.
+
+    Example:
+        >>> texts = pa.chunked_array([['{"num_rows":"3","column_statistics":"{}"}', None]])
+        >>> without_columns(texts).to_pylist()
+        ['{"num_rows":"3"}', None]
     """
     parts = pc.split_pattern(texts, f',"{COLUMN_STATISTICS}":', max_splits=1)
     first = pc.list_element(parts, 0)
