@@ -107,6 +107,9 @@ bench-commits: $(INSTALLED) ## CPU per commit over 1,000 commits of one row, and
 bench-appends: $(INSTALLED) ## many appends of ten rows without maintenance, and how fast they are read
 	@$(BIN)/python -m benchmarks.small_appends $(ARGS)
 
+bench-merge: $(INSTALLED) $(JAR) ## MERGE of 1 % into ROWS rows, beside Iceberg's merge on read, which it fetches
+	@$(BIN)/python -m benchmarks.merge --rows $(or $(ROWS),20000000) $(ARGS)
+
 bench-hash: $(INSTALLED) ## murmur3 of numbers and strings on one core, beside mmh3 in a loop
 	@$(BIN)/python benchmarks/murmur3.py
 
@@ -152,4 +155,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
+.PHONY: help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
