@@ -111,6 +111,7 @@ def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(
     one, query = big(tmp_path, 3_000_000)
     stream = run_query((one, one), query, fair_pool(32))
     assert sum(batch.num_rows for batch in stream.batches) == 3_000_000
+    assert stream.work.spilled_bytes > 1 << 20
     monkeypatch.setattr(engine, "_SPILLING", engine._OPTIONS)
     with pytest.raises(FragmentMemory, match="PENNON_MEMORY"):
         run_query((one, one), query, fair_pool(32))
@@ -177,7 +178,7 @@ def test_a_query_that_is_tried_again_has_let_go_of_the_first_try(
     class Made:
         """What the first try holds."""
 
-    def started(*arguments: object) -> Iterator[pa.RecordBatch]:
+    def started(*arguments: object, **keywords: object) -> Iterator[pa.RecordBatch]:
         if not alive:
             made = Made()
             alive.append(weakref.ref(made))

@@ -10,6 +10,7 @@ import pytest
 
 from pennon.execution import Fragment, LeafRead, Query, Relation, run, small_leaves
 from pennon.execution.small_leaves import take_small_leaves
+from pennon.execution.stream_work import StreamWork
 from pennon.spec.schema import NamespaceSchema
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def table(tmp_path: Path) -> Relation:
 def rows_of(query: Query, table: Relation) -> list[str]:
     stream = run(Fragment((table,), query))
     rows = pa.Table.from_batches(stream.batches, stream.schema).to_pylist()
+    stored = [lance.dataset(f"{table.namespace}/{leaf.location}") for leaf in table.leaves]
+    assert stream.work.rows_scanned == sum(leaf.count_rows() for leaf in stored)
+    assert stream.work.bytes_scanned > 0
     return sorted(map(str, rows))
 
 
@@ -78,11 +82,11 @@ def test_what_is_held_stays_within_its_bound(
     table: Relation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_leaves, "HELD_BYTES", 20_000)
-    taken, others = take_small_leaves(table)
+    taken, others = take_small_leaves(table, StreamWork())
     held = [batch for rows in taken for batch in rows.batches]
     assert 0 < sum(batch.nbytes for batch in held) <= 20_000
     assert {"leaf0", "leaf1"} <= {leaf.location for leaf in others.leaves}
-    nothing, none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED))
+    nothing, none = take_small_leaves(Relation(table.namespace, (), WANTED, WANTED), StreamWork())
     assert nothing == []
     assert none.leaves == ()
 

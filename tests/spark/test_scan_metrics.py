@@ -46,6 +46,56 @@ def test_a_scan_tells_partitions_and_planning(spark: SparkSession, namespace: st
     assert found["planningMillis"] > 0
     assert found["numOutputRows"] == 30
     assert found["arrowBytesRead"] > 30 * 8
+    assert found["workerCpuMillis"] >= 0
+    assert found["workerPeakBytes"] > 30 << 20
+
+
+def told(spark: SparkSession, node: str) -> dict[str, list[str]]:
+    """What the SQL page of the last query shows of its nodes of a name, as it writes it."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+    last = store.executionsList().last().executionId()
+    values, graph = store.executionMetrics(last), store.planGraph(last).allNodes()
+    found: dict[str, list[str]] = {}
+    for at in range(graph.length()):
+        if not graph.apply(at).name().startswith(node):
+            continue
+        metrics = graph.apply(at).metrics()
+        for each in (metrics.apply(number) for number in range(metrics.length())):
+            if values.contains(each.accumulatorId()):
+                found.setdefault(each.name(), []).append(values.apply(each.accumulatorId()))
+    return found
+
+
+def number(text: str) -> int:
+    """The total that the page writes before the smallest and the largest of the tasks."""
+    return int(text.replace(",", "").split("\n")[-1].split(" ")[0])
+
+
+def test_the_page_of_a_query_in_the_workers_tells_what_it_took(
+    spark: SparkSession, namespace: str
+) -> None:
+    facts, kinds = f"{namespace}.facts", f"{namespace}.kinds"
+    spark.sql(
+        f"CREATE TABLE {facts} PARTITIONED BY (k) AS SELECT id, id % 12 AS k FROM range(1200)"
+    )
+    spark.sql(f"CREATE TABLE {kinds} PARTITIONED BY (k) AS SELECT id AS k FROM range(12)")
+    joined = spark.sql(
+        f"SELECT k, count(*), sum(id) FROM {facts} JOIN {kinds} USING (k)"
+        " WHERE k < 3 AND id > 600 GROUP BY k"
+    )
+    assert len(joined.collect()) == 3
+    shown = told(spark, "BatchScan")
+    (partitions,), (skipped,) = shown["partitions read"], shown["partitions skipped"]
+    assert (number(partitions), number(skipped)) == (3 + 3, 9 + 9)
+    # The three partitions of either table, before the filter on id.
+    assert number(shown["rows scanned by the workers"][0]) == 3 * 100 + 3
+    assert number(shown["bytes scanned by the workers"][0]) > 300 * 8
+    assert number(shown["number of output rows"][0]) == 3
+    assert number(shown["processor time of the workers (ms)"][0]) > 0
+    assert number(shown["peak memory of a worker (bytes)"][0]) > 30 << 20
+    assert number(shown["bytes spilled by the workers"][0]) == 0
+    assert number(shown["time to plan the scan (ms)"][0]) > 0
 
 
 @pytest.mark.parametrize(("clause", "partitions"), [("PARTITIONED BY (k)", 12), ("", 1)])

@@ -17,6 +17,7 @@ from pennon.worker.requests.operations import _DRIVER
 from pennon.worker.wire.key_messages import DeriveKeysReply
 from pennon.worker.wire.messages import DeriveKeys, Read, ReadReply, RunFragment
 from pennon.worker.wire.metadata_messages import ReadMetadata
+from pennon.worker.wire.stream_end import StreamEnd
 from pennon.worker.wire.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +84,8 @@ def type_text(annotation: Any) -> str:
 def declaration() -> str:
     """The text of ``wire.json``: one line per field, so that changes merge."""
     answered = replies()
-    whole = {part.__name__: part for reply in answered.values() for part in parts(reply)}
+    told = (*answered.values(), StreamEnd)
+    whole = {part.__name__: part for message in told for part in parts(message)}
     stated = {
         "replies": {request.op: answered[request].__name__ for request in answered},
         "messages": {
@@ -146,7 +148,8 @@ def _value(annotation: Any, key: str, at: int) -> object:
 def golden() -> dict[str, str]:
     """The name and the text of each golden file."""
     answered = replies()
-    whole = {part for pair in answered.items() for message in pair for part in parts(message)}
+    told = (*answered.items(), (StreamEnd,))
+    whole = {part for messages in told for message in messages for part in parts(message)}
     return {
         f"{message.__name__}.json": json.dumps(sample(message), indent=2, ensure_ascii=False) + "\n"
         for message in whole

@@ -22,6 +22,7 @@ from pennon.execution.leaf_pruning import pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
 from pennon.execution.replicated_rows import REPLICATED
+from pennon.execution.stream_work import StreamWork
 from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:
@@ -81,16 +82,17 @@ def run_query(
     relations = pruned(relations, prunings, rows)
     num_threads = min(num_threads, os.cpu_count() or 1)
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
-    batches, exhausted = _tried(relations, query, rows, options, runtime)
+    work = StreamWork()
+    batches, exhausted = _tried(relations, query, rows, options, runtime, work=work)
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
     if exhausted is not None:
         options = {**_SPILLING, _PARTITIONS: str(num_threads)} if num_threads > 1 else _SPILLING
         try:
-            batches = _started(relations, query, rows, options, runtime)
+            batches = _started(relations, query, rows, options, runtime, work=work)
         except FragmentFailed as failure:
             # DataFusion 54's sort-merge join panics on some conditions beside the keys
             raise exhausted from failure
-    return BatchStream(query.schema, batches)
+    return BatchStream(query.schema, batches, work)
 
 
 def _tried(
@@ -99,10 +101,12 @@ def _tried(
     parts: Sequence[ReplicatedRows],
     options: Mapping[str, str],
     runtime: RuntimeEnvBuilder | None,
+    *,
+    work: StreamWork,
 ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None]:
     """Start a query with hash joins; return the error of one that needs too much memory."""
     try:
-        return _started(relations, query, parts, options, runtime), None
+        return _started(relations, query, parts, options, runtime, work=work), None
     except FragmentMemory as error:
         # Its frames hold what the try has made.
         error.__cause__ = error.__context__ = None
@@ -205,14 +209,16 @@ def _started(
     parts: Sequence[ReplicatedRows],
     options: Mapping[str, str],
     runtime: RuntimeEnvBuilder | None,
+    *,
+    work: StreamWork,
 ) -> Iterator[pa.RecordBatch]:
     config = SessionConfig(dict(options))
     context = _POOL.context(config) if runtime is None else SessionContext(config, runtime)
     for position, relation in enumerate(relations):
-        register_relation(context, f"r{position}", relation)
+        register_relation(context, f"r{position}", relation, work)
     for position, part in enumerate(parts):
         register_rows(context, f"p{position}", part.schema, list(part.batches))
-    batches = _converted(context, query)
+    batches = _converted(context, query, work)
     first = next(batches, None)
     return iter(()) if first is None else _preceded(first, batches)
 
@@ -222,13 +228,15 @@ def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Itera
     yield from batches
 
 
-def _converted(context: SessionContext, query: Query) -> Iterator[pa.RecordBatch]:
+def _converted(context: SessionContext, query: Query, work: StreamWork) -> Iterator[pa.RecordBatch]:
     with engine_failures():
-        stream: RecordBatchStream = context.sql(query.sql).execute_stream()
+        planned = context.sql(query.sql)
+        stream: RecordBatchStream = planned.execute_stream()
         for each in stream:
             batch = each.to_pyarrow()
             if batch.num_rows:
                 yield _of_schema(batch, query.schema)
+        work.add_plan(planned.execution_plan())
 
 
 def _of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -29,33 +29,37 @@ if TYPE_CHECKING:
     from datafusion import SessionContext
 
     from pennon.execution.fragment import LeafRead, Relation
+    from pennon.execution.stream_work import StreamWork
     from pennon.leaf.schema.reconciliation import FieldMatch
 
 # A relation without columns still counts rows.
 _NOTHING: Final = "c"
 
 
-def register_relation(context: SessionContext, name: str, relation: Relation) -> None:
+def register_relation(
+    context: SessionContext, name: str, relation: Relation, work: StreamWork
+) -> None:
     """Make a relation known as a view.
 
     Args:
         context: Where.
         name: The view's name; its leaves are called ``<name>_<i>``.
         relation: What is read.
+        work: Counts what is read of it at once.
 
     Raises:
         LeafMissing: A leaf's files are gone.
         LeafTypeMismatch: A stored type does not promote to the wanted one.
     """
     parts: list[exp.Expr] = []
-    taken, relation = take_small_leaves(relation)
+    taken, relation = take_small_leaves(relation, work)
     for number, held in enumerate(taken):
         register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
         columns = _own_columns(relation.schema)
         parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
     views = LeafViews(relation.schema, relation.namespace_schema)
     for leaf in relation.leaves:
-        part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf, views)
+        part = _register_leaf(context, f"{name}_{len(parts)}", relation, leaf, views, work=work)
         if part is not None:
             parts.append(part)
     if not parts:
@@ -80,14 +84,20 @@ def register_empty(context: SessionContext, name: str, schema: pa.Schema) -> Non
 
 
 def _register_leaf(
-    context: SessionContext, name: str, relation: Relation, leaf: LeafRead, views: LeafViews
+    context: SessionContext,
+    name: str,
+    relation: Relation,
+    leaf: LeafRead,
+    views: LeafViews,
+    *,
+    work: StreamWork,
 ) -> exp.Expr | None:
     dataset = relation.opened(leaf)
     view = views.of(dataset, leaf.residual)
     if view.is_empty:
         return None
     if leaf.fragments is not None or not all(map(_is_expressible, view.matches)):
-        scanned = leaf.scanned(dataset, views)
+        scanned = _counted(leaf.scanned(dataset, views), work)
         _register_scanned(context, name, scanned, views.schema)
         return _selected(name, _own_columns(relation.schema))
     condition: exp.Expr | None = None
@@ -108,6 +118,13 @@ def _register_scanned(
     count = sum(batch.num_rows for batch in scanned)
     everything = pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=_nothing())
     context.register_record_batches(name, [[everything]])
+
+
+def _counted(scanned: Iterator[pa.RecordBatch], work: StreamWork) -> Iterator[pa.RecordBatch]:
+    for batch in scanned:
+        work.rows_scanned += batch.num_rows
+        work.bytes_scanned += batch.nbytes
+        yield batch
 
 
 def _is_expressible(match: FieldMatch) -> bool:

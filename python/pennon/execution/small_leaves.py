@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import lance
 
     from pennon.execution.fragment import LeafRead, Relation
+    from pennon.execution.stream_work import StreamWork
 
 # All that is held of one relation; what a leaf may have; what one may have to be filtered here.
 HELD_BYTES: Final = 64 << 20
@@ -51,11 +52,12 @@ class HeldRows:
     condition: exp.Expr | None = None
 
 
-def take_small_leaves(relation: Relation) -> tuple[list[HeldRows], Relation]:
+def take_small_leaves(relation: Relation, work: StreamWork) -> tuple[list[HeldRows], Relation]:
     """Read the small leaves of a relation, and those of which a filter leaves little.
 
     Args:
         relation: What is read; one without columns is left as it is.
+        work: Counts what is read here.
 
     Returns:
         The rows, by what they still have to satisfy; and the relation of the other leaves.
@@ -66,7 +68,7 @@ def take_small_leaves(relation: Relation) -> tuple[list[HeldRows], Relation]:
     """
     if not len(relation.schema) or HELD_BYTES <= 0:
         return [], relation
-    reader = _Reader(relation)
+    reader = _Reader(relation, work)
     others = reader.take(relation.leaves)
     others = reader.take_filtered(others)
     return list(reader.held.values()), replace(relation, leaves=tuple(others))
@@ -85,13 +87,15 @@ class _Rows:
     residual: str | None
     batches: list[pa.RecordBatch]
     num_bytes: int
+    num_scanned: int
 
 
 class _Reader:
     """Reads leaves of one relation as long as there is room."""
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: Relation, work: StreamWork) -> None:
         self._relation = relation
+        self._work = work
         self._left = HELD_BYTES
         plain = _Way(LeafViews(relation.schema, relation.namespace_schema))
         self._ways: dict[str | None, _Way] = {None: plain}
@@ -155,12 +159,14 @@ class _Reader:
             if num_bytes > most_bytes:
                 return None
             batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-        return _Rows(left, batches, num_bytes)
+        return _Rows(left, batches, num_bytes, _num_rows(dataset, leaf))
 
     def _hold(self, rows: _Rows) -> bool:
         if rows.num_bytes > self._left:
             return False
         self._left -= rows.num_bytes
+        self._work.rows_scanned += rows.num_scanned
+        self._work.bytes_scanned += rows.num_bytes
         way = self._ways[rows.residual]
         held = self.held.get(rows.residual)
         if held is None:
@@ -168,6 +174,12 @@ class _Reader:
             self.held[rows.residual] = held
         held.batches.extend(rows.batches)
         return True
+
+
+def _num_rows(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
+    if leaf.fragments is None:
+        return int(dataset.count_rows())
+    return sum(each.count_rows() for each in dataset.get_fragments()[slice(*leaf.fragments)])
 
 
 def _unfiltered(residual: str, relation: Relation) -> _Way | None:

@@ -129,10 +129,11 @@ class Scan:
         from datafusion import SessionContext  # noqa: PLC0415
 
         from pennon.execution.leaf_table import register_relation  # noqa: PLC0415
+        from pennon.execution.stream_work import StreamWork  # noqa: PLC0415
 
         session = SessionContext() if context is None else context
         name = f"scan_{next(_NUMBERS)}"
-        register_relation(session, name, _relation(self.plan()))
+        register_relation(session, name, _relation(self.plan()), StreamWork())
         return session.table(name)
 
     def count_rows(self) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.execution import Fragment, run
+from pennon.execution.process_cost import ProcessCost, peak_bytes
 from pennon.leaf.write.deleted_rows import collect_deleted
 from pennon.worker.requests.absent_offsets import with_offsets
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
@@ -23,6 +24,7 @@ from pennon.worker.wire.framing import (
 )
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.messages import Read, ReadReply, RunFragment
+from pennon.worker.wire.stream_end import StreamEnd
 from pennon.worker.wire.tokens import ScanToken, Split, WriteToken
 from pennon.worker.wire.write_messages import (
     Write,
@@ -33,8 +35,10 @@ from pennon.worker.wire.write_messages import (
 
 if TYPE_CHECKING:
     from pennon.execution import BatchStream
+    from pennon.execution.stream_work import StreamWork
 
 _LOG = logging.getLogger(__name__)
+_PROCESS: Final = ProcessCost()
 
 
 def read(request: Mapping[str, object], frames: FrameSocket) -> None:
@@ -44,9 +48,7 @@ def read(request: Mapping[str, object], frames: FrameSocket) -> None:
     STORAGE_OPTION_VALUES.remember(scan.storage_options)
     read = relation(scan, Split.from_json(message.split))
     order = scan.order if message.ordered else ()
-    stream = run(Fragment((replace(read, order=order),)))
-    frames.send_json(encode(ReadReply()))
-    send_batches(stream, frames)
+    _send_task(Fragment((replace(read, order=order),)), frames)
 
 
 def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
@@ -55,13 +57,36 @@ def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
     token = FragmentToken.from_json(message.fragment)
     for scan in (*token.scans, *(scan for part in token.parts for scan in part.scans)):
         STORAGE_OPTION_VALUES.remember(scan.storage_options)
-    stream = run(token.fragment(message.split))
-    frames.send_json(encode(ReadReply()))
-    send_batches(stream, frames)
+    _send_task(token.fragment(message.split), frames)
 
 
-def send_batches(stream: BatchStream, frames: FrameSocket) -> None:
+def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
+    """Send the rows of a task, and what they took."""
+    with _PROCESS.task() as cost:
+        stream = run(fragment)
+        frames.send_json(encode(ReadReply()))
+        send_batches(stream, frames, lambda: _end_of(stream.work, _PROCESS.seconds_of(cost)))
+
+
+def _end_of(work: StreamWork, cpu_seconds: float) -> StreamEnd:
+    return StreamEnd(
+        cpu_millis=round(cpu_seconds * 1000),
+        peak_bytes=peak_bytes(),
+        rows_scanned=work.rows_scanned,
+        bytes_scanned=work.bytes_scanned,
+        spilled_bytes=work.spilled_bytes,
+    )
+
+
+def send_batches(
+    stream: BatchStream, frames: FrameSocket, end: Callable[[], StreamEnd] | None = None
+) -> None:
     """Send a stream; stops the scan as soon as the other side closes the connection.
+
+    Args:
+        stream: The rows.
+        frames: Where they go.
+        end: Tells, once all rows are sent, what they took; None for rows that nobody counts.
 
     Raises:
         ConnectionClosed: The other side went away.
@@ -72,7 +97,7 @@ def send_batches(stream: BatchStream, frames: FrameSocket) -> None:
         for batch in batches:
             frames.check_open()
             writer.write(batch)
-        writer.close()
+        writer.close(None if end is None else encode(end()))
     except ConnectionClosed:
         _LOG.info("a read was cancelled: its scan stops")
         raise

@@ -200,6 +200,8 @@ class _Planner:
             rows=rows,
             bytes=num_bytes,
             restriction=_restriction_text(candidate),
+            partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
+            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
         return ChosenFragment(candidate, tasks.keys, texts, reply)
 
@@ -232,8 +234,14 @@ class _Planner:
             columns=tuple(answer.columns),
             rows=rows,
             bytes=num_bytes,
+            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
         return ChosenFragment(candidate, pa.array([0], pa.int64()), pa.array([NO_RELATIONS]), reply)
+
+    def read_by(self, candidate: Candidate) -> list[ScanPlan]:
+        """Give the plans of all scans of a candidate, also of the parts that every task reads."""
+        queries = (candidate.query, *candidate.query.parts)
+        return [self.plans[scan] for query in queries for scan in query.scans]
 
     def part(self, query: FragmentQuery) -> PartToken | None:
         """Plan what every worker evaluates for itself."""

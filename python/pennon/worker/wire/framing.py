@@ -1,9 +1,9 @@
 """Frames of the socket between the JVM and the worker.
 
 A frame is one byte of kind, four bytes of big-endian length, and the payload. An Arrow IPC stream
-travels as ``A`` frames that are cut anywhere, closed by one empty ``E`` frame. A record batch is
-serialised once (one copy, 10 GB/s) and leaves in one system call; writing Arrow's own stream
-through a Python file costs a call and a copy per column buffer.
+travels as ``A`` frames that are cut anywhere, closed by one ``E`` frame: empty, or a message of
+what the rows took. A record batch is serialised once (one copy, 10 GB/s) and leaves in one system
+call; writing Arrow's own stream through a Python file costs a call and a copy per column buffer.
 """
 
 from __future__ import annotations
@@ -158,10 +158,17 @@ class ArrowStreamWriter:
         """Send one batch, compacted to the rows that it shows."""
         self._send(batch.serialize())
 
-    def close(self) -> None:
-        """Send the end of the stream."""
+    def close(self, message: Mapping[str, object] | None = None) -> None:
+        """Send the end of the stream.
+
+        Args:
+            message: What the end frame holds; None for nothing.
+        """
         self._frames.send(FrameKind.ARROW, _END_OF_STREAM)
-        self._frames.send(FrameKind.END)
+        if message is None:
+            self._frames.send(FrameKind.END)
+        else:
+            self._frames.send_json(message, FrameKind.END)
 
     def _send(self, message: pa.Buffer) -> None:
         view = memoryview(message)

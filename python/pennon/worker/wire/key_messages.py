@@ -40,6 +40,8 @@ class FragmentReply:
         bytes: Estimated bytes of them.
         restriction: Which groups of the node's it has; empty for all. It tells fragments of equal
             nodes from each other.
+        partitions_read: How many partitions its tables' scans keep, as far as planning knows.
+        partitions_total: How many those tables have.
     """
 
     root: int
@@ -50,6 +52,8 @@ class FragmentReply:
     rows: int | None
     bytes: int | None
     restriction: str = ""
+    partitions_read: int = 0
+    partitions_total: int = 0
 
 
 @dataclass(frozen=True, slots=True)

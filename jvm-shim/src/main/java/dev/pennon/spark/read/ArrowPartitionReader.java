@@ -1,5 +1,6 @@
 package dev.pennon.spark.read;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
@@ -41,6 +42,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
   private ArrowColumn[] columns;
   private ColumnarBatch batch;
   private long bytesRead;
+  private JsonNode work;
 
   ArrowPartitionReader(
       ArrowPartitionReaders.Source source,
@@ -145,12 +147,13 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     SplitTable.drain(channel);
     WorkerConnection done = connection;
     connection = null;
+    work = done.streamEnd().orElse(null);
     done.release();
   }
 
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return ReadMetrics.values(stream == null ? bytesRead : stream.bytesRead());
+    return ReadMetrics.values(stream == null ? bytesRead : stream.bytesRead(), work);
   }
 
   /** Frees the buffers; the allocator fails if one of them is still held. */

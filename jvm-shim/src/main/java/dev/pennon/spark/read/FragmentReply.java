@@ -18,6 +18,7 @@ import java.util.OptionalLong;
  * @param rows estimated number of rows that it gives
  * @param bytes estimated bytes of them
  * @param restriction which groups of the node's it has; empty for all
+ * @param partitions how many partitions its tables have and read
  * @param columns expression ids of its columns, in order
  * @param tasks one row per task: its key and the worker's token
  */
@@ -28,8 +29,12 @@ public record FragmentReply(
     OptionalLong rows,
     OptionalLong bytes,
     String restriction,
+    Partitions partitions,
     List<Long> columns,
     KeyedLeaves tasks) {
+  /** Partitions that the scans of a fragment keep, and all of their tables. */
+  public record Partitions(long read, long total) {}
+
   /** What the rows of a fragment are. */
   public enum Mode {
     /** The node's own rows. */
@@ -56,6 +61,9 @@ public record FragmentReply(
               Messages.toOptional(Messages.field(fragment, "FragmentReply", "rows")),
               Messages.toOptional(Messages.field(fragment, "FragmentReply", "bytes")),
               Messages.field(fragment, "FragmentReply", "restriction").asText(),
+              new Partitions(
+                  Messages.field(fragment, "FragmentReply", "partitions_read").asLong(),
+                  Messages.field(fragment, "FragmentReply", "partitions_total").asLong()),
               columns,
               tasks.getOrDefault(root, new KeyedLeaves())));
     }

@@ -1,16 +1,20 @@
 package dev.pennon.spark.read;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -61,7 +65,22 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ReadMetrics.all();
+    return ReadMetrics.ofFragment();
+  }
+
+  /** Planning is that of all its tables' scans. */
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    long millis = 0;
+    for (LogicalPlan leaf : items(rows.collectLeaves())) {
+      if (leaf instanceof DataSourceV2ScanRelation relation
+          && relation.scan() instanceof PennonScan scan) {
+        millis += scan.planning().millis();
+      }
+    }
+    FragmentReply.Partitions partitions = fragment.partitions();
+    return ReadMetrics.ofPlanning(
+        partitions.read(), new ScanPlan.Planning(partitions.total(), millis));
   }
 
   @Override

@@ -304,6 +304,10 @@ public final class PennonScan
         .orElse("");
   }
 
+  ScanPlan.Planning planning() {
+    return plan.planning();
+  }
+
   @Override
   public CustomMetric[] supportedCustomMetrics() {
     return ReadMetrics.ofScan();

@@ -1,5 +1,8 @@
 package dev.pennon.spark.read;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.worker.Messages;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
@@ -9,18 +12,34 @@ final class ReadMetrics {
   private static final String PARTITIONS = "partitionsRead";
   private static final String SKIPPED = "partitionsSkipped";
   private static final String PLANNING = "planningMillis";
+  private static final String CPU = "workerCpuMillis";
+  private static final String PEAK = "workerPeakBytes";
+  private static final String ROWS = "rowsScanned";
+  private static final String BYTES = "bytesScanned";
+  private static final String SPILLED = "workerSpilledBytes";
 
   private ReadMetrics() {}
 
-  static CustomMetric[] all() {
-    return new CustomMetric[] {new ArrowBytesRead()};
-  }
-
-  /** Of a scan of one table, besides the others. */
+  /** Of a scan of one table. */
   static CustomMetric[] ofScan() {
     return new CustomMetric[] {
-      new ArrowBytesRead(), new PartitionsRead(), new PartitionsSkipped(), new PlanningMillis()
+      new ArrowBytesRead(),
+      new PartitionsRead(),
+      new PartitionsSkipped(),
+      new PlanningMillis(),
+      new WorkerCpuMillis(),
+      new WorkerPeakBytes()
     };
+  }
+
+  /** Of a part of a query that workers compute. */
+  static CustomMetric[] ofFragment() {
+    CustomMetric[] scan = ofScan();
+    CustomMetric[] all = Arrays.copyOf(scan, scan.length + 3);
+    all[scan.length] = new RowsScanned();
+    all[scan.length + 1] = new BytesScanned();
+    all[scan.length + 2] = new WorkerSpilledBytes();
+    return all;
   }
 
   static CustomTaskMetric[] ofPlanning(long partitionsRead, ScanPlan.Planning planning) {
@@ -32,8 +51,29 @@ final class ReadMetrics {
     };
   }
 
-  static CustomTaskMetric[] values(long arrowBytes) {
-    return new CustomTaskMetric[] {new SumMetric.Count(ARROW_BYTES, arrowBytes)};
+  /**
+   * Of one task.
+   *
+   * @param arrowBytes what came over the socket
+   * @param end what the worker told behind the rows; null before their end
+   */
+  static CustomTaskMetric[] values(long arrowBytes, JsonNode end) {
+    SumMetric.Count bytes = new SumMetric.Count(ARROW_BYTES, arrowBytes);
+    if (end == null) {
+      return new CustomTaskMetric[] {bytes};
+    }
+    return new CustomTaskMetric[] {
+      bytes,
+      count(CPU, end, "cpu_millis"),
+      count(PEAK, end, "peak_bytes"),
+      count(ROWS, end, "rows_scanned"),
+      count(BYTES, end, "bytes_scanned"),
+      count(SPILLED, end, "spilled_bytes")
+    };
+  }
+
+  private static SumMetric.Count count(String name, JsonNode end, String field) {
+    return new SumMetric.Count(name, Messages.field(end, "StreamEnd", field).asLong());
   }
 
   /** Bytes that came over the worker's socket. */
@@ -61,6 +101,52 @@ final class ReadMetrics {
   public static final class PlanningMillis extends SumMetric {
     public PlanningMillis() {
       super(PLANNING, "time to plan the scan (ms)");
+    }
+  }
+
+  /** The tasks' shares of the workers' processor time. */
+  public static final class WorkerCpuMillis extends SumMetric {
+    public WorkerCpuMillis() {
+      super(CPU, "processor time of the workers (ms)");
+    }
+  }
+
+  /** Rows of the leaves before any filter. */
+  public static final class RowsScanned extends SumMetric {
+    public RowsScanned() {
+      super(ROWS, "rows scanned by the workers");
+    }
+  }
+
+  /** Bytes that were read of the leaves. */
+  public static final class BytesScanned extends SumMetric {
+    public BytesScanned() {
+      super(BYTES, "bytes scanned by the workers");
+    }
+  }
+
+  /** Bytes that the workers wrote to temporary files for want of memory. */
+  public static final class WorkerSpilledBytes extends SumMetric {
+    public WorkerSpilledBytes() {
+      super(SPILLED, "bytes spilled by the workers");
+    }
+  }
+
+  /** The most memory that a worker had; tasks of one worker are not added up. */
+  public static final class WorkerPeakBytes implements CustomMetric {
+    @Override
+    public String name() {
+      return PEAK;
+    }
+
+    @Override
+    public String description() {
+      return "peak memory of a worker (bytes)";
+    }
+
+    @Override
+    public String aggregateTaskMetrics(long[] taskMetrics) {
+      return String.valueOf(Arrays.stream(taskMetrics).max().orElse(0));
     }
   }
 }

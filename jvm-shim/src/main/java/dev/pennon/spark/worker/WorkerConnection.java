@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.channels.WritableByteChannel;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
@@ -56,6 +57,8 @@ public final class WorkerConnection implements AutoCloseable {
   private String operation;
   /** The worker answers an upward stream that it refuses without reading the rest of it. */
   private boolean streamedUp;
+  /** What the worker told behind the last stream; null for nothing. */
+  private JsonNode streamEnd;
 
   WorkerConnection(WorkerProcess worker, SocketChannel channel) {
     this.worker = worker;
@@ -236,6 +239,10 @@ public final class WorkerConnection implements AutoCloseable {
         case Frames.ARROW:
           return head.length();
         case Frames.END:
+          if (head.length() > 0) {
+            streamEnd = Messages.fromBytes(frames.readPayload(head));
+            Wire.check("StreamEnd", streamEnd);
+          }
           state = State.IDLE;
           return -1;
         case Frames.ERROR:
@@ -249,6 +256,11 @@ public final class WorkerConnection implements AutoCloseable {
     } catch (IOException e) {
       throw lost(e);
     }
+  }
+
+  /** What the rows of the stream that has ended took, as far as the worker told it. */
+  public Optional<JsonNode> streamEnd() {
+    return Optional.ofNullable(streamEnd);
   }
 
   int readArrow(ByteBuffer target, int limit) {

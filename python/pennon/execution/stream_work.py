@@ -1,0 +1,34 @@
+"""What a query has read and spilled, as DataFusion's operators and the leaves' scans count it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datafusion.plan import ExecutionPlan
+
+
+@dataclass(slots=True)
+class StreamWork:
+    """Counts of one query; they are whole once its stream has ended.
+
+    Args:
+        rows_scanned: Rows of the leaves that were looked at, before any filter.
+        bytes_scanned: What was read of them: bytes of files, or of the rows of small leaves.
+        spilled_bytes: What was written to temporary files for want of memory.
+    """
+
+    rows_scanned: int = 0
+    bytes_scanned: int = 0
+    spilled_bytes: int = 0
+
+    def add_plan(self, plan: ExecutionPlan) -> None:
+        """Add what the operators of a plan that has run have counted."""
+        metrics = plan.metrics()
+        if metrics is not None:
+            self.rows_scanned += metrics.sum_by_name("rows_scanned") or 0
+            self.bytes_scanned += metrics.sum_by_name("bytes_read") or 0
+            self.spilled_bytes += metrics.spilled_bytes or 0
+        for child in plan.children():
+            self.add_plan(child)
