@@ -10,6 +10,7 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--statements", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, help="begin no further table after so many")
     arguments = parser.parse_args()
     builder = session.spark(root=tempfile.mkdtemp()).master("local[2]").appName("torture")
     for key, value in {**RUN_CONF, **FAST}.items():
@@ -119,14 +121,18 @@ def main() -> None:
     spark = builder.config("spark.sql.warehouse.dir", tempfile.mkdtemp()).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.sql("CREATE NAMESPACE lance.torture")
-    failed = 0
+    failed = done = 0
+    started = time.monotonic()
     for at in range(-(-arguments.statements // _STATEMENTS_PER_TABLE)):
+        if arguments.seconds is not None and time.monotonic() - started > arguments.seconds:
+            break
         try:
             run_table(spark, "lance.torture", arguments.seed + at, _STATEMENTS_PER_TABLE)
         except Difference as difference:
             failed += 1
             print(difference, flush=True)
-    print(f"{arguments.statements} statements, {failed} tables differ")
+        done += _STATEMENTS_PER_TABLE
+    print(f"{done} statements, {failed} tables differ")
     spark.stop()
     sys.exit(failed > 0)
 

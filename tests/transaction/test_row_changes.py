@@ -16,7 +16,7 @@ from pennon.errors import InternalError, UnknownIsolation
 from pennon.leaf import dataset as leaf_dataset
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
 from pennon.leaf.read.scan import scan_leaf
-from pennon.leaf.write.deleted_rows import collect_deleted
+from pennon.leaf.write.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.write.row_changes import change_rows
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
@@ -26,8 +26,6 @@ from pennon.transaction.isolation import check_isolation, isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-    from pennon.leaf.write.deleted_rows import DeletedRows
 
 
 COPIES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", "merge")}
@@ -85,6 +83,18 @@ def test_exactly_the_rows_go_that_are_named(tmp_path, count, copies):
         assert np.array_equal(np.sort(leaf.to_table()["id"].to_numpy()), left)
     assert leaf.count_rows() == len(left)
     assert not copies or not any(each.metadata.deletion_file for each in leaf.get_fragments())
+
+
+def test_rows_of_a_leaf_with_blobs_are_marked_where_others_are_copied(tmp_path):
+    blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    rows = pa.table({"id": [1, 2, 3], "blob": [b"a", b"b" * 100_000, None]})
+    rows = rows.cast(pa.schema([pa.field("id", pa.int64()), blob]))
+    leaf = lance.write_dataset(rows, str(tmp_path / "leaf"))
+    deleted = DeletedRows("leaf", leaf.version, np.array([0]))
+    schema = pa.schema([pa.field("id", pa.int64(), metadata={"lance:field_id": "0"})])
+    after = change_rows(leaf, deleted, (), schema, copies=True)
+    assert after.to_table(columns=["id"])["id"].to_pylist() == [2, 3]
+    assert after.take_blobs("blob", indices=[0])[0].read() == b"b" * 100_000
 
 
 def test_rows_of_a_leaf_that_is_not_there_are_refused(tmp_path):

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
 
     from pennon.leaf.write.deleted_rows import DeletedRows
 
-__all__ = ["copied_without"]
+__all__ = ["copied_without", "is_copyable"]
 
 _FRAGMENT_BITS: Final = 32
+
+
+def is_copyable(dataset: lance.LanceDataset) -> bool:
+    """Whether the rows of a leaf are read in the schema in which they are written.
+
+    Blobs are not: a scan gives the places where they are.
+    """
+    return bool(dataset.scanner().projected_schema.equals(dataset.schema))
 
 
 def copied_without(

@@ -15,7 +15,7 @@ import numpy as np
 
 from pennon.errors import InternalError
 from pennon.leaf.read.metadata_columns import ROW_ADDRESS
-from pennon.leaf.write.fragment_copy import copied_without
+from pennon.leaf.write.fragment_copy import copied_without, is_copyable
 from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def change_rows(
         staged: What tasks wrote for this leaf.
         schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
         detached: Whether to commit beside the main branch.
-        copies: Whether by copy on write.
+        copies: Whether by copy on write; rows of a leaf with blobs are marked all the same.
 
     Raises:
         LeafSchemaMismatch: The files store a column in another type than the leaf.
@@ -60,7 +60,7 @@ def change_rows(
     """
     extended, new = prepared_fragments(dataset, staged, schema, detached=detached)
     updated: list[FragmentMetadata] = []
-    if copies and deleted is not None:
+    if copies and deleted is not None and is_copyable(extended):
         copied, removed = copied_without(extended, deleted)
         new = [*copied, *new]
     else:
