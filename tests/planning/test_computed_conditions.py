@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import PredicateNotEvaluable, PredicateTooDeep
+from pennon.errors import FragmentDivision, PredicateNotEvaluable, PredicateTooDeep
 from pennon.predicate.parse import parse_predicate, readable_predicates
 
 VALUES = [
@@ -82,6 +82,15 @@ def test_quotients_of_decimals_are_those_of_spark(namespace: pennon.PartitionedN
     """The type is decimal(16,6), rounded half up: 1 / 3 and 2 / 3."""
     scan = namespace.scan(where="dec / 3 IN (0.333333, 0.666667)")
     assert sorted(scan.to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_a_division_by_zero_is_an_error_as_in_spark(
+    namespace: pennon.PartitionedNamespace,
+) -> None:
+    scan = namespace.scan(where="dec / (k - 7) > 0")
+    with pytest.raises(FragmentDivision, match=r"divided by zero.*nullif") as raised:
+        scan.to_arrow()
+    assert ".rs" not in raised.value.message
 
 
 def test_chains_may_be_long_and_nests_are_refused_in_order(

@@ -19,6 +19,8 @@ _OVERFLOWS: Final = (
 )
 _DIVISIONS: Final = ("divide by zero", "division by zero")
 _LONGEST_REASON: Final = 300
+# Lance says beside what went wrong where in its own sources.
+_SOURCE_LINE: Final = re.compile(r",? \S+\.rs:\d+(:\d+)?")
 
 
 # How Arrow and DataFusion tell the value that does not fit, and the type.
@@ -44,16 +46,29 @@ def engine_failures() -> DataFusionErrors:
 def _translated(
     error: BaseException,
 ) -> FragmentDivision | FragmentMemory | FragmentOverflow | FragmentFailed:
-    text = str(error)
-    lowered = text.lower()
-    why = text.strip().splitlines()[0][:_LONGEST_REASON].rstrip(". ") if text.strip() else "?"
+    lowered = str(error).lower()
     if any(words in lowered for words in _EXHAUSTED):
-        return FragmentMemory(pool=pool_bytes(), why=why)
+        return FragmentMemory(pool=pool_bytes(), why=_reason(error))
+    return arithmetic_failure(error) or FragmentFailed(why=_reason(error))
+
+
+def arithmetic_failure(error: BaseException) -> FragmentDivision | FragmentOverflow | None:
+    """Give the error of a value that cannot be computed; None where another thing went wrong.
+
+    Args:
+        error: What DataFusion raised, or Lance, which computes filters by it.
+    """
+    lowered = str(error).lower()
     if any(words in lowered for words in _DIVISIONS):
-        return FragmentDivision(why=why)
+        return FragmentDivision(why=_reason(error))
     if any(words in lowered for words in _OVERFLOWS):
-        return FragmentOverflow(why=why, **_value(text))
-    return FragmentFailed(why=why)
+        return FragmentOverflow(why=_reason(error), **_value(str(error)))
+    return None
+
+
+def _reason(error: BaseException) -> str:
+    text = _SOURCE_LINE.sub("", str(error).strip())
+    return text.splitlines()[0][:_LONGEST_REASON].rstrip(". ") if text else "?"
 
 
 def _value(text: str) -> dict[str, str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.errors import PredicateNotEvaluable
-from pennon.execution import LeafRead, Relation, run_ahead
+from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
+from pennon.execution.engine_failures import arithmetic_failure
 from pennon.planning import plan_scan
 from pennon.planning.projection.bound_predicate import not_evaluable
 from pennon.predicate.dialect import DataFusion
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import datafusion
     import pandas as pd
 
-    from pennon.execution import BatchStream
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
 
@@ -172,6 +172,8 @@ def read_plan(plan: ScanPlan) -> BatchStream:
     Raises:
         PredicateNotEvaluable: A part of the predicate is not understood outside of Spark.
         LeafMissing: The files of a partition are gone.
+        FragmentDivision: While the rows are read: the predicate divides by zero, as in Spark.
+        FragmentOverflow: Likewise: a value does not fit its type.
     """
     unknown = not_evaluable(plan.bound)
     if unknown is not None and len(plan.partitions):
@@ -180,7 +182,18 @@ def read_plan(plan: ScanPlan) -> BatchStream:
             namespace=plan.snapshot.location,
             reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
         )
-    return run_ahead(_relation(plan))
+    stream = run_ahead(_relation(plan))
+    return BatchStream(stream.schema, _computed(stream.batches))
+
+
+def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        failure = arithmetic_failure(error)
+        if failure is None:
+            raise
+        raise failure from error
 
 
 def _relation(plan: ScanPlan) -> Relation:
