@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.assert_join import executed_plan
-from tests.torture.execution import MODES, StarSessions, make_star
+from tests.spark.assert_join import EXECUTION, executed_plan
+from tests.torture.execution import MODES, StarSessions, make_star, rows_of
 from tests.torture.star_queries import TABLES, StarQueries
 
 import pennon
@@ -216,3 +216,54 @@ def test_the_first_rows_of_a_side_are_found_in_one_task(star: StarSessions) -> N
     assert "TakeOrdered" not in plans["one task"].split("fragment: ")[0]
     # Divided, each task would have its own first rows.
     assert "TakeOrdered" in plans["divided"].split("fragment: ")[0]
+
+
+FILTERED = {
+    "join": "SELECT count(*), sum(v) FROM s JOIN c ON s.k = c.k WHERE c.n = 3",
+    "correlated": "SELECT count(*), sum(s.v) FROM s JOIN c ON s.k = c.k WHERE c.n = 3 AND s.v <"
+    " (SELECT 0.9 * avg(t.v) FROM s t WHERE t.k = c.k)",
+    "preserved": "SELECT c.k, count(s.v) FROM c LEFT JOIN s ON c.k = s.k WHERE c.n = 3"
+    " GROUP BY c.k",
+    "semi": "SELECT count(*), sum(v) FROM s WHERE k IN (SELECT k FROM c WHERE n = 3)",
+    "text": "SELECT count(*), sum(v) FROM s JOIN c ON s.text = c.text WHERE c.n = 3",
+    "twice": "SELECT count(*) FROM (SELECT k, v FROM s UNION ALL SELECT k + 1, v FROM s) s"
+    " JOIN c ON s.k = c.k WHERE c.n = 3",
+    "nobody": "SELECT count(*), sum(v) FROM s JOIN c ON s.k = c.k WHERE c.n * 2 = 99",
+}
+UNFILTERED = {
+    "all rows": "SELECT count(*), sum(c.k), sum(v) FROM s LEFT JOIN (SELECT * FROM c WHERE n = 3) c"
+    " ON s.k = c.k",
+    "NULL": "SELECT count(*), sum(v) FROM s JOIN c ON s.k <=> c.k WHERE c.n = 3",
+    "NOT IN": "SELECT count(*), sum(v) FROM s WHERE k NOT IN (SELECT k FROM c WHERE n = 3)",
+    "NOT EXISTS": "SELECT count(*) FROM s WHERE NOT EXISTS"
+    " (SELECT 1 FROM c WHERE c.k = s.k AND n = 3)",
+}
+
+
+def test_rows_without_a_value_of_a_small_side_are_not_read(
+    spark: SparkSession, namespace: str
+) -> None:
+    way = spark.newSession()
+    way.sql(f"USE {namespace}")
+    way.sql(
+        "CREATE TABLE s PARTITIONED BY (bucket(2, v)) AS SELECT IF(id % 97 = 0, NULL, id % 3001) AS"
+        " k, concat('it''s ', id % 3001) AS text, id AS v FROM RANGE(270000)"
+    )
+    way.sql(
+        "CREATE TABLE c AS SELECT IF(id = 7, NULL, id) AS k, concat('it''s ', id) AS text,"
+        " CAST(id % 43 AS INT) AS n FROM RANGE(2999)"
+    )
+    for name, sql in (FILTERED | UNFILTERED).items():
+        way.conf.set(EXECUTION, "spark")
+        expected = rows_of(way.sql(sql))
+        way.conf.unset(EXECUTION)
+        for mode in ("divided", "one executor"):
+            for key, value in MODES[mode].items():
+                way.conf.set(key, value)
+            frame = way.sql(sql)
+            plan = executed_plan(frame)
+            assert rows_of(frame) == expected, f"{mode}: {sql}\n{plan}"
+            if name in UNFILTERED:
+                assert ": rows with" not in plan, plan
+            elif mode == "one executor":
+                assert ": rows with" in plan, plan

@@ -8,6 +8,7 @@ from pennon.execution.fragment import (
     Query,
     Relation,
     ReplicatedPart,
+    RowFilter,
 )
 from pennon.execution.read_ahead import run_ahead
 from pennon.execution.run import run
@@ -20,6 +21,7 @@ __all__ = [
     "Query",
     "Relation",
     "ReplicatedPart",
+    "RowFilter",
     "run",
     "run_ahead",
 ]

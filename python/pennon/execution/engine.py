@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
@@ -18,7 +19,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.engine_failures import engine_failures
-from pennon.execution.leaf_pruning import pruned
+from pennon.execution.leaf_pruning import filtered, pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
 from pennon.execution.replicated_rows import REPLICATED
@@ -30,7 +31,13 @@ if TYPE_CHECKING:
 
     from datafusion import RecordBatchStream
 
-    from pennon.execution.fragment import LeafPruning, Query, Relation, ReplicatedPart
+    from pennon.execution.fragment import (
+        LeafPruning,
+        Query,
+        Relation,
+        ReplicatedPart,
+        RowFilter,
+    )
     from pennon.execution.replicated_rows import ReplicatedRows
 
 _PARTITIONS: Final = "datafusion.execution.target_partitions"
@@ -58,6 +65,7 @@ def run_query(
     *,
     parts: Sequence[ReplicatedPart] = (),
     prunings: Sequence[LeafPruning] = (),
+    filters: Sequence[RowFilter] = (),
     num_threads: int = 1,
 ) -> BatchStream:
     """Start a query.
@@ -70,6 +78,7 @@ def run_query(
         runtime: The memory that it may use; None for the pool of the process.
         parts: Called ``p0``, ``p1`` and so on in the query; evaluated once for all tasks.
         prunings: Which leaves are not opened once the parts are known.
+        filters: Which rows of the others are not read then.
         num_threads: How many threads compute it.
 
     Raises:
@@ -78,9 +87,10 @@ def run_query(
         FragmentDivision: A number is divided by zero.
         FragmentMemory: Even sort-merge joins need more memory than there is.
     """
-    rows = [REPLICATED.rows_of(part, _evaluated) for part in parts]
-    relations = pruned(relations, prunings, rows)
     num_threads = min(num_threads, os.cpu_count() or 1)
+    evaluate = partial(_evaluated, num_threads=num_threads)
+    rows = [REPLICATED.rows_of(part, evaluate) for part in parts]
+    relations = filtered(pruned(relations, prunings, rows), filters, rows)
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
     work = StreamWork()
     batches, exhausted = _tried(relations, query, rows, options, runtime, work=work)
@@ -113,8 +123,8 @@ def _tried(
         return iter(()), error.with_traceback(None)
 
 
-def _evaluated(part: ReplicatedPart) -> BatchStream:
-    return run_query(part.relations, part.query)
+def _evaluated(part: ReplicatedPart, *, num_threads: int) -> BatchStream:
+    return run_query(part.relations, part.query, num_threads=num_threads)
 
 
 def result_schema(

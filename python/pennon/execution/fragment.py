@@ -134,6 +134,25 @@ class LeafPruning:
 
 
 @dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Rows of a relation that the rows of a part can rule out.
+
+    Args:
+        relation: Number of the relation.
+        name: Name of its column.
+        part: Number of the part.
+        column: Name of the part's column.
+        chosen_from: Rows of the table that the part's rows were chosen from.
+    """
+
+    relation: int
+    name: str
+    part: int
+    column: str
+    chosen_from: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fragment:
     """What one task computes.
 
@@ -142,6 +161,7 @@ class Fragment:
         query: What DataFusion computes over them; None for a scan.
         parts: The i-th is called ``p<i>`` in the query.
         prunings: What of the relations need not be opened once the parts are known.
+        filters: What of their rows need not be read then.
         num_threads: How many threads compute the query.
     """
 
@@ -149,4 +169,5 @@ class Fragment:
     query: Query | None = None
     parts: tuple[ReplicatedPart, ...] = ()
     prunings: tuple[LeafPruning, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
     num_threads: int = 1

@@ -1,7 +1,12 @@
-"""Leaves that are not opened, because no value of a replicated part can be in them.
+"""Leaves that are not opened, and rows not read, because no value of a replicated part is there.
 
 A key is the hash of a leaf's partition value; two values of one hash only keep more. NULL rules: a
 part's NULLs have no partner, and a leaf whose key is NULL has nothing but NULLs.
+
+Of the other leaves the values become a condition on the rows: a list of few, or the range of many.
+Lance reads the filtered column for it, and of the others what is left; that is faster where little
+is left, and takes twice the time where much is. So it is done only where the values are few of
+those that they were chosen from, each once: a key of which a condition left few.
 """
 
 from __future__ import annotations
@@ -12,15 +17,24 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
+from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.condition import condition
+from pennon.predicate.dialect import DataFusion
 from pennon.transforms.murmur3 import murmur3
 
 if TYPE_CHECKING:
-    from pennon.execution.fragment import LeafPruning, Relation
+    from pennon.execution.fragment import LeafPruning, Relation, RowFilter
     from pennon.execution.replicated_rows import ReplicatedRows
 
 # More values than this are seldom missing in any partition.
 _MOST_ROWS: Final = 2_000_000
+# A list is read and written once per leaf: 5 µs per value.
+_MOST_VALUES: Final = 2000
+_MOST_WRITTEN: Final = 50_000
+# The part of the values that was chosen, at most.
+_SHARE: Final = 8
 
 
 def pruned(
@@ -66,3 +80,69 @@ def _keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None]:
     if not len(values):
         return set()
     return set(murmur3(pruning.transform.apply([values])).to_pylist())
+
+
+def filtered(
+    relations: Sequence[Relation],
+    filters: Sequence[RowFilter],
+    parts: Sequence[ReplicatedRows],
+) -> list[Relation]:
+    """Add to what the rows of relations have to satisfy that a row of a part is their partner.
+
+    Args:
+        relations: What the fragment reads.
+        filters: What rules out rows of them.
+        parts: The rows of its parts.
+    """
+    found = list(relations)
+    for each in filters:
+        relation, rows = found[each.relation], parts[each.part]
+        values = _few_values(each, rows)
+        if values is None:
+            continue
+        if not len(values):
+            found[each.relation] = replace(relation, leaves=())
+            continue
+        wanted = _condition(each, values, len(relation.leaves))
+        if wanted is not None:
+            leaves = tuple(
+                replace(leaf, residual=_both(leaf.residual, wanted)) for leaf in relation.leaves
+            )
+            found[each.relation] = replace(relation, leaves=leaves)
+    return found
+
+
+def _few_values(each: RowFilter, rows: ReplicatedRows) -> pa.Array | None:
+    """Give the values of a part's column; None where they are many, or the column is no key."""
+    num_rows = sum(batch.num_rows for batch in rows.batches)
+    if num_rows * _SHARE > 2 * each.chosen_from:
+        return None
+    at = rows.schema.get_field_index(each.column)
+    kind = rows.schema.field(at).type
+    columns = pa.chunked_array([batch.column(at) for batch in rows.batches], kind).drop_null()
+    values = pc.unique(columns)
+    is_key = 2 * len(values) >= len(columns)
+    return values if is_key and len(values) * _SHARE <= each.chosen_from else None
+
+
+def _condition(each: RowFilter, values: pa.Array, num_leaves: int) -> str | None:
+    """Write a list, or a range without other values between them; None where neither is."""
+    column = exp.column(each.name, quoted=True)
+    if len(values) <= _MOST_VALUES and len(values) * num_leaves <= _MOST_WRITTEN:
+        wanted = condition(Comparison(Operator.IN, tuple(values)), column)
+        return wanted.sql(dialect=DataFusion)
+    if not pa.types.is_integer(values.type):
+        return None
+    ends = pc.min_max(values)
+    least, most = ends["min"], ends["max"]
+    if (most.as_py() - least.as_py()) * _SHARE > each.chosen_from:
+        return None
+    bounds = (
+        condition(Comparison(Operator.GREATER_OR_EQUAL, (least,)), column),
+        condition(Comparison(Operator.LESS_OR_EQUAL, (most,)), column),
+    )
+    return exp.and_(*bounds).sql(dialect=DataFusion)
+
+
+def _both(residual: str | None, wanted: str) -> str:
+    return wanted if residual is None else f"({residual}) AND ({wanted})"

@@ -44,6 +44,7 @@ def run(fragment: Fragment) -> BatchStream:
             fragment.query,
             parts=fragment.parts,
             prunings=fragment.prunings,
+            filters=fragment.filters,
             num_threads=fragment.num_threads,
         )
     if len(fragment.relations) != 1:

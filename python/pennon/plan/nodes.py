@@ -111,6 +111,11 @@ class Filter:
     condition: str | None
     prunings: frozenset[int] = frozenset()
 
+    @property
+    def leaves_out_rows(self) -> bool:
+        """Whether there is a condition; one of prunings alone has none beside them."""
+        return self.condition is None or self.condition.upper() != "TRUE"
+
 
 @dataclass(frozen=True, slots=True)
 class Project:

@@ -105,7 +105,8 @@ class Plan(Sequence[PlanNode]):
         """Whether conditions leave out rows at or below a node."""
         below = (self.nodes[at] for at in self.subtree(position))
         return any(
-            isinstance(node, Filter) or (isinstance(node, Scan) and node.is_filtered)
+            (isinstance(node, Filter) and node.leaves_out_rows)
+            or (isinstance(node, Scan) and node.is_filtered)
             for node in below
         )
 

@@ -1,13 +1,18 @@
-"""Which leaves of a divided scan the values of a replicated side rule out, once they are known.
+"""What of a divided scan the values of a replicated side rule out, once they are known.
 
 A join that drops a row without a partner keeps it only where a row of its other side has the same
 value. Where that side is evaluated first, its values are known before the rest is opened; a leaf
-that has none of them in its partition value is not opened at all. Between the join and the scan
-stands only what the row leaves no trace in when it is dropped: filters, projections, unions, joins
-whose rows it would come out of, and aggregates by the value.
+that has none of them in its partition value is not opened at all. Which scans that reaches says
+``partners.py``.
+
+Of the other leaves rows are left out: where the values are few of those that the side would have
+without its conditions, few rows have one of them. Lance reads the column of the key then, and of
+the other columns what is left. Whether the values are few is seen when they are known, by
+``execution``.
 
 A replicated side is evaluated first in any case. Of a query that one executor computes as a whole,
-the small filtered sides are that have something to rule out.
+the small filtered sides are that have something to rule out. Thousands of values are in all
+buckets: there a side of many rows rules out nothing.
 
 NULL rules: ``=`` is never true for NULL, and only NULL has the partition value NULL, so a leaf of
 NULLs is not opened. A join by ``<=>`` prunes nothing.
@@ -20,8 +25,15 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.plan import Column, Expand, Filter, Group, Join, Project, Scan, Side, Union
-from pennon.pushdown.partners import PASSES, WANTS_PARTNERS, equal_pairs, input_of, other_side
+from pennon.plan import Column, Group, Join, Limit, Scan, Side
+from pennon.pushdown.partners import (
+    input_of,
+    other_side,
+    ruled_out_by,
+    ruled_out_columns,
+    scan_columns,
+)
+from pennon.transforms.bucket import Bucket
 from pennon.transforms.expression import Expression
 from pennon.transforms.murmur3 import murmur3
 
@@ -32,11 +44,17 @@ if TYPE_CHECKING:
     from pennon.plan import Plan
     from pennon.pushdown.division import Division
     from pennon.pushdown.query import FragmentQuery
+    from pennon.pushdown.restriction import Restriction
 
 # A side is evaluated first where it reads less than this share of what it may rule out, or so few
 # bytes that it takes no time.
 _LARGEST_SHARE: Final = 0.125
 _NO_BYTES: Final = 64 << 10
+# A condition that leaves out buckets keeps at most one row in so many.
+_ROWS_OF_A_BUCKET: Final = 1000
+# A scan of fewer rows takes no longer than its filter; of more rows few conditions leave a list.
+_LEAST_FILTERED: Final = 1 << 18
+_MOST_CHOSEN_FROM: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,25 @@ class RuntimePruning:
         return murmur3(scan.layout.values(self.function, leaves))
 
 
+@dataclass(frozen=True, slots=True)
+class KeyFilter:
+    """Rows of a scan that the values of a replicated part rule out.
+
+    Args:
+        scan: Position of the scan.
+        name: Name of its column.
+        part: Number of the part.
+        column: Name of the part's column.
+        chosen_from: Rows of the table that the values come from.
+    """
+
+    scan: int
+    name: str
+    part: int
+    column: str
+    chosen_from: int
+
+
 def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, ...]:
     """List what the replicated parts of a query rule out.
 
@@ -70,13 +107,44 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
         plan: The whole query.
         query: That of a fragment.
     """
-    return tuple(
+    found = (
         RuntimePruning(scan, function, number, column)
         for number, part in enumerate(query.parts)
         for column, scan, function in _of_part(plan, part, {each.root for each in query.parts})
         # A part that restricts an aggregate stands beside other scans in the plan.
         if scan in query.scans
     )
+    return tuple(dict.fromkeys(found))
+
+
+def key_filters(
+    plan: Plan, query: FragmentQuery, restriction: Restriction | None = None
+) -> tuple[KeyFilter, ...]:
+    """List what the replicated parts of a query may leave of the rows of its scans.
+
+    Args:
+        plan: The whole query.
+        query: That of a fragment.
+        restriction: Which groups of its uppermost aggregate are computed.
+    """
+    roots = {part.root for part in query.parts}
+    found: list[KeyFilter] = []
+    for number, part in enumerate(query.parts):
+        for attribute, scan, column in (
+            *ruled_out_by(plan, part.root, part.columns, roots),
+            *_restricted(plan, query, part, restriction),
+        ):
+            rows = _chosen_from(plan, part.root, attribute)
+            name = f"c{attribute}"
+            if (
+                scan in query.scans
+                and rows is not None
+                and name in part.schema.names
+                and part.schema.field(name).type == column.type
+                and _is_filtered_by(plan, scan, column)
+            ):
+                found.append(KeyFilter(scan, column.name, number, name, rows))
+    return tuple(dict.fromkeys(found))
 
 
 def pruning_sides(division: Division, root: int) -> frozenset[int]:
@@ -105,7 +173,7 @@ def pruning_sides(division: Division, root: int) -> frozenset[int]:
                 division.sizes[part].read_bytes <= max(share, _NO_BYTES)
                 and plan.is_filtered(part)
                 and not plan.is_limited(part)
-                and any(_pruned_by(plan, join, side, chosen))
+                and (_prunes(division, join, side, chosen) or _can_filter(plan, join, side, chosen))
                 and division.sizes[part].read_bytes <= division.replicated_bytes
             ):
                 chosen.add(part)
@@ -116,29 +184,35 @@ def pruning_sides(division: Division, root: int) -> frozenset[int]:
 def _of_part(
     plan: Plan, part: FragmentQuery, parts: Collection[int]
 ) -> Iterator[tuple[str, int, LayoutFunction]]:
-    position = plan.parents.get(part.root)
-    join = None if position is None else plan[position]
-    if not isinstance(join, Join):
-        return
-    side = Side.LEFT if join.right == part.root else Side.RIGHT
-    for attribute, scan, function in _pruned_by(plan, join, side, parts):
-        name = f"c{attribute}"
-        if name in part.schema.names and function.grouping.source_types == (
-            part.schema.field(name).type,
-        ):
-            yield name, scan, function
+    for attribute, scan, column in ruled_out_by(plan, part.root, part.columns, parts):
+        for function in _functions(plan, scan, column):
+            name = f"c{attribute}"
+            if name in part.schema.names and function.grouping.source_types == (
+                part.schema.field(name).type,
+            ):
+                yield name, scan, function
 
 
 def _pruned_by(
     plan: Plan, join: Join, side: Side, parts: Collection[int]
 ) -> Iterator[tuple[int, int, LayoutFunction]]:
     """List what the other side rules out of one: by which attribute, of which scan, by what."""
-    if join.join_type not in WANTS_PARTNERS[side]:
-        return
-    for pruned, attribute in equal_pairs(join, side):
-        for scan, column in _columns_of(plan, input_of(join, side), pruned, parts):
-            for function in _functions(plan, scan, column):
-                yield attribute, scan, function
+    for attribute, scan, column in ruled_out_columns(plan, join, side, parts):
+        for function in _functions(plan, scan, column):
+            yield attribute, scan, function
+
+
+def _prunes(division: Division, join: Join, side: Side, chosen: Collection[int]) -> bool:
+    """Whether what is left of the other side may have values of some leaves only."""
+    rows = division.sizes[input_of(join, other_side(side))].rows
+    transforms = (
+        function.grouping.transform
+        for _, _, function in _pruned_by(division.plan, join, side, chosen)
+    )
+    return any(
+        not isinstance(each, Bucket) or rows <= each.num_buckets * _ROWS_OF_A_BUCKET
+        for each in transforms
+    )
 
 
 def _functions(plan: Plan, position: int, column: Column) -> Sequence[LayoutFunction]:
@@ -156,31 +230,51 @@ def _functions(plan: Plan, position: int, column: Column) -> Sequence[LayoutFunc
     ]
 
 
-def _columns_of(
-    plan: Plan, position: int, attribute: int, parts: Collection[int]
-) -> Iterator[tuple[int, Column]]:
-    """Find the scans whose rows may be chosen by an attribute, and its column there."""
-    if position in parts:
+def _can_filter(plan: Plan, join: Join, side: Side, parts: Collection[int]) -> bool:
+    """Whether the values of the other side may leave few rows of a large scan of this one."""
+    other = input_of(join, other_side(side))
+    return any(
+        _is_filtered_by(plan, scan, column) and _chosen_from(plan, other, attribute) is not None
+        for attribute, scan, column in ruled_out_columns(plan, join, side, parts)
+    )
+
+
+def _restricted(
+    plan: Plan, query: FragmentQuery, part: FragmentQuery, restriction: Restriction | None
+) -> Iterator[tuple[int, int, Column]]:
+    """List what a part rules out that says which groups of an aggregate are wanted."""
+    if restriction is None or restriction.part != part.root:
         return
-    match plan[position]:
-        case Scan() as scan:
-            columns = (column for column in scan.columns if column.id == attribute)
-            yield from ((position, column) for column in columns)
-        case Filter(child=child):
-            yield from _columns_of(plan, child, attribute, parts)
-        case Project(child=child, renamed=pairs) | Expand(child=child, columns=pairs):
-            source = dict(pairs).get(attribute)
-            if source is not None:
-                yield from _columns_of(plan, child, source, parts)
-        case Group(child=child, columns=pairs, group_by=keys):
-            source = dict(pairs).get(attribute)
-            if source is not None and source in keys:
-                yield from _columns_of(plan, child, source, parts)
-        case Union(children=children, columns=outputs):
-            sources = dict(outputs).get(attribute, ())
-            for child, source in zip(children, sources, strict=False):
-                yield from _columns_of(plan, child, source, parts)
-        case Join() as join:
-            for side in Side:
-                if join.join_type in PASSES[side]:
-                    yield from _columns_of(plan, input_of(join, side), attribute, parts)
+    top = plan[query.root]
+    group = plan[top.child] if isinstance(top, Limit) else top
+    if isinstance(group, Group):
+        for scan, column in scan_columns(plan, group.child, restriction.key):
+            yield restriction.column, scan, column
+
+
+def _chosen_from(plan: Plan, position: int, attribute: int) -> int | None:
+    """Count the rows that conditions choose an attribute's values from; None for too many."""
+    rows = 0
+    for at, _ in scan_columns(plan, position, attribute):
+        scan = plan[at]
+        if not isinstance(scan, Scan) or scan.num_rows is None:
+            return None
+        rows += scan.num_rows
+    return rows if 0 < rows <= _MOST_CHOSEN_FROM else None
+
+
+def _is_filtered_by(plan: Plan, position: int, column: Column) -> bool:
+    scan = plan[position]
+    return (
+        isinstance(scan, Scan)
+        and scan.num_rows is not None
+        and scan.num_rows >= _LEAST_FILTERED
+        and column.name in scan.names.values()
+        and column.type is not None
+        and (
+            pa.types.is_integer(column.type)
+            or pa.types.is_date32(column.type)
+            or pa.types.is_decimal(column.type)
+            or pa.types.is_string(column.type)
+        )
+    )

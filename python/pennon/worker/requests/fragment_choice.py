@@ -22,7 +22,12 @@ from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.predicate.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
 from pennon.pushdown.manifest_answer import manifest_answer
-from pennon.pushdown.runtime_pruning import RuntimePruning, runtime_prunings
+from pennon.pushdown.runtime_pruning import (
+    KeyFilter,
+    RuntimePruning,
+    key_filters,
+    runtime_prunings,
+)
 from pennon.pushdown.sizes import row_bytes
 from pennon.pushdown.tasks import FragmentTasks, tasks_of
 from pennon.pushdown.whole_query import whole_query
@@ -31,6 +36,7 @@ from pennon.worker.wire.fragment_tokens import (
     FragmentToken,
     PartToken,
     PruningToken,
+    RowFilterToken,
     task_texts,
     whole_splits,
 )
@@ -180,11 +186,13 @@ class _Planner:
             return None
         known = tuple(part for part in parts if part is not None)
         prunings = runtime_prunings(division.plan, query)
+        filters = key_filters(division.plan, query, candidate.restriction)
         token = FragmentToken(
             tuple(scans),
             Query(query.sql, query.schema),
             known,
             tuple(_pruning_token(each, query) for each in prunings),
+            tuple(_filter_token(each, query) for each in filters),
             self.num_threads,
         ).to_json()
         leaves = {scan: plan.table for scan, plan in read.items()}
@@ -195,7 +203,7 @@ class _Planner:
             root=candidate.root,
             mode=str(candidate.mode),
             scan=token,
-            description=self.description(candidate, tasks, prunings),
+            description=self.description(candidate, tasks, prunings, filters),
             columns=tuple(query.columns),
             rows=rows,
             bytes=num_bytes,
@@ -268,7 +276,11 @@ class _Planner:
         return int(rows), int(rows * width)
 
     def description(
-        self, candidate: Candidate, tasks: FragmentTasks, prunings: Sequence[RuntimePruning]
+        self,
+        candidate: Candidate,
+        tasks: FragmentTasks,
+        prunings: Sequence[RuntimePruning],
+        filters: Sequence[KeyFilter],
     ) -> str:
         """Tell people what is computed."""
         count = len(tasks.keys)
@@ -286,6 +298,11 @@ class _Planner:
                 if each.scan == scan:
                     values = function_text(each.function, self.plans[scan])
                     lines.append(f"r{at} at run time: partitions with {values} in p{each.part}")
+            lines += [
+                f"r{at} at run time: rows with {each.name} in p{each.part}"
+                for each in filters
+                if each.scan == scan
+            ]
         if candidate.restriction is not None:
             lines.append(f"only groups of {_restriction_text(candidate)}")
         for at, part in enumerate(candidate.query.parts):
@@ -324,6 +341,11 @@ def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToke
         pruning.column,
         pruning.function.grouping.transform,
     )
+
+
+def _filter_token(each: KeyFilter, query: FragmentQuery) -> RowFilterToken:
+    relation = query.scans.index(each.scan)
+    return RowFilterToken(relation, each.name, each.part, each.column, each.chosen_from)
 
 
 def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:

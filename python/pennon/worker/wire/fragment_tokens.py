@@ -21,6 +21,7 @@ from pennon.execution import (
     Query,
     Relation,
     ReplicatedPart,
+    RowFilter,
 )
 from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.registry import from_json
@@ -102,6 +103,21 @@ class PruningToken(Token):
 
 
 @dataclass(frozen=True, slots=True)
+class RowFilterToken(Token):
+    """What a part can rule out of the rows of a relation, as ``RowFilter`` has it."""
+
+    relation: int
+    name: str
+    part: int
+    column: str
+    chosen_from: int
+
+    def filter(self) -> RowFilter:
+        """Put together what rows are ruled out; all tasks rule out the same."""
+        return RowFilter(self.relation, self.name, self.part, self.column, self.chosen_from)
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentToken(Token):
     """What all tasks of a fragment have in common.
 
@@ -110,6 +126,7 @@ class FragmentToken(Token):
         query: What is computed over them.
         parts: What every worker evaluates for itself.
         prunings: What the parts can rule out, without the keys, which differ by task.
+        filters: What they can rule out of the rows of the other leaves.
         num_threads: How many threads compute one task.
     """
 
@@ -117,6 +134,7 @@ class FragmentToken(Token):
     query: Query
     parts: tuple[PartToken, ...] = ()
     prunings: tuple[PruningToken, ...] = ()
+    filters: tuple[RowFilterToken, ...] = ()
     num_threads: int = 1
 
     @classmethod
@@ -142,7 +160,8 @@ class FragmentToken(Token):
             pruning.pruning(each) for pruning, each in zip(self.prunings, keys, strict=True)
         )
         parts = tuple(part.part() for part in self.parts)
-        return Fragment(relations, self.query, parts, prunings, self.num_threads)
+        filters = tuple(each.filter() for each in self.filters)
+        return Fragment(relations, self.query, parts, prunings, filters, self.num_threads)
 
 
 @lru_cache(maxsize=32)
