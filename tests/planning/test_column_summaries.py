@@ -81,3 +81,17 @@ def test_values_that_leaves_share_are_not_counted_once_per_leaf(
 def test_a_leaf_of_which_nothing_is_known_leaves_nothing_to_say(tmp_path: Path) -> None:
     snapshot = append(make(tmp_path, strong=False), {1: "eu"})
     assert column_summaries(plan_scan(snapshot), ["id", "region"]) == {}
+
+
+def test_extremes_beside_nan_and_nulls_that_went_are_not_told(tmp_path: Path) -> None:
+    """The greatest number beside NaN is not known, and no leaf has more NULLs than rows."""
+    schema = pa.schema({"k": pa.int32(), "f": pa.float64(), "n": pa.int32()})
+    table = pennon.create(tmp_path / "t", schema, ["k"])
+    table.append([{"k": 1, "f": 3.0, "n": None if n else 7} for n in range(10)])
+    table.append([{"k": 2, "f": f, "n": 1} for f in (float("nan"), 100.0, -5.0)])
+    table.delete("n IS NULL")
+    known = column_summaries(plan_scan(table.snapshot), ["f", "n"])
+    assert known["f"].lower.as_py() is known["f"].upper.as_py() is None
+    assert known["n"].null_count <= 4
+    alone = column_summaries(plan_scan(table.snapshot, "k = 1"), ["f", "n"])
+    assert (alone["f"].upper.as_py(), alone["n"].null_count) == (3.0, 1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.assert_join import conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,3 +76,37 @@ def test_a_join_is_estimated_by_the_values_of_its_keys(
     query = "SELECT l.id FROM {0} l JOIN {0} r ON l.n = r.n"
     a, b = (estimated(spark, query.format(each)) for each in (ours, theirs))
     assert b / 2 <= a <= 2 * b
+
+
+def test_no_column_ends_a_cost_based_query(spark: SparkSession, namespace: str) -> None:
+    """Spark's estimates do not know every type of a column whose statistics it has."""
+    table = f"{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {table} PARTITIONED BY (truncate(100, id)) AS SELECT id, id % 2 = 0 AS flag,"
+        " TIMESTAMP_NTZ '2025-01-01 00:00:00' + make_dt_interval(0, 0, CAST(id AS INT)) AS ntz,"
+        " IF(id % 9 = 0, DOUBLE('NaN'), id % 5) AS f, CAST(id % 5 AS TINYINT) AS tiny,"
+        " CAST(NULL AS INT) AS none, X'00' AS b, named_struct('x', id) AS s FROM range(400)"
+    )
+    spark.sql(f"CALL lance.system.analyze('{table.partition('.')[2]}')")
+    conditions = [
+        "ntz < TIMESTAMP_NTZ '2025-01-01 05:00:00'",
+        "ntz = TIMESTAMP_NTZ '2025-01-01 00:07:00' OR ntz IN (TIMESTAMP_NTZ '2025-01-01 00:09:00')",
+        "flag = (tiny < 3)",
+        "NOT flag",
+        "flag = true",
+        "f = 3",
+        "f IN (1, 2) AND tiny = 1",
+        "f < 3",
+        "tiny IN (1, 3)",
+        "none = 3 OR none IS NULL",
+        "b = X'00'",
+        "s.x < 70",
+    ]
+    query = " UNION ALL ".join(f"SELECT id, f FROM {table} WHERE {each}" for each in conditions)
+    full = Counter(map(repr, spark.sql(query).collect()))
+    with conf(spark, {"spark.sql.cbo.enabled": "true"}):
+        rows = {
+            each: estimated(spark, f"SELECT * FROM {table} WHERE {each}") for each in conditions
+        }
+        assert {each for each, count in rows.items() if count <= 0} == set()
+        assert Counter(map(repr, spark.sql(query).collect())) == full

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.column_bounds import BESIDE, column_bounds
+from pennon.manifest.column_bounds import column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type
+from pennon.planning.leaf_statistics import with_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,29 +77,39 @@ def column_summaries(plan: ScanPlan, names: Sequence[str]) -> dict[str, ColumnSu
     }
     if not wanted or not plan.table.num_rows:
         return {}
-    every = plan.snapshot.leaves(None, (), BESIDE).table
-    at = pc.index_in(plan.table["object_id"], value_set=every["object_id"].combine_chunks())
-    if at.null_count:
+    leaves = with_statistics(plan, plan.table)
+    if leaves is None:
         return {}
+    rows = leaves["num_rows"].combine_chunks()
     types = {number: fields[name].field.type for number, name in wanted.items()}
     return {
-        wanted[number]: _summary(bounds, _groups(plan, number))
-        for number, bounds in column_bounds(plan.snapshot, every.take(at), types).items()
+        wanted[number]: _summary(bounds, _groups(plan, number), rows)
+        for number, bounds in column_bounds(plan.snapshot, leaves, types).items()
         if pc.all(bounds.is_known).as_py() and not bounds.null_count.null_count
     }
 
 
-def _summary(bounds: ColumnBounds, groups: NDArray[np.int64]) -> ColumnSummary:
+def _summary(bounds: ColumnBounds, groups: NDArray[np.int64], rows: pa.Array) -> ColumnSummary:
     has_values = pc.is_valid(bounds.lower)
     # A leaf without an upper bound has one that is not known: its lower one stands for a long text.
     is_bounded = pc.all(pc.or_(pc.invert(has_values), pc.is_valid(bounds.upper))).as_py()
     none = pa.scalar(None, bounds.lower.type)
+    # Of rows that are gone some were NULL, and there are no more NULLs than rows.
+    null_count = pc.sum(pc.min_element_wise(bounds.null_count, rows)).as_py()
+    has_nan = _has_nan(bounds)
     return ColumnSummary(
-        pc.min(bounds.lower),
-        pc.max(bounds.upper) if is_bounded else none,
-        int(pc.sum(bounds.null_count).as_py()),
+        none if has_nan else pc.min(bounds.lower),
+        pc.max(bounds.upper) if is_bounded and not has_nan else none,
+        int(null_count),
         _distinct(bounds, has_values, groups),
     )
+
+
+def _has_nan(bounds: ColumnBounds) -> bool:
+    """Whether NaN is among the values: what is the greatest number beside it is not known."""
+    if not pa.types.is_floating(bounds.upper.type):
+        return False
+    return bool(pc.any(pc.is_nan(bounds.upper), min_count=0).as_py())
 
 
 def _groups(plan: ScanPlan, field_id: int) -> NDArray[np.int64]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.manifest.column_bounds import BESIDE, column_bounds
+from pennon.manifest.column_bounds import column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type
+from pennon.planning.leaf_statistics import with_statistics
 from pennon.predicate.expressions.typed import is_plain
 
 if TYPE_CHECKING:
@@ -62,11 +63,9 @@ def counted_values(
     }
     if not wanted or not table.num_rows:
         return {}
-    every = plan.snapshot.leaves(None, (), BESIDE).table
-    at = pc.index_in(table["object_id"], value_set=every["object_id"].combine_chunks())
-    if at.null_count:
+    leaves = with_statistics(plan, table)
+    if leaves is None:
         return {}
-    leaves = every.take(at)
     found: dict[str, pa.ChunkedArray] = {}
     for number, bounds in column_bounds(
         plan.snapshot, leaves, {number: types[number] for number in wanted}

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["catalog_text"]
+__all__ = ["catalog_text", "is_estimated_type"]
 
 _YEAR_DIGITS: Final = 4
 _BOUNDED: Final = (
@@ -45,3 +45,13 @@ def catalog_text(value: pa.Scalar) -> str | None:
     zoneless = value.cast(pa.timestamp("us")) if pa.types.is_timestamp(kind) else value
     text = str(zoneless.cast(pa.utf8()).as_py())
     return text if text.index("-") == _YEAR_DIGITS else None
+
+
+def is_estimated_type(data_type: pa.DataType) -> bool:
+    """Whether Spark's estimates know a type: one of a filter on TIMESTAMP_NTZ ends the query.
+
+    Example:
+        >>> is_estimated_type(pa.timestamp("us", "UTC")), is_estimated_type(pa.timestamp("us"))
+        (True, False)
+    """
+    return not pa.types.is_timestamp(data_type) or data_type.tz is not None

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.columns.catalog_text import catalog_text
+from pennon.catalog.columns.catalog_text import catalog_text, is_estimated_type
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl import alter
@@ -263,6 +263,7 @@ def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
                 each.distinct_count,
             )
             for name, each in known.items()
+            if is_estimated_type(each.lower.type)
         )
     )
 
