@@ -245,6 +245,27 @@ def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:
     assert math.isnan(found["c7"].to_pylist()[0])
 
 
+def test_different_values_are_summed_once_each(tmp_path: Path) -> None:
+    large = 2**62
+    amounts = [Decimal(each) for each in ("1.50", "1.50", "9" * 28 + ".00", "2.00")]
+    rows = pa.table(
+        {
+            "c1": pa.array([large, large, 5, None], pa.int64()),
+            "c2": pa.array(amounts, pa.decimal128(30, 2)),
+            "c3": pa.array([7, 7, 7, -7], pa.int16()),
+        }
+    )
+    calls = (
+        AggregateCall(6, "sum_distinct", "`c1`", pa.int64()),
+        AggregateCall(7, "sum_distinct", "`c2`", pa.decimal128(38, 2)),
+        AggregateCall(8, "sum_distinct", "`c3`", pa.int64()),
+        AggregateCall(9, "sum", "`c3`", pa.int64()),
+    )
+    found = aggregate_of([], grouped(0, (), calls), rows, tmp_path).to_pylist()
+    total = Decimal("1" + "0" * 27 + "2.50")
+    assert found == [{"c6": large + 5, "c7": total, "c8": 0, "c9": 14}]
+
+
 def test_an_aggregate_over_nothing_has_one_row(tmp_path: Path) -> None:
     calls = (
         AggregateCall(7, "count", "1", pa.int64()),

@@ -90,8 +90,9 @@ def test_partitions_without_a_value_of_a_dimension_are_not_opened(
 
 def test_different_values_are_told_once_by_each_task(star: StarSessions) -> None:
     sql = (
-        "SELECT c.s, count(DISTINCT f.v), sum(f.amt), avg(f.q), count(*) FROM f JOIN c"
-        " ON f.ck = c.ck GROUP BY c.s"
+        "SELECT c.s, count(DISTINCT f.v), sum(f.amt), avg(f.q), count(*), sum(DISTINCT f.amt),"
+        " count_if(f.q > 3), bool_or(f.q > 5), every(f.q > 5), max(floor(f.amt))"
+        " FROM f JOIN c ON f.ck = c.ck GROUP BY c.s"
     )
     everything = "SELECT count(DISTINCT IF(q > 3, v, NULL)), max(amt) FROM f WHERE s IS NULL"
     for query in (sql, everything, everything.replace("s IS", "s IS NOT")):

@@ -177,11 +177,11 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """``sum``, ``count``, ``min``, ``max`` or ``count_distinct`` of one argument.
+    """``sum``, ``count``, ``min`` or ``max`` of one argument, or of its different values.
 
     Args:
         output: Attribute of the result.
-        name: The function.
+        name: The function; ``count_distinct`` and ``sum_distinct`` are of different values.
         argument: Its text.
         type: Type of the result; None for a nested one.
         argument_type: Type of the argument; None for a nested one.
@@ -196,7 +196,7 @@ class AggregateCall:
     @property
     def is_distinct(self) -> bool:
         """Whether the parts of a group give the whole's result by their values only."""
-        return self.name == "count_distinct"
+        return self.name in ("count_distinct", "sum_distinct")
 
 
 @dataclass(frozen=True, slots=True)

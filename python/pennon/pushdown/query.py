@@ -336,7 +336,7 @@ class FragmentWriter:
         is_grouped = bool(keys) or (is_merged and any(each.is_distinct for each in node.calls))
         for function in node.calls:
             if function.is_distinct and is_merged:
-                # Spark counts the different values; a task tells each of its own once.
+                # Spark counts or sums the different values; a task tells each of its own once.
                 kind = function.argument_type
                 value = self.output(Output(function.output, function.argument, kind), below.types)
                 keys.append(comparable(value).copy())
@@ -380,6 +380,8 @@ class FragmentWriter:
                 case "count_distinct":
                     different = exp.Distinct(expressions=[comparable(value)])
                     found = Typed(exp.Count(this=different), pa.int64())
+                case "sum_distinct":
+                    found = total(value, self.semantics, is_distinct=True)
                 case "min":
                     found = Typed(exp.Min(this=extreme_of(value)), value.type)
                 case "max":

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _SUM_DIGITS: Final = 10
 
 
-def total(value: Typed, semantics: Semantics) -> Typed:
-    """Sum as Spark does.
+def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> Typed:
+    """Sum as Spark does, all values or the different ones.
 
     Spark: integers sum to BIGINT, decimals to ten more digits (at most 38), floats to DOUBLE in no
     defined order. A sum that does not fit is an error under ANSI; without, a BIGINT sum wraps.
@@ -34,25 +34,27 @@ def total(value: Typed, semantics: Semantics) -> Typed:
     Raises:
         Declined: Not a number, or an overflow would be NULL in this session.
     """
+    if value.is_float and is_distinct:
+        raise Declined(why="the sum of different floats")
     if value.is_float:
         return Typed(_sum(cast(value.tree, pa.float64())), pa.float64())
     if value.is_integer:
         is_safe = value.type.bit_width < pa.int64().bit_width  # 2**32 rows cannot overflow
         if is_safe or not semantics.ansi:
-            return Typed(_sum(cast(value.tree, pa.int64())), pa.int64())
-        exact = _sum(cast(value.tree, pa.decimal128(MAX_DIGITS, 0)))
+            return Typed(_sum(cast(value.tree, pa.int64()), is_distinct=is_distinct), pa.int64())
+        exact = _sum(cast(value.tree, pa.decimal128(MAX_DIGITS, 0)), is_distinct=is_distinct)
         return Typed(cast(exact, pa.int64()), pa.int64())
     if not value.is_decimal:
         raise Declined(why=f"the sum of {value.type}")
     precision, scale = value.type.precision, value.type.scale
     kept = pa.decimal128(min(MAX_DIGITS, precision + _SUM_DIGITS), scale)
     if precision + _SUM_DIGITS <= MAX_DIGITS:
-        return Typed(_sum(value.tree), kept)
+        return Typed(_sum(value.tree, is_distinct=is_distinct), kept)
     if not semantics.ansi:
         raise Declined(why="sums of decimals that would be NULL")
     wide = exp.Cast(this=value.tree, to=decimal_type(WIDE_DIGITS, scale))
-    return Typed(cast(_sum(wide), kept), kept)
+    return Typed(cast(_sum(wide, is_distinct=is_distinct), kept), kept)
 
 
-def _sum(tree: exp.Expr) -> exp.Expr:
-    return exp.Sum(this=tree)
+def _sum(tree: exp.Expr, *, is_distinct: bool = False) -> exp.Expr:
+    return exp.Sum(this=exp.Distinct(expressions=[tree]) if is_distinct else tree)

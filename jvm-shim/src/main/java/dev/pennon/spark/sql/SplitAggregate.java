@@ -52,13 +52,13 @@ import scala.Option;
 final class SplitAggregate {
   private static final Logger LOG = LoggerFactory.getLogger(SplitAggregate.class);
 
-  private static final String COUNT_DISTINCT = "count_distinct";
+  private static final String DISTINCT = "_distinct";
 
   /** One column that the worker computes. */
   private record Part(
       AttributeReference column, String function, Expression argument, AggregateFunction partial) {
     boolean isDistinct() {
-      return function.equals(COUNT_DISTINCT);
+      return function.endsWith(DISTINCT);
     }
 
     /** Its column where Spark merges what several tasks give. */
@@ -248,18 +248,18 @@ final class SplitAggregate {
     return isMerged ? complete(with(function, column)) : column;
   }
 
-  /** A count of different values, of which the worker has to see all at once. */
+  /** A count or sum of different values, of which the worker has to see all at once. */
   private Expression distinct(
       AggregateFunction function, Option<Expression> filter, boolean isMerged)
       throws Unsplittable {
-    if (!(function instanceof Count count) || count.children().size() != 1) {
+    boolean isCount = function instanceof Count count && count.children().size() == 1;
+    if (!isCount && !(function instanceof Sum)) {
       throw new Unsplittable();
     }
-    Expression argument = filtered(count.children().apply(0), filter);
-    Part part = partOf(COUNT_DISTINCT, argument, new Count(sequence(List.of(argument))));
-    return isMerged
-        ? complete(new Count(sequence(List.of(part.merged()))), true)
-        : part.column();
+    String name = (isCount ? "count" : simpleName(function)) + DISTINCT;
+    Expression argument = filtered(function.children().apply(0), filter);
+    Part part = partOf(name, argument, with(function, argument));
+    return isMerged ? complete(with(function, part.merged()), true) : part.column();
   }
 
   private String simpleName(AggregateFunction function) throws Unsplittable {
