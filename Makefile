@@ -79,8 +79,9 @@ format: $(INSTALLED) ## rewrite the Python files in the house's format
 
 bench: bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits ## every benchmark
 
-bench-read: $(INSTALLED) $(JAR) ## 20 million rows: sums of one and of four columns, beside Parquet
+bench-read: $(INSTALLED) $(JAR) ## 20 million rows, and 5,000 small partitions, beside Parquet
 	@$(BIN)/python -m benchmarks.scan
+	@$(BIN)/python -m benchmarks.small_partitions
 
 bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new session, beside plain Spark
 	@$(BIN)/python -m benchmarks.first_row
@@ -97,8 +98,9 @@ bench-star: $(INSTALLED) $(JAR) ## queries on a star and a snowflake at Spark's 
 bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
 	@$(BIN)/python -m benchmarks.sorted_join $(ARGS)
 
-bench-plan: $(INSTALLED) $(JAR) ## planning scans of up to 1,000,000 partitions, and joins of 100,000
+bench-plan: $(INSTALLED) $(JAR) ## planning of up to 1,000,000 partitions, beside Iceberg and Parquet, and of joins
 	@$(BIN)/python -m benchmarks.plan_scan
+	@$(BIN)/python -m benchmarks.plan_peers
 	@$(BIN)/python -m benchmarks.plan_join $(ARGS)
 
 bench-commits: $(INSTALLED) ## CPU per commit over 1,000 commits of one row, and what they leave

@@ -198,17 +198,29 @@ def _of_fragment(
 ) -> tuple[_Piece, dict[int, ColumnBounds]]:
     """Give the rows of a fragment, those at the addresses among them, and the columns' bounds."""
     key = _key(snapshot, fragment)
+    piece, known = _at_hand(key, addresses, columns)
+    if piece is not None and len(known) == len(columns):
+        return piece, known
     with _READING:
-        piece = _PIECES.peek(key)
-        if piece is not None and piece.has(addresses):
-            known = _kept(key, piece, columns)
-            missing = {number: kind for number, kind in columns.items() if number not in known}
-            if not missing:
-                return piece, known
+        piece, known = _at_hand(key, addresses, columns)  # another thread may have read it
+        missing = {number: kind for number, kind in columns.items() if number not in known}
+        if piece is not None and not missing:
+            return piece, known
+        if piece is not None:
             read, bounds = _read(snapshot, fragment, key, piece, missing)
             if read is piece:
                 return piece, known | bounds
         return _read(snapshot, fragment, key, None, columns)
+
+
+def _at_hand(
+    key: TableKey, addresses: NDArray[np.uint64], columns: Mapping[int, pa.DataType]
+) -> tuple[_Piece | None, dict[int, ColumnBounds]]:
+    """Give the kept rows of a fragment, None where some are not among them, and kept bounds."""
+    piece = _PIECES.peek(key)
+    if piece is None or not piece.has(addresses):
+        return None, {}
+    return piece, _kept(key, piece, columns)
 
 
 def _kept(
