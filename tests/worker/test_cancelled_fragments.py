@@ -123,6 +123,17 @@ def said(worker: Worker, word: str) -> dict:
     pytest.fail(f"the worker ended and never said {word}")
 
 
+def has_yielded(worker: Worker) -> bool:
+    """Wait until one thread of the process, and no other, has the least priority."""
+    deadline = time.monotonic() + 30
+    found: list[int] = []
+    while time.monotonic() < deadline and 19 not in found:
+        threads = [int(each.name) for each in Path(f"/proc/{worker.process.pid}/task").iterdir()]
+        found = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
+        time.sleep(0.05)
+    return found.count(19) == 1
+
+
 def test_a_process_with_abandoned_work_retires_and_ends_what_others_wait_for(
     own_worker: Worker, tmp_path: Path
 ) -> None:
@@ -135,5 +146,6 @@ def test_a_process_with_abandoned_work_retires_and_ends_what_others_wait_for(
         # One that was sent before the JVM heard of it is answered all the same.
         assert Driver(late, tmp_path / "lake").ask("list_namespaces", namespace=[])
     assert own_worker.process.poll() is None
+    assert has_yielded(own_worker)
     other.socket.close()
     assert own_worker.process.wait(timeout=30) == 3

@@ -3,16 +3,18 @@
 A query looks for its cancellation between two batches. An aggregate over a join that multiplies
 rows may compute for hours before its first one, and no call reaches into DataFusion: only the end
 of the process stops it. So the process retires: it tells its JVM, which starts another one for what
-comes, and it ends with the last of its other requests.
+comes, and it ends with the last of its other requests. Until then the thread of what nobody waits
+for has the least priority, so that it takes little of the processors from the others.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from pennon.worker.wire.messages import RunFragment
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from pennon.worker.wire.framing import FrameSocket
 
 # A query that gives batches stops by itself in this time.
-_GRACE_SECONDS: Final = 1.0
-_PAUSE_SECONDS: Final = 0.25
+_GRACE_SECONDS: Final = 0.5
+_PAUSE_SECONDS: Final = 0.1
+# What is still computed for nobody gets what time is left over.
+_LEAST_PRIORITY: Final = 19
 # A line in the log tells of requests that take so long.
 _SLOW_SECONDS: Final = 5.0
 _LOG: Final = logging.getLogger(__name__)
@@ -33,14 +37,14 @@ class RunningRequests:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._operations: dict[FrameSocket, object] = {}
+        self._operations: dict[FrameSocket, tuple[object, int]] = {}
 
     @contextmanager
     def running(self, frames: FrameSocket, operation: object) -> Iterator[None]:
         """Count a request while it is answered."""
         begun = time.monotonic()
         with self._lock:
-            self._operations[frames] = operation
+            self._operations[frames] = (operation, threading.get_native_id())
         try:
             yield
         finally:
@@ -66,6 +70,8 @@ class RunningRequests:
             if not is_retired and any(now - first >= _GRACE_SECONDS for first in since.values()):
                 retire()
                 is_retired = True
+            if is_retired:
+                self._put_back(abandoned)
             if is_retired and not others:
                 return
 
@@ -75,7 +81,15 @@ class RunningRequests:
             operations = list(self._operations.items())
         abandoned = [
             frames
-            for frames, operation in operations
+            for frames, (operation, _) in operations
             if operation == RunFragment.op and not frames.is_open()
         ]
         return abandoned, len(operations) - len(abandoned)
+
+    def _put_back(self, abandoned: Iterable[FrameSocket]) -> None:
+        """Lower the priority of threads; what they have told others to do keeps its own."""
+        with self._lock:
+            threads = [self._operations[each][1] for each in abandoned if each in self._operations]
+            for thread in threads:
+                with suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, thread, _LEAST_PRIORITY)

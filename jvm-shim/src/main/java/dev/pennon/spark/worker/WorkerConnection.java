@@ -105,6 +105,7 @@ public final class WorkerConnection implements AutoCloseable {
       if (!failure.is(WorkerFailure.LOST)
           || !isRepeatable
           || Thread.currentThread().isInterrupted()
+          || KilledTasks.isKilled()
           || !connection.worker.endsSoon()) {
         throw failure;
       }
@@ -165,6 +166,7 @@ public final class WorkerConnection implements AutoCloseable {
     state = State.REQUESTED;
     operation = request.path("op").asText();
     streamedUp = false;
+    KilledTasks.watch(this);
     writeFrame(Frames.JSON, ByteBuffer.wrap(Messages.toBytes(request)));
   }
 
@@ -205,6 +207,7 @@ public final class WorkerConnection implements AutoCloseable {
 
   /** Gives the connection back for the next request; closes it if its exchange is not complete. */
   public synchronized void release() {
+    KilledTasks.forget(this);
     if (state == State.IDLE && channel.isOpen()) {
       // From here the channel belongs to whoever takes it next, under another object.
       state = State.RELEASED;
@@ -223,6 +226,7 @@ public final class WorkerConnection implements AutoCloseable {
   }
 
   private void disconnect() {
+    KilledTasks.forget(this);
     state = State.BROKEN;
     try {
       channel.close();
