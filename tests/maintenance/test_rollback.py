@@ -20,7 +20,7 @@ from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.rollback import rollback
 from pennon.manifest.versions.tags import tags_of
-from pennon.transaction import Conflicted, Transaction
+from pennon.transaction import Committed, Conflicted, Transaction
 
 
 @contextlib.contextmanager
@@ -93,6 +93,38 @@ def test_a_rollback_tells_its_own_version(tmp_path: Path, monkeypatch: pytest.Mo
     made = rollback(wanted.location, wanted.version)
     assert regions(wanted.at_version(made)) == {"eu": [1]}
     assert regions(latest(wanted)) == {"eu": [1, 3]}
+
+
+@pytest.mark.parametrize("what", ["retried", "expired"])
+def test_a_commit_that_a_rollback_met_is_recorded_once_or_has_expired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    wanted = append(make(tmp_path), {1: "eu"})
+    newer = append(wanted, {2: "eu"})
+    location = wanted.location
+    met = Transaction(newer)
+    met.append(stage(newer, {3: "eu"}))
+    restore, add_records = lance.LanceDataset.restore, vars(rollback_module)["add_records"]
+
+    def beside(dataset: lance.LanceDataset) -> None:
+        assert isinstance(met.commit(), Committed)
+        restore(dataset)
+
+    def interrupted(*arguments: Any) -> None:
+        if what == "expired":
+            expire_module.expire(location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+        else:  # whoever has not heard of it asks again, before its record is back
+            assert isinstance(met.commit(), Committed)
+        add_records(*arguments)
+
+    monkeypatch.setattr(lance.LanceDataset, "restore", beside)
+    monkeypatch.setattr(rollback_module, "add_records", interrupted)
+    made = rollback(location, wanted.version)
+    assert regions(wanted.at_version(made)) == {"eu": [1]}
+    assert regions(latest(wanted)) == {"eu": [1, 3] if what == "retried" else [1]}
+    ids = lance.dataset(f"{location}/__manifest").to_table(["object_id"])["object_id"].to_pylist()
+    assert len(ids) == len(set(ids))
+    assert check(location).is_valid
 
 
 def test_the_tag_of_a_rollback_that_was_killed_is_over_after_a_day(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
-from pennon.errors import PennonError, StorageFailure, TagRefused
+from pennon.errors import PennonError, SnapshotNotFound, StorageFailure, TagRefused
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
@@ -77,8 +77,11 @@ def rollback(
             restored.restore()
             made = int(restored.version)
             if made > newest.version + 1:  # other commits came first, and what they recorded went
-                add_records(location, made - 1, storage_options)
-                _keep_ids_of(location, made - 1, storage_options)
+                # Where that version has expired since, what it read has gone with it. The rollback
+                # is made, and nothing behind that may tell that it failed.
+                with contextlib.suppress(SnapshotNotFound):
+                    add_records(location, made - 1, storage_options)
+                    _keep_ids_of(location, made - 1, storage_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
     return made  # and not the newest one, which another writer may have made since
