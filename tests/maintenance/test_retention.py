@@ -92,3 +92,17 @@ def test_what_another_writer_set_matters_only_to_who_asks_for_it(tmp_path: Path)
         expire(location, retain_last=1)
     expire(location, older_than=later)
     assert num_versions(location) <= 2, "the newest, and the one that forgot records of the others"
+
+
+def test_no_version_is_counted_where_none_can_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = append(append(make(tmp_path), {1: "eu"}), {2: "eu"}).location
+
+    def counted(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(lance.LanceDataset, "read_transaction", counted)
+    past, later = (datetime.now(UTC) + timedelta(hours=hours) for hours in (-1, 1))
+    assert expire(location, older_than=past, retain_last=1).versions == []
+    assert expire(location, older_than=later, retain_last=1000).versions == []

@@ -7,7 +7,9 @@ The order makes it safe to stop anywhere, and beside writers and readers:
 2. those that are left are read: what any of them names is kept;
 3. of a leaf's detached versions only those are deleted that the manifest had recorded once and that
    nothing names any more. What a running write has made is recorded nowhere yet, so it stays;
-4. a version's files go before the version, so that a second run finds what the first one left;
+4. a version's files go before the version, so that a second run finds what the first one left. What
+   only versions recorded that a rollback undid is known from those alone: where a run is killed
+   behind the first step vacuum takes it;
 5. its record, a ``table_version`` row, goes last, and with it the records of commits whose versions
    are gone for good.
 
@@ -190,10 +192,15 @@ def expirable_versions(
         return []
     tagged = {int(each["version"]) for each in manifest.tags.list().values()}
     listed = sorted(listed_versions(manifest), key=lambda each: int(each["version"]))
-    first_kept = _first_kept(manifest, [int(each["version"]) for each in listed], retain_last)
     # Lance gives the times of versions as naive local ones.
     old = [int(each["version"]) for each in listed if each["timestamp"].astimezone(UTC) < limit]
-    return [version for version in old if version < first_kept and version not in tagged]
+    old = [version for version in old if version not in tagged]
+    if not old or len(listed) <= retain_last:
+        return []
+    # Each version that is counted costs a read: those before the oldest that may go decide nothing.
+    newer = [version for each in listed if (version := int(each["version"])) >= old[0]]
+    first_kept = _first_kept(manifest, newer, retain_last)
+    return [version for version in old if version < first_kept]
 
 
 def _first_kept(manifest: lance.LanceDataset, versions: Sequence[int], retain_last: int) -> int:
