@@ -47,6 +47,11 @@ PASSES: Final[Mapping[Side, frozenset[JoinType]]] = {
 """The joins of which a side's row that is dropped leaves out its own rows and no others."""
 
 
+_WITHOUT_RIGHT: Final = frozenset(
+    {JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE, JoinType.SCALAR}
+)
+
+
 def other_side(side: Side) -> Side:
     """Give the side across.
 
@@ -122,6 +127,9 @@ def ruled_out_by(
                 for attribute, scan, column in ruled_out_columns(plan, join, side, parts):
                     if attribute in known:
                         yield known[attribute], scan, column
+                if join.right == at and join.join_type in _WITHOUT_RIGHT:
+                    # Further up the same ids are another use of the same DataFrame.
+                    return
             case Project(renamed=pairs):
                 known = {new: known[old] for new, old in pairs if old in known}
             case Filter() | Limit():
