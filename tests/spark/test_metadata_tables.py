@@ -41,6 +41,23 @@ def test_partitions_have_the_rows_that_a_scan_counts(spark: SparkSession, table:
     scanned = rows(spark, f"SELECT region, count(*) AS n FROM {table} GROUP BY region")
     assert by_region == {row.region: row.n for row in scanned}
     assert rows(spark, f"SELECT count(*) AS n FROM {table}.partitions")[0].n == 9
+    told = {row.leaf: row.readable_metrics for row in partitions}
+    assert {
+        leaf: (each.id.lower_bound, each.id.upper_bound, each.id.value_count)
+        for leaf, each in told.items()
+    } == {
+        row.leaf: (row.low, row.high, row.n)
+        for row in rows(
+            spark,
+            "SELECT _leaf AS leaf, min(id) AS low, max(id) AS high, count(*) AS n"
+            f" FROM {table} GROUP BY _leaf",
+        )
+    }
+    assert sum(each.region.null_value_count for each in told.values()) == by_region[None]
+    spark.sql(f"DELETE FROM {table} WHERE id = 0")
+    of_null = f"SELECT * FROM {table}.partitions WHERE partition.region IS NULL"
+    assert {row.readable_metrics.id.null_value_count for row in rows(spark, of_null)} <= {None, 0}
+    assert min(row.readable_metrics.id.lower_bound for row in rows(spark, of_null)) == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.last_changes import last_changes
 from pennon.manifest.versions.manifest_history import versions_until
@@ -16,6 +17,11 @@ from pennon.metadata_tables.partition_tuple import (
     partition_names,
     tuple_condition,
     tuple_fields,
+)
+from pennon.metadata_tables.readable_metrics import (
+    READABLE_METRICS,
+    metrics_field,
+    readable_metrics,
 )
 
 if TYPE_CHECKING:
@@ -40,12 +46,15 @@ _LAST_CHANGE = (
 def _schema(snapshot: Snapshot) -> pa.Schema:
     counts = [pa.field(name, pa.int64()) for name in _COUNTS]
     others = [pa.field("read_version", pa.uint64()), pa.field("name", pa.utf8())]
-    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, *others, *_LAST_CHANGE])
+    metrics = metrics_field(snapshot) if snapshot.layout is TableLayout.PARTITIONED else []
+    own = [*tuple_fields(snapshot), *LEAF_COLUMNS, *counts, *others, *_LAST_CHANGE]
+    return pa.schema([*own, *metrics])
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     condition = tuple_condition(snapshot, _schema(snapshot), selection.predicates)
-    leaves = snapshot.leaves(condition).table
+    has_metrics = READABLE_METRICS in selection.columns
+    leaves = snapshot.leaves(condition, (), BESIDE if has_metrics else ()).table
     columns = leaf_columns(snapshot, leaves)
     columns |= {name: leaves[counted] for name, counted in _COUNTS.items()}
     columns["read_version"] = leaves["read_version"]
@@ -53,6 +62,8 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
         columns["name"] = partition_names(snapshot, leaves)
     if {each.name for each in _LAST_CHANGE} & {*selection.columns}:
         columns |= _last_change(snapshot, leaves)
+    if has_metrics:
+        columns[READABLE_METRICS] = readable_metrics(snapshot, leaves)
     yield pa.table(columns)
 
 
