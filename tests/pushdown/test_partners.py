@@ -7,6 +7,7 @@ import pytest
 
 from pennon.plan import Column, Join, JoinType, Plan, Scan
 from pennon.pushdown.partners import ruled_out_by
+from pennon.pushdown.restriction import _places
 
 
 def scan(attribute: int) -> Scan:
@@ -31,3 +32,14 @@ def test_a_side_that_ends_at_a_join_rules_out_nothing_above_it(
         )
     )
     assert [position for _, position, _ in ruled_out_by(plan, 1, [2])] == expected
+
+
+def test_values_of_a_side_that_ends_are_not_those_of_its_namesake() -> None:
+    """``a.join(c.where(…), …, "anti").join(c, …)``: the values of c are those of the second use."""
+    plan = Plan(
+        (
+            *(scan(1), scan(2), Join(0, 1, JoinType.ANTI, equated=((1, 2),))),
+            *(scan(2), Join(2, 3, JoinType.INNER, equated=((1, 2),))),
+        )
+    )
+    assert {position for position, _ in _places(plan, 4, 2)} == {0, 2, 3, 4}

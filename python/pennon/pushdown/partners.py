@@ -46,10 +46,10 @@ PASSES: Final[Mapping[Side, frozenset[JoinType]]] = {
 }
 """The joins of which a side's row that is dropped leaves out its own rows and no others."""
 
-
-_WITHOUT_RIGHT: Final = frozenset(
+WITHOUT_RIGHT: Final = frozenset(
     {JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE, JoinType.SCALAR}
 )
+"""The joins at which the right side ends: its attributes above are another use of a DataFrame."""
 
 
 def other_side(side: Side) -> Side:
@@ -127,8 +127,7 @@ def ruled_out_by(
                 for attribute, scan, column in ruled_out_columns(plan, join, side, parts):
                     if attribute in known:
                         yield known[attribute], scan, column
-                if join.right == at and join.join_type in _WITHOUT_RIGHT:
-                    # Further up the same ids are another use of the same DataFrame.
+                if join.right == at and join.join_type in WITHOUT_RIGHT:
                     return
             case Project(renamed=pairs):
                 known = {new: known[old] for new, old in pairs if old in known}

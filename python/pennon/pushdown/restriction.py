@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Project, Side
 from pennon.pushdown.division import is_replicable
-from pennon.pushdown.partners import PASSES, WANTS_PARTNERS, equal_pairs, input_of, other_side
+from pennon.pushdown.partners import (
+    PASSES,
+    WANTS_PARTNERS,
+    WITHOUT_RIGHT,
+    equal_pairs,
+    input_of,
+    other_side,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,10 +118,10 @@ def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, in
             if source is not None and source in keys:
                 yield from _places(plan, child, source)
         case Join() as join:
-            for side, child, other in (
-                (Side.LEFT, join.left, join.right),
-                (Side.RIGHT, join.right, join.left),
-            ):
+            for side in Side:
+                child, other = input_of(join, side), input_of(join, other_side(side))
+                if side is Side.RIGHT and join.join_type in WITHOUT_RIGHT:
+                    continue
                 if attribute not in _attributes(plan, child):
                     continue
                 yield from _places(plan, child, attribute)
@@ -125,10 +132,10 @@ def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, in
 
 
 def _attributes(plan: Plan, position: int) -> frozenset[int]:
-    """List the attributes that scans, projections and aggregates at or below a node make."""
-    made: set[int] = set()
-    for at in plan.subtree(position):
-        node = plan[at]
-        made.update(column.id for column in getattr(node, "columns", ()) if hasattr(column, "id"))
-        made.update(output.id for output in getattr(node, "outputs", None) or ())
-    return frozenset(made)
+    """List the attributes that scans, projections and aggregates make and that may come out."""
+    node = plan[position]
+    made = {column.id for column in getattr(node, "columns", ()) if hasattr(column, "id")}
+    made.update(output.id for output in getattr(node, "outputs", None) or ())
+    ends = isinstance(node, Join) and node.join_type in WITHOUT_RIGHT
+    below = plan.children(position)[:1] if ends else plan.children(position)
+    return frozenset(made).union(*(_attributes(plan, child) for child in below))
