@@ -220,7 +220,10 @@ def test_below_an_order_each_task_gives_its_first_rows(tables: Tables) -> None:
 def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
     below = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1)]
     by_region = group(2, [(2, "`c2`", "string")], COUNTED)
-    for limit in ({"node": "top", "order": [["`c200`", True, True]]}, {"node": "limit"}):
+    for limit in (
+        {"node": "top", "order": [["`c200`", True, True]]},
+        {"node": "limit", "whole": False},
+    ):
         reply, _ = tables.derive([*below, by_region, {"child": 3, "count": 2, **limit}])
         (fragment,) = reply["fragments"]
         assert (fragment["root"], fragment["mode"]) == (3, "partial")
