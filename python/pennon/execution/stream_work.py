@@ -25,10 +25,15 @@ class StreamWork:
 
     def add_plan(self, plan: ExecutionPlan) -> None:
         """Add what the operators of a plan that has run have counted."""
+        self.rows_scanned += self._added(plan)
+
+    def _added(self, plan: ExecutionPlan) -> int:
+        """Add the bytes of a plan; give the rows that it scanned."""
+        scanned = 0
         metrics = plan.metrics()
         if metrics is not None:
-            self.rows_scanned += metrics.sum_by_name("rows_scanned") or 0
+            scanned = metrics.sum_by_name("rows_scanned") or 0
             self.bytes_scanned += metrics.sum_by_name("bytes_read") or 0
             self.spilled_bytes += metrics.spilled_bytes or 0
-        for child in plan.children():
-            self.add_plan(child)
+        # A read over another one fetches more columns of the rows that the first one has left.
+        return sum(map(self._added, plan.children())) or scanned
