@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -129,7 +130,10 @@ def has_yielded(worker: Worker) -> bool:
     found: list[int] = []
     while time.monotonic() < deadline and 19 not in found:
         threads = [int(each.name) for each in Path(f"/proc/{worker.process.pid}/task").iterdir()]
-        found = [os.getpriority(os.PRIO_PROCESS, thread) for thread in threads]
+        found = []
+        for thread in threads:
+            with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
+                found.append(os.getpriority(os.PRIO_PROCESS, thread))
         time.sleep(0.05)
     return found.count(19) == 1
 
