@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 from tests.manifest.many_partitions import add_partitions
 from tests.worker.worker_client import field, transform
 
 from pennon.caching import Cache
+from pennon.caching.cache import _CACHES
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
@@ -19,10 +24,8 @@ from pennon.worker.requests import kept_plans as plans
 from pennon.worker.wire.tokens import TableToken
 
 
-def test_the_oldest_plans_go_when_the_kept_ones_are_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog = Catalog("lance", str(tmp_path))
+def orders(catalog: Catalog, num_partitions: int) -> str:
+    """Make a table of partitions ``k = 0 … num_partitions - 1``, and give its token."""
     Directory(catalog).create_namespace(["shop"], {}, if_not_exists=False)
     table = tables.create(
         catalog,
@@ -33,11 +36,18 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
         mode="create",
     )
     location = table.snapshot.location
-    add_partitions(Path(location), 1_000)
+    add_partitions(Path(location), num_partitions)
     snapshot = Snapshot.open(location)
-    newest = TableToken(
+    return TableToken(
         "orders", location, snapshot.version, snapshot.layout, identity=snapshot.identity
     ).to_json()
+
+
+def test_the_oldest_plans_go_when_the_kept_ones_are_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog("lance", str(tmp_path))
+    newest = orders(catalog, 1_000)
     cache: Cache[plans._Kept] = Cache("plans", max_bytes=1 << 20, weigh=lambda kept: kept.nbytes)
     monkeypatch.setattr(plans, "_plans", cache)
     asked = [plans.plan_of(catalog, newest, [f"`k` < {number}"]) for number in (100, 600, 900)]
@@ -58,3 +68,39 @@ def test_the_oldest_plans_go_when_the_kept_ones_are_large(
     stale = json.loads(newest) | {"identity": "0123456789abcdef"}
     with pytest.raises(TableMadeAnew, match="Run the query anew"):
         plans.plan_of(catalog, json.dumps(stale), [])
+
+
+def backwards(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64()))
+
+
+class LastRowFirst:
+    """A query of Lance that gives its rows in the other order: none is promised."""
+
+    def __init__(self, query: Any) -> None:
+        self._query = query
+
+    def __getattr__(self, name: str) -> Callable[..., LastRowFirst]:
+        return lambda *arguments: LastRowFirst(getattr(self._query, name)(*arguments))
+
+    def to_stream_reader(self) -> pa.RecordBatchReader:
+        return backwards(self._query.to_stream_reader().read_all()).to_reader()
+
+
+@pytest.mark.parametrize("predicates", [[], ["`k` < 20"]], ids=["all rows", "over the index"])
+def test_a_forgotten_plan_is_made_alike_where_lance_gives_rows_in_another_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, predicates: list[str]
+) -> None:
+    """Splits and keys name partitions by their places; the plan was not repeated before."""
+    catalog = Catalog("lance", str(tmp_path))
+    token, first = plans.plan_of(catalog, orders(catalog, 50), predicates)
+    for cache in tuple(_CACHES):
+        cache.forget(lambda _: True)
+    sql, to_table = lance.LanceDataset.sql, lance.LanceScanner.to_table
+    monkeypatch.setattr(lance.LanceDataset, "sql", lambda *given: LastRowFirst(sql(*given)))
+    monkeypatch.setattr(
+        lance.LanceScanner, "to_table", lambda scanner: backwards(to_table(scanner))
+    )
+    again = plans.find_plan(catalog, token)
+    assert again is not first
+    assert again.table["object_id"] == first.table["object_id"]
