@@ -11,7 +11,8 @@ from pennon.catalog.replacement import overlapped_partitions, replace_rows, whol
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import Snapshot, change_root, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
-from pennon.transaction import Committed, Transaction
+from pennon.transaction import Committed, Conflicted, Transaction
+from pennon.transaction.conflicts import ROWS_CHANGED
 from pennon.transforms.identity import Identity
 
 
@@ -45,6 +46,22 @@ def test_an_overwrite_takes_the_partitions_of_its_condition(
 ) -> None:
     assert regions(overwritten(base, {9: "eu", 8: "asia"}, *predicates)) == expected
     assert regions(base) == {"eu": [1, 4], "us": [2], None: [3]}
+
+
+@pytest.mark.parametrize("is_append", [False, True])
+def test_rows_that_come_to_a_new_partition_meanwhile_refuse_its_overwrite(
+    base: Snapshot, *, is_append: bool
+) -> None:
+    """Two overwrites of a partition that was not there left the rows of both."""
+    mine, theirs = Transaction(base), Transaction(base)
+    replace_rows(mine, stage(base, {9: "asia"}), ())
+    if is_append:
+        theirs.append(stage(base, {8: "asia"}))
+    else:
+        replace_rows(theirs, stage(base, {8: "asia"}), ())
+    assert isinstance(theirs.commit(), Committed)
+    assert mine.commit() == Conflicted("region=asia", ROWS_CHANGED)
+    assert regions(latest(base))["asia"] == [8]
 
 
 @pytest.mark.parametrize("predicate", ["`id` = 1", "`region` = 'eu' AND `id` > 0", "rand() < 1"])

@@ -4,7 +4,9 @@ A condition decides a partition where its values alone tell that every row satis
 none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.
 
 Rows that another writer appends meanwhile to a new partition are no conflict: the overwrite came
-first. Rows appended to a partition that goes are one.
+first. Rows appended to a partition that goes are one, and so are rows that come meanwhile to a
+partition which the overwrite makes: two overwrites of one new partition never leave the rows of
+both.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import ObjectId
 from pennon.planning import plan_scan
+from pennon.transaction.leaf_state import leaf_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -121,11 +124,14 @@ def replace_rows(
 
     Args:
         transaction: Gets the changes.
-        staged: What the tasks wrote; rows of other partitions are appended.
+        staged: What the tasks wrote; rows of other partitions are appended where these are there,
+            and else make them, alone.
         object_ids: The partitions that go.
     """
     gone = set(object_ids)
     parts = list(staged)
+    others = {part.object_id for part in parts} - gone
+    gone |= others - leaf_states(transaction.snapshot, others).keys()
     transaction.replace(part for part in parts if part.object_id in gone)
     transaction.append(part for part in parts if part.object_id not in gone)
     transaction.drop(gone.difference(part.object_id for part in parts))
