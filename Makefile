@@ -122,7 +122,7 @@ torture: $(INSTALLED) $(JAR) ## the slow and the randomised tests, ten times ove
 torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same query without partitioning
 	@$(BIN)/python -m tests.torture.joins --queries $(or $(N),1000) $(ARGS)
 
-torture-execution: $(INSTALLED) $(JAR) ## N random queries of several tables in the workers, against plain Parquet
+torture-execution: $(INSTALLED) $(JAR) ## N random queries of several tables in the workers, against plain Spark
 	@$(BIN)/python -m tests.torture.execution --queries $(or $(N),1000) $(ARGS)
 
 torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on N random values of each type

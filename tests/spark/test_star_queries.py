@@ -10,19 +10,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.assert_join import EXECUTION, executed_plan
-from tests.torture.execution import MODES, StarSessions, make_star, rows_of
-from tests.torture.star_queries import TABLES, StarQueries
+from tests.torture.execution.sessions import MODES, StarSessions, rows_of
+from tests.torture.execution.star_queries import StarQueries
 
 import pennon
 
 
 @pytest.fixture(scope="module")
-def star(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StarSessions]:
-    make_star(spark, tmp_path_factory.mktemp("star"))
-    yield StarSessions(spark)
-    for name in TABLES:
-        spark.catalog.dropGlobalTempView(name)
-    spark.sql("DROP NAMESPACE lance.star CASCADE")
+def star(spark: SparkSession) -> Iterator[StarSessions]:
+    sessions = StarSessions(spark)
+    yield sessions
+    sessions.drop()
 
 
 @pytest.mark.parametrize("seed", range(300, 306))

@@ -1,97 +1,19 @@
 """Random queries over a star of small tables: joins of every kind, aggregates at every height.
 
 All results are exact in any order of the rows: sums are of integers and decimals, floats are only
-compared. Columns have NULLs, keys have duplicates and misses, one table is empty.
+compared. Common table expressions are used twice, so that one plan meets its own columns again.
 """
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from tests.torture.execution.star_columns import CONDITIONS, GROUPED, KEYS, VALUES
+from tests.torture.execution.star_tables import LARGE, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-_FACTS: Final = """
-SELECT IF(n % 37 = 0, NULL, n % 300) AS id, CAST(IF(n % 11 = 0, NULL, n % 45) AS INT) AS ck,
-  CAST(n % 23 AS INT) AS pk, DATE'2020-01-01' + CAST(n % 150 AS INT) AS d, CAST(n % 7 AS INT) AS q,
-  CAST(IF(n % 5 = 0, NULL, n * 1.25 - 400) AS DECIMAL(12, 2)) AS amt,
-  CASE n % 5 WHEN 0 THEN DOUBLE('NaN') WHEN 1 THEN -0D WHEN 2 THEN 0D WHEN 3 THEN NULL ELSE n / 4D
-    END AS v, CONCAT('s', n % 13) AS s
-FROM (SELECT id AS n FROM RANGE({rows}))
-"""
-TABLES: Final[Mapping[str, tuple[str, str]]] = {
-    "f": ("PARTITIONED BY (bucket(4, id))", _FACTS.format(rows=800)),
-    "g": ("PARTITIONED BY (months(d))", _FACTS.format(rows=500)),
-    "i": (
-        "PARTITIONED BY (bucket(4, id))",
-        """SELECT n % 280 AS id, CAST(n % 9 AS INT) AS pk, CAST(n % 5 AS INT) AS q,
-        CAST(n * 0.5 AS DECIMAL(10, 2)) AS amt, CONCAT('s', n % 4) AS s
-        FROM (SELECT id AS n FROM RANGE(400))""",
-    ),
-    "c": (
-        "PARTITIONED BY (bucket(2, ck))",
-        """SELECT CAST(IF(n % 10 = 0, NULL, n % 40) AS INT) AS ck, CAST(n % 4 AS INT) AS rk,
-        CONCAT('n', n) AS s, CAST(n % 6 AS INT) AS q
-        FROM (SELECT id AS n FROM RANGE(60))""",
-    ),
-    "p": (
-        "PARTITIONED BY (bucket(2, pk))",
-        """SELECT CAST(n AS INT) AS pk, CONCAT('b', n % 5) AS s, CAST(n % 8 AS INT) AS q
-        FROM (SELECT id AS n FROM RANGE(20))""",
-    ),
-    "r": (
-        "",
-        "SELECT CAST(n AS INT) AS rk, CONCAT('r', n) AS s FROM (SELECT id AS n FROM RANGE(3))",
-    ),
-    "t": (
-        "",
-        """SELECT DATE'2020-01-01' + CAST(n AS INT) AS d, CAST(n % 9 AS INT) AS q,
-        CONCAT('m', n % 12) AS s FROM (SELECT id AS n FROM RANGE(160))""",
-    ),
-    "e": (
-        "",
-        """SELECT CAST(n AS INT) AS ck, CAST(n AS INT) AS q, CONCAT('e', n) AS s
-        FROM (SELECT id AS n FROM RANGE(3)) WHERE n > 5""",
-    ),
-}
-_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
-    "f": ("id", "ck", "pk", "d", "q", "amt", "v", "s"),
-    "g": ("id", "ck", "pk", "d", "q", "amt", "v", "s"),
-    "i": ("id", "pk", "q", "amt", "s"),
-    "c": ("ck", "rk", "s", "q"),
-    "p": ("pk", "s", "q"),
-    "r": ("rk", "s"),
-    "t": ("d", "q", "s"),
-    "e": ("ck", "q", "s"),
-}
-_LARGE: Final = ("f", "g", "i")
-_KEYS: Final = ("id", "ck", "pk", "rk", "d")
-_TEXTS: Final = (
-    "rpad({c}, 4, 'x') > 's1'",
-    "concat_ws('-', {c}, 'a') < 's2'",
-    "reverse({c}) > '1'",
-)
-_NUMBERS: Final = ("floor({c}) <= 100", "ceil({c} / 3) > 10", "sign({c}) < 0")
-_DAYS: Final = ("next_day({c}, 'TUE') > DATE'2020-02-05'", "last_day({c}) < DATE'2020-03-15'")
-_FILTERS: Final = {
-    "q": (
-        "{c} < 4",
-        "{c} = 3",
-        "{c} IN (1, 2, 5)",
-        "{c} IS NOT NULL",
-        "NOT {c} > 5",
-        "pmod({c} - 3, 4) = 1",
-    ),
-    "s": ("{c} = 's1'", "{c} <> 'b2'", "{c} LIKE 's%'", "{c} >= 'n3'", "{c} IS NULL", *_TEXTS),
-    "amt": ("{c} > 100", "{c} BETWEEN -50 AND 900", "{c} IS NULL", "{c} < 0", *_NUMBERS),
-    "d": ("{c} >= DATE'2020-03-01'", "{c} < DATE'2020-02-10'", "year({c}) = 2020", *_DAYS),
-    "ck": ("{c} > 10", "{c} IS NOT NULL"),
-    "pk": ("{c} < 12",),
-    "id": ("{c} < 200", "{c} IN (1, 7, 30, 31, 99)"),
-    "rk": ("{c} <> 1",),
-    "v": ("{c} = 0", "{c} > 3", "sqrt({c}) < 4", "signum({c}) >= 0"),
-}
 
 
 class StarQueries:
@@ -100,9 +22,22 @@ class StarQueries:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - queries, not secrets
         self.number = 0
+        self.columns: dict[str, Sequence[str]] = {
+            name: table.columns for name, table in TABLES.items()
+        }
+        self.large = set(LARGE)
+        self.shared: dict[str, str] = {}
 
     def query(self) -> str:
         """Write one."""
+        text = self.body()
+        if not self.shared:
+            return text
+        begun = ", ".join(f"{name} AS {sql}" for name, sql in self.shared.items())
+        rest = f", {text.removeprefix('WITH ')}" if text.startswith("WITH ") else f" {text}"
+        return f"WITH {begun}{rest}"
+
+    def body(self) -> str:
         body = self.select()
         choice = self.rng.random()
         if choice < 0.1:
@@ -117,44 +52,78 @@ class StarQueries:
         return body
 
     def tables_with(self, column: str) -> list[str]:
-        return [table for table, columns in _COLUMNS.items() if column in columns]
+        return [table for table, columns in self.columns.items() if column in columns]
 
     def name(self) -> str:
         self.number += 1
         return f"t{self.number}"
 
     def condition(self, alias: str, table: str) -> str:
-        column = self.rng.choice([each for each in _COLUMNS[table] if each in _FILTERS])
-        return self.rng.choice(_FILTERS[column]).format(c=f"{alias}.{column}")
+        column = self.rng.choice([each for each in self.columns[table] if each in CONDITIONS])
+        return self.rng.choice(CONDITIONS[column]).format(c=f"{alias}.{column}")
 
     def relation(self, table: str) -> tuple[str, Sequence[str]]:
         """Write a table, or a part or an aggregate of one, for FROM; give its columns."""
         alias, choice = self.name(), self.rng.random()
-        if choice < 0.6:
-            return f"{table}", _COLUMNS[table]
+        known = self.columns[table]
+        if choice < 0.5:
+            return f"{table}", known
         where = self.condition(alias, table)
-        if choice < 0.75:
-            return f"(SELECT * FROM {table} {alias} WHERE {where})", _COLUMNS[table]
-        if choice < 0.85:
+        if choice < 0.6:
+            return f"(SELECT * FROM {table} {alias} WHERE {where})", known
+        if choice < 0.68:
+            return self.computed(table)
+        if choice < 0.73:
+            restricted = self.subquery_condition({alias: known}) or where
+            return f"(SELECT * FROM {table} {alias} WHERE {restricted})", known
+        if choice < 0.79:
+            return self.shared_relation(table)
+        if choice < 0.86:
             return self.united(table)
-        if choice < 0.9:
+        if choice < 0.91:
             # In this order rows that tie are the same rows.
-            order = ", ".join(f"{each} {self.direction()}" for each in _COLUMNS[table])
-            most = self.rng.choice([1, 7, 40])
-            return f"(SELECT * FROM {table} ORDER BY {order} LIMIT {most})", _COLUMNS[table]
-        keys = [each for each in _COLUMNS[table] if each in _KEYS][:2]
+            order = ", ".join(f"{each} {self.direction()}" for each in known)
+            cut = f"LIMIT {self.rng.choice([1, 7, 40])}{self.rng.choice(['', '', ' OFFSET 5'])}"
+            return f"(SELECT * FROM {table} ORDER BY {order} {cut})", known
+        keys = [each for each in known if each in KEYS][:2]
+        if not keys or "s" not in known:
+            return f"(SELECT DISTINCT * FROM {table})", known
         having = self.rng.choice(["", " HAVING count(*) > 2", " HAVING max(q) > 2"])
-        having = having if "q" in _COLUMNS[table] else ""
+        having = having if "q" in known else ""
         sql = f"SELECT {', '.join(keys)}, CAST(count(*) AS INT) AS q, max(s) AS s FROM {table}"
         return f"({sql} GROUP BY {', '.join(keys)}{having})", (*keys, "q", "s")
+
+    def computed(self, table: str) -> tuple[str, Sequence[str]]:
+        """Write a table of which some columns are computed of themselves."""
+        known = self.columns[table]
+        values = [
+            f"{self.rng.choice(VALUES[each]).format(c=each)} AS {each}"
+            if each in VALUES and self.rng.random() < 0.4
+            else each
+            for each in known
+        ]
+        return f"(SELECT {', '.join(values)} FROM {table})", known
+
+    def shared_relation(self, table: str) -> tuple[str, Sequence[str]]:
+        """Write the name of a common table expression: one that was used before, or a new one."""
+        if self.shared and self.rng.random() < 0.3:
+            name = self.rng.choice(list(self.shared))
+            return name, self.columns[name]
+        sql, columns = self.relation(table)
+        name = f"w{len(self.shared)}"
+        self.shared[name] = sql if sql.startswith("(") else f"(SELECT * FROM {sql})"
+        self.columns[name] = columns
+        if table in self.large:
+            self.large.add(name)
+        return name, columns
 
     def direction(self) -> str:
         return self.rng.choice(["", "", "DESC", "NULLS LAST", "DESC NULLS FIRST"])
 
     def united(self, table: str) -> tuple[str, Sequence[str]]:
         """Write what two tables have in common, the rows of both beside each other."""
-        other = self.rng.choice(list(_COLUMNS))
-        shared = [each for each in _COLUMNS[table] if each in _COLUMNS[other]]
+        other = self.rng.choice(list(self.columns))
+        shared = [each for each in self.columns[table] if each in self.columns[other]]
         listed = ", ".join(shared)
         texts = []
         for each in (table, other):
@@ -164,7 +133,7 @@ class StarQueries:
         return f"({' UNION ALL '.join(texts)})", shared
 
     def from_clause(self) -> tuple[str, dict[str, Sequence[str]]]:
-        first = self.rng.choice(["f", "f", "f", "g", "g", "i", "c"])
+        first = self.rng.choice(["f", "f", "f", "g", "g", "i", "h", "h", "c"])
         sql, columns = self.relation(first)
         alias = self.name()
         visible = {alias: columns}
@@ -172,13 +141,13 @@ class StarQueries:
         for _ in range(self.rng.choice([0, 1, 1, 2, 2, 3, 4])):
             shared = [
                 (other, mine, key)
-                for other in _COLUMNS
+                for other in (*self.columns, *self.shared, *self.shared)
                 for mine, known in visible.items()
-                for key in _KEYS
+                for key in KEYS
                 if key in known
-                and key in _COLUMNS[other]
+                and key in self.columns[other]
                 # Large tables meet by their fine key alone, or rows would multiply.
-                and (key == "id" or other not in _LARGE)
+                and (key == "id" or other not in self.large)
             ]
             if not shared:
                 break
@@ -202,7 +171,7 @@ class StarQueries:
         candidates = [
             (alias, key, table)
             for alias, columns in visible.items()
-            for key in _KEYS
+            for key in KEYS
             if key in columns
             for table in self.tables_with(key)
         ]
@@ -222,7 +191,7 @@ class StarQueries:
             case 3:
                 correlated = f"{inner}.{key} = {alias}.{key} AND {where}"
                 return f"NOT EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
-            case 4 if "q" in visible[alias] and "q" in _COLUMNS[table]:
+            case 4 if "q" in visible[alias] and "q" in self.columns[table]:
                 correlated = f"{inner}.{key} = {alias}.{key}"
                 return f"{alias}.q >= (SELECT max(q) FROM {table} {inner} WHERE {correlated})"
             case 6 if "q" in visible[alias]:
@@ -241,16 +210,23 @@ class StarQueries:
         conditions = []
         if self.rng.random() < 0.5:
             column = self.rng.choice(every)
-            if column.split(".")[1] in _FILTERS:
-                conditions.append(self.rng.choice(_FILTERS[column.split(".")[1]]).format(c=column))
+            if column.split(".")[1] in CONDITIONS:
+                conditions.append(
+                    self.rng.choice(CONDITIONS[column.split(".")[1]]).format(c=column)
+                )
         if self.rng.random() < 0.4:
             conditions.append(self.subquery_condition(visible) or "TRUE")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         keys = self.rng.sample(every, min(len(every), self.rng.choice([1, 1, 2, 3])))
+        keys = [self.grouped(each) for each in keys]
         named = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
         match self.rng.randrange(8):
             case 0:
-                return f"SELECT {named} FROM {source}{where}"
+                text = f"SELECT {named} FROM {source}{where}"
+                if self.rng.random() < 0.6:
+                    return text
+                order = ", ".join(f"k{at} {self.direction()}" for at in range(len(keys)))
+                return f"{text} ORDER BY {order} LIMIT 9{self.rng.choice(['', ' OFFSET 4'])}"
             case 1:
                 return f"SELECT DISTINCT {named} FROM {source}{where}"
             case 2:
@@ -268,6 +244,12 @@ class StarQueries:
         by, calls = ", ".join(keys), self.aggregates(every)
         having = self.rng.choice(["", "", " HAVING count(*) > 1"])
         return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {by}{having}"
+
+    def grouped(self, column: str) -> str:
+        name = column.split(".")[1]
+        if name not in GROUPED or self.rng.random() < 0.8:
+            return column
+        return self.rng.choice(GROUPED[name]).format(c=column)
 
     def windows(self, keys: Sequence[str], every: Sequence[str]) -> str:
         """Write functions over windows; in their order, rows that tie are the same rows."""
@@ -314,6 +296,8 @@ class StarQueries:
                     "avg({c})",
                     "sum(DISTINCT {c})",
                     "max(floor({c}))",
+                    "round(stddev({c}), 5)",
+                    "round(var_pop({c}), 4)",
                 ]
             calls.append(f"{self.rng.choice(kinds).format(c=column)} AS a{at}")
         return ", ".join(calls)
