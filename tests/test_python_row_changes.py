@@ -21,6 +21,7 @@ from pennon.errors import (
     WriteTypeMismatch,
 )
 from pennon.namespace import PartitionedNamespace
+from pennon.transaction import Transaction
 
 SCHEMA = pa.schema(
     {
@@ -161,21 +162,22 @@ def test_what_no_merge_can_do_is_refused_and_changes_nothing(tmp_path: Path) -> 
     assert table.merge([], "id").when_matched_update_all().execute().version == version
 
 
-def test_of_two_merges_of_one_key_one_inserts_it(tmp_path: Path) -> None:
+def test_of_two_merges_of_one_key_one_inserts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = made(tmp_path, "region", rows(random.Random(1), 20))  # noqa: S311 - test data
     late = pennon.open(table.location)
     new = [{"id": 777, "region": "eu"}]
     merge = late.merge(new, "id").when_not_matched_insert_all()
+    commit = Transaction.commit
 
-    class Racing:
-        """Rows that are looked at when another merge of the same key is through already."""
+    def behind_the_other(transaction: Transaction) -> object:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        pennon.open(table.location).merge(new, "id").when_not_matched_insert_all().execute()
+        return commit(transaction)
 
-        def to_batches(self) -> list[pa.RecordBatch]:
-            pennon.open(table.location).merge(new, "id").when_not_matched_insert_all().execute()
-            return pa.Table.from_pylist(new).to_batches()
-
-    racing = late.merge(Racing(), "id").when_not_matched_insert_all()
+    monkeypatch.setattr(Transaction, "commit", behind_the_other)
     with pytest.raises(WriteConflict):
-        racing.execute()
+        merge.execute()
     assert merge.execute().num_inserted_rows == 0
     assert table.refresh().scan("id = 777").count_rows() == 1

@@ -13,6 +13,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.maintenance import rewrite_partitions as module
 from pennon.maintenance.procedures import call
+from pennon.transaction import Transaction
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.utf8(), "kind": pa.utf8()})
 
@@ -77,6 +78,40 @@ def test_a_change_of_a_partition_meanwhile_is_not_lost(
     assert table.maintenance.rewrite_partitions().num_rows == 17
     assert ids(table) == [each for each in before if each != (3, "us")]
     assert specs(table) == ["v2"] * 6
+
+
+@pytest.mark.parametrize("kind", ["delete", "update", "merge", "overwrite"])
+def test_a_statement_that_a_rewrite_came_before_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The rows that it has found are in other partitions when it commits."""
+    table = evolved(tmp_path)
+    ours = pennon.open(table.location)
+    commit = Transaction.commit
+
+    def behind_a_rewrite(transaction: Transaction) -> object:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        assert table.maintenance.rewrite_partitions().num_rows == 18
+        return commit(transaction)
+
+    before = ids(table)
+    monkeypatch.setattr(Transaction, "commit", behind_a_rewrite)
+    gone, come = [(3, "us")], []
+    if kind == "delete":
+        ours.delete("id = 3 AND region = 'us'")
+    elif kind == "update":
+        ours.update({"id": 33}, "id = 3 AND region = 'us'")
+        come = [(33, "us")]
+    elif kind == "merge":
+        rows = pa.table({"id": [3, 44], "region": ["us", "us"]})
+        merge = ours.merge(rows.to_reader(), on=["id", "region"]).when_matched_delete()
+        assert merge.when_not_matched_insert_all().execute().num_deleted_rows == 1
+        come = [(44, "us")]
+    else:
+        ours.overwrite([row(55, "us")], "region = 'us'")
+        gone, come = [(each, "us") for each in range(6)], [(55, "us")]
+    assert ids(ours) == sorted([each for each in before if each not in gone] + come, key=str)
+    assert specs(ours) == ["v2"] * len(specs(ours))
 
 
 def test_the_command_and_the_procedure_do_it(

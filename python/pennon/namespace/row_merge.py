@@ -21,6 +21,7 @@ from pennon.errors import MergeCardinality, MergeKeyRefused, PredicateNotEvaluab
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.write.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.write.incoming_rows import conform
+from pennon.namespace.beside_maintenance import run_beside_maintenance
 from pennon.namespace.row_scan import read_plan
 from pennon.namespace.row_source import batches_of
 from pennon.namespace.row_update import ROW_NAMES
@@ -113,7 +114,8 @@ class Merge:
         if not self.on:
             why = "no column is named"
             raise MergeKeyRefused(column="(none)", table=self.load().name, why=why)
-        done = _Run(self, self.load()).committed()
+        held = replace(self, source=list(batches_of(self.source)))  # there may be several runs
+        done = run_beside_maintenance(self.load, lambda table: _Run(held, table).committed())
         self.follow()
         return done
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.write_mode import WriteMode
+from pennon.namespace.beside_maintenance import run_beside_maintenance
 from pennon.namespace.open_table import OpenTable
 from pennon.namespace.row_delete import delete_where
 from pennon.namespace.row_merge import Merge
@@ -158,8 +161,9 @@ class TableRows(OpenTable):
             >>> letters.scan().to_arrow().to_pylist()
             [{'letter': 'b'}]
         """
-        table = self._current("delete from")
-        version = delete_where(table, where)
+        version = run_beside_maintenance(
+            lambda: self._current("delete from"), lambda table: delete_where(table, where)
+        )
         self.refresh()
         return version
 
@@ -197,8 +201,9 @@ class TableRows(OpenTable):
 
         Spec: "Transaction".
         """
-        table = self._current("update")
-        version = update_where(table, values, where)
+        version = run_beside_maintenance(
+            lambda: self._current("update"), lambda table: update_where(table, values, where)
+        )
         self.refresh()
         return version
 
@@ -248,7 +253,14 @@ class TableRows(OpenTable):
         return self._table
 
     def _write(self, verb: str, mode: WriteMode, rows: object, where: str | None = None) -> int:
-        table = self._current(verb)
-        version = write_rows(table, mode, [] if where is None else [where], batches_of(rows))
+        predicates = [] if where is None else [where]
+
+        def written(table: Table) -> int:
+            return write_rows(table, mode, predicates, batches_of(rows))
+
+        if isinstance(rows, list | pa.Table):  # which can be read a second time
+            version = run_beside_maintenance(lambda: self._current(verb), written)
+        else:
+            version = written(self._current(verb))
         self.refresh()  # which may be at a later version: other writers have theirs
         return version

@@ -1,0 +1,61 @@
+"""Statements that maintenance came before: run again, so that no user is told of a conflict.
+
+A compaction is followed by whatever was based on the files before. Rows that are written anew under
+the present partition spec are in other partitions then, and a change of them has to find them
+again. Nothing of a statement in conflict is visible, so it can be run again as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pennon.errors import WriteConflict
+from pennon.manifest.versions.history import history
+
+if TYPE_CHECKING:
+    from pennon.catalog.loaded_table import Table
+
+__all__ = ["run_beside_maintenance"]
+
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 20
+_MOST_LOOKED_AT: Final = 1000
+_MOVES_ROWS: Final = "rewrite_partitions"
+
+
+def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table], T]) -> T:
+    """Run a statement, and run it again where it met rows that were moved to other partitions.
+
+    Args:
+        load: Gives the table at its newest version.
+        statement: Reads and commits; it is given the table for each run.
+
+    Returns:
+        What the statement gives.
+
+    Raises:
+        WriteConflict: Another statement changed what this one is about.
+
+    Example:
+        >>> run_beside_maintenance(load, lambda table: delete_where(table, "id = 7"))
+        ... # doctest: +SKIP
+        12
+
+    Spec: "Conflict Resolution".
+    """
+    for _ in range(_ATTEMPTS - 1):
+        table = load()
+        try:
+            return statement(table)
+        except WriteConflict:
+            if not _were_rows_moved(table):
+                raise
+    return statement(load())
+
+
+def _were_rows_moved(table: Table) -> bool:
+    snapshot = table.snapshot
+    made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
+    return any(each.operation == _MOVES_ROWS and each.version > snapshot.version for each in made)
