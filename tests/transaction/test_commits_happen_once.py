@@ -30,6 +30,7 @@ from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, strong
 from pennon.transaction.abandonment import abandon
+from pennon.transaction.conflicts import ROWS_CHANGED
 
 KINDS = ["append", "replace", "drop"]
 
@@ -251,7 +252,7 @@ def test_a_base_that_expired_meanwhile_stops_no_append(tmp_path: Path, kind: str
         assert regions(latest(base)) == {"eu": [1, 3, 7], "us": [2], "new": [8]}
     else:
         assert isinstance(outcome, Conflicted)
-        assert "expired" in outcome.reason
+        assert any(each in outcome.reason for each in ("expired", ROWS_CHANGED))
         assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
 
 

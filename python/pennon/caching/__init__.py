@@ -6,12 +6,14 @@ states location, version, table identity and storage identity.
 """
 
 from pennon.caching.cache import Cache, log_figures
+from pennon.caching.carried_over import CarriedOver
 from pennon.caching.table_key import TableKey, storage_identity
 from pennon.caching.version_identity import LOOK, combined_identity, version_identity
 
 __all__ = [
     "LOOK",
     "Cache",
+    "CarriedOver",
     "TableKey",
     "combined_identity",
     "log_figures",

@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import InternalError
 from pennon.manifest.format.rows import TABLE
+from pennon.manifest.named_rows import MOST_NAMES, named_rows
 from pennon.manifest.partition_index import SPEC_VERSION, PartitionIndex
 from pennon.manifest.select import ADDRESS, LeafQuery, select, statement
 from pennon.manifest.storage import storage_failure
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import lance
     import numpy as np
     from numpy.typing import NDArray
+
+    from pennon.caching import TableKey
 
 __all__ = ["MayMatch", "fetched", "few_of", "is_for_index", "leaf_rows"]
 
@@ -57,6 +61,7 @@ def leaf_rows(
     condition: exp.Expr | None,
     flags: Sequence[exp.Expr],
     *,
+    key: TableKey,
     may_match: MayMatch | None = None,
     is_brief: bool = False,
 ) -> LeafQuery:
@@ -68,6 +73,7 @@ def leaf_rows(
         columns: Columns of it.
         condition: On its columns; None for all table rows.
         flags: Conditions to evaluate per row, as ``flag_0``, ``flag_1``, ….
+        key: The namespace at that version.
         may_match: Tells of rows, by ascending addresses, which need not be fetched. It is asked
             where the condition leaves many leaves of the index.
         is_brief: As ``select``; rows of few leaves come as they are.
@@ -84,7 +90,7 @@ def leaf_rows(
     flags = [exp.true() if flag == condition else flag for flag in flags]
     found = None
     if condition is not None and _is_of_names(condition) and not flags:
-        found = _named_rows(manifest, columns, condition)
+        found = _named_rows(manifest, key, columns, condition)
     elif index is not None and (condition is not None or may_match is not None):
         found = _indexed(manifest, index, columns, condition, flags, may_match=may_match)
     if found is not None:
@@ -104,7 +110,7 @@ def _is_of_names(condition: exp.Expr) -> TypeGuard[exp.In]:
 
 
 def _named_rows(
-    manifest: lance.LanceDataset, columns: Sequence[str], condition: exp.In
+    manifest: lance.LanceDataset, key: TableKey, columns: Sequence[str], condition: exp.In
 ) -> LeafQuery:
     """Read rows by their ids; the scanner takes half of the CPU of Lance's SQL.
 
@@ -112,6 +118,11 @@ def _named_rows(
     """
     is_table = exp.column("object_type").eq(exp.Literal.string(TABLE))
     text = exp.and_(is_table, condition, copy=False).sql(dialect=DataFusion)
+    names = [str(each.this) for each in condition.expressions]
+    if len(names) <= MOST_NAMES and set(columns) <= set(manifest.schema.names):
+        known = named_rows(manifest, key, names)
+        leaves = known.filter(pc.equal(known["object_type"], TABLE))
+        return LeafQuery(text, leaves.select(list(columns)).replace_schema_metadata(None))
     try:
         rows = manifest.to_table(columns=list(columns), filter=text)
     except OSError as error:

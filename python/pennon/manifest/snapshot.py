@@ -219,6 +219,7 @@ class Snapshot:
             self._row_columns,
             condition,
             flags,
+            key=self.key,
             may_match=may_match,
             is_brief="metadata" not in beside,
         )

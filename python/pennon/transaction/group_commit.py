@@ -8,6 +8,7 @@ made before, a failure, dissolves it, and each write is committed alone and has 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -22,14 +23,14 @@ from pennon.transaction.staged import Append
 from pennon.transaction.strong import commit_strong, commit_together
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pennon.leaf import StagedPartition
     from pennon.manifest import Snapshot
     from pennon.manifest.format.commit_record import CommitIdentity
     from pennon.transaction.staged import Change
 
-__all__ = ["commit_append"]
+__all__ = ["commit_append", "in_turn"]
 
 _MOST_TOGETHER: Final = 200
 
@@ -41,6 +42,7 @@ class _Waiting:
     identity: CommitIdentity
     outcome: Outcome | None = None
     is_alone: bool = False
+    was_tried: bool = False
 
 
 @dataclass(slots=True)
@@ -78,25 +80,44 @@ def commit_append(
 
     Spec: "Multi-Partition Transaction (Strong)", "Commit Behavior".
     """
-    key = base.location, storage_identity(base.storage_options)
-    mine = _Waiting(base, changes, identity)
-    with _lock:
-        queue = _queues[key]
-        queue.users += 1
-    try:
+    # Where this thread is interrupted while it waits, the others must not make what it gave up.
+    mine = _Waiting(base, changes, identity.tried())
+    with _queue_of(base) as queue:
         with queue.changing:
             queue.waiting.append(mine)
         with queue.committing:
             while mine.outcome is None and not mine.is_alone:
                 _commit(queue.take())
             if mine.outcome is None:
-                mine.outcome = commit_strong(base, changes, identity)
+                own = mine.identity if mine.was_tried else identity
+                mine.outcome = commit_strong(base, changes, own)
+    return mine.outcome
+
+
+@contextlib.contextmanager
+def in_turn(base: Snapshot) -> Iterator[None]:
+    """Let no append of this process to the same table be committed while the context is open.
+
+    Args:
+        base: A snapshot of the table.
+    """
+    with _queue_of(base) as queue, queue.committing:
+        yield
+
+
+@contextlib.contextmanager
+def _queue_of(base: Snapshot) -> Iterator[_Queue]:
+    key = base.location, storage_identity(base.storage_options)
+    with _lock:
+        queue = _queues[key]
+        queue.users += 1
+    try:
+        yield queue
     finally:
         with _lock:
             queue.users -= 1
             if not queue.users:
                 _queues.pop(key, None)
-    return mine.outcome
 
 
 def _commit(group: Sequence[_Waiting]) -> None:
@@ -116,6 +137,8 @@ def _commit(group: Sequence[_Waiting]) -> None:
         for object_id in dict.fromkeys(name for each in together for name in each.changes)
     }
     members = [(each.changes, each.identity) for each in together]
+    for each in together:
+        each.was_tried = True
     try:
         outcome = commit_together(base, changes, members)
     except PennonError:

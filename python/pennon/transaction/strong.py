@@ -180,6 +180,21 @@ def _tried(
         return misplaced
     prepared: dict[str, LeafChange] = {}
     for attempt in range(_MAX_ATTEMPTS):
+        newest = _opened(base, None)
+        if attempt or newest.version != snapshot.version:
+            # What others have committed is looked at before any leaf is touched, too: a try on an
+            # older version would be refused, with all that was done for it.
+            snapshot = newest
+            if _is_one_there(snapshot, records):
+                return _made_before(snapshot, records[0].identity) if len(records) == 1 else None
+            now = leaf_states(snapshot, changes)
+            check_writable(base.location, changes, now)
+            judged = _judged(snapshot, changes, states, now, read)
+            if isinstance(judged, Conflicted):
+                return judged
+            changes, stale = judged
+            prepared = {each: done for each, done in prepared.items() if each not in stale}
+            states = now
         redo = [object_id for object_id in changes if object_id not in prepared]
         prepared.update(prepare_leaves(snapshot, states, {each: changes[each] for each in redo}))
         removed = [each for each, change in changes.items() if isinstance(change, Drop)]
@@ -190,27 +205,16 @@ def _tried(
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():
+                records = [replace(each, identity=each.identity.tried()) for each in records]
                 wait_for_others(attempt)
             case unexpected:
                 assert_never(unexpected)
-        snapshot = _opened(base, None)
-        if len(records) > 1:
-            ids = [each.identity.id for each in records]
-            if is_any_there(base.location, ids, base.storage_options):
-                return None
-        else:
-            made = _made_before(snapshot, records[0].identity)
-            if made is not None:
-                return made
-        now = leaf_states(snapshot, changes)
-        check_writable(base.location, changes, now)
-        judged = _judged(snapshot, changes, states, now, read)
-        if isinstance(judged, Conflicted):
-            return judged
-        changes, stale = judged
-        prepared = {each: done for each, done in prepared.items() if each not in stale}
-        states = now
     return Retryable(_MAX_ATTEMPTS)
+
+
+def _is_one_there(snapshot: Snapshot, records: Sequence[CommitRecord]) -> bool:
+    asked = [each.identity.id for each in records if not each.identity.is_new]
+    return bool(asked) and is_any_there(snapshot.manifest, asked)
 
 
 def _judged(

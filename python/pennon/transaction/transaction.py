@@ -9,7 +9,7 @@ from pennon.errors import InternalError, PennonError
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.storage import storage_failure
 from pennon.transaction.abandonment import abandon
-from pennon.transaction.group_commit import commit_append
+from pennon.transaction.group_commit import commit_append, in_turn
 from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
 from pennon.transaction.read_set import ReadSet
@@ -172,21 +172,23 @@ class Transaction:
         if not self._changes:
             return Committed(self.snapshot.version, self.snapshot)
         self._is_sent = True
+        identity, self.identity = self.identity, self.identity.tried()
         try:
-            outcome = self._sent()
+            outcome = self._sent(identity)
         except OSError as error:  # Lance's, of a leaf
             raise storage_failure("commit to", self.snapshot.location, error) from error
         self._is_sent = isinstance(outcome, Committed)  # after a refusal nothing is open
         return outcome
 
-    def _sent(self) -> Outcome:
+    def _sent(self, identity: CommitIdentity) -> Outcome:
         is_free = self._operation is None and self._read is None and self._is_append()
         if self.snapshot.is_strong and is_free:  # rows that depend on nothing that was read
-            return commit_append(self.snapshot, self._changes, self.identity)
+            return commit_append(self.snapshot, self._changes, identity)
         if self.snapshot.is_strong:
-            return commit_strong(
-                self.snapshot, self._changes, self.identity, self._operation, self._read
-            )
+            with in_turn(self.snapshot) if self._is_rewrite() else contextlib.nullcontext():
+                return commit_strong(
+                    self.snapshot, self._changes, identity, self._operation, self._read
+                )
         return commit_weak(self.snapshot, self._changes)
 
     @contextlib.contextmanager
@@ -223,6 +225,9 @@ class Transaction:
 
     def _is_append(self) -> bool:
         return all(isinstance(each, Append) for each in self._changes.values())
+
+    def _is_rewrite(self) -> bool:
+        return all(isinstance(each, Rewrite) for each in self._changes.values())
 
     def _by_object_id(self, deleted: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
         reports: dict[tuple[str, int], list[DeletedRows]] = {}

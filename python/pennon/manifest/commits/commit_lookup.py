@@ -26,6 +26,7 @@ from pennon.manifest.format.commit_record import (
 from pennon.manifest.format.rows import table_of_rows
 from pennon.manifest.select import select
 from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
+from pennon.predicate.dialect import DataFusion
 
 __all__ = [
     "Rewrites",
@@ -63,20 +64,22 @@ def find_commit(
     return next(iter(records_in(found)), None)
 
 
-def is_any_there(
-    location: str, commit_ids: Sequence[str], storage_options: StorageOptions | None = None
-) -> bool:
-    """Whether one of some commits was made, or given up, until the newest version.
+def is_any_there(manifest: lance.LanceDataset, commit_ids: Sequence[str]) -> bool:
+    """Whether one of some commits was made, or given up, until a version.
 
     Args:
-        location: The namespace.
+        manifest: The ``__manifest`` at the version.
         commit_ids: Their ids.
-        storage_options: Given to Lance.
+
+    Raises:
+        StorageFailure: The storage refused.
     """
-    manifest = open_manifest(location, storage_options=storage_options)
     keys = [exp.Literal.string(commit_key(each)) for each in commit_ids]
-    wanted = exp.column("object_id").isin(*keys)
-    return bool(select(manifest, ["object_id"], COMMIT, wanted).table.num_rows)
+    wanted = exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
+    try:
+        return bool(manifest.count_rows(wanted))
+    except OSError as error:
+        raise storage_failure("read", manifest.uri, error) from error
 
 
 def rewritten_leaves(location: str, storage_options: StorageOptions | None = None) -> Rewrites:

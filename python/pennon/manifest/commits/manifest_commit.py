@@ -14,8 +14,9 @@ stable row ids, which another writer made, keeps it: no commit can be the only o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import lance
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.caching import version_identity
 from pennon.errors import CommitGivenUp, InternalError
 from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.manifest.commits.fragment_merge import keep_small
@@ -43,7 +45,8 @@ from pennon.manifest.format.statistics import (
     recorded_order,
     with_statistics,
 )
-from pennon.manifest.format.table_versions import last_sequence_numbers
+from pennon.manifest.format.table_versions import carry_sequence_numbers, last_sequence_numbers
+from pennon.manifest.named_rows import MOST_NAMES, carry_rows, named_rows, namespaces_above
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_identity import open_commit_base
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LeafChange", "commit_leaves", "existing_rows", "with_changes"]
 
+_LOG: Final = logging.getLogger(__name__)
 _KEY: Final = "object_id"
 # The same rows match as by the key alone: an object never changes its type.
 _KEY_WITHOUT_FILTER: Final = (_KEY, "object_type")
@@ -161,6 +165,10 @@ def commit_leaves(
         latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
         return ConcurrentChange(snapshot.version, latest.version)
     committed = ManifestCommitted(base.version)
+    try:
+        _keep_what_is_known(snapshot, base, rows.table, removed)
+    except (OSError, RuntimeError, ValueError) as error:  # the commit stands; the next one reads
+        _LOG.warning("what was written to %s is not kept: %s", base.uri, error)
     keep_small(base)
     return committed
 
@@ -190,10 +198,14 @@ def _rows(
     by_id = {each.object_id: each for each in changes}
     if len(by_id) < len(changes):
         raise InternalError(what="one commit changes a leaf twice")
-    above = {name: each for each in changes for name in _namespaces(each.object_id)}
-    keys = [each.object_id for each in records]
-    there = existing_rows(base, [*by_id, *above, *keys])
-    for made in records_in(there):
+    above = {name: each for each in changes for name in namespaces_above(each.object_id)}
+    keys = [each.object_id for each in records if not each.identity.is_new]
+    if len(by_id) + len(above) <= MOST_NAMES:
+        there = named_rows(base, snapshot.key, [*by_id, *above])
+        told = existing_rows(base, keys) if keys else there.slice(0, 0)
+    else:
+        there = told = existing_rows(base, [*by_id, *above, *keys])
+    for made in records_in(told):
         if made.is_given_up and len(records) == 1:
             raise CommitGivenUp(location=snapshot.location, commit=made.identity.id)
         return None
@@ -218,17 +230,12 @@ def _rows(
     makes_objects = bool(new)
     new += [each.row() for each in records]
     if snapshot.has_read_versions:
-        new += _version_rows(base, [each for each in changes if each.read_version is not None])
+        new += _version_rows(
+            snapshot, base, [each for each in changes if each.read_version is not None]
+        )
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
     table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
     return _Rows(table, makes_objects)
-
-
-def _namespaces(object_id: str) -> Iterator[str]:
-    """Give the namespaces above a leaf: ``v1``, ``v1$k7m2n9p4q8r5s3t6``, …."""
-    *above, _ = object_id.split(SEPARATOR)
-    for depth in range(1, len(above) + 1):
-        yield SEPARATOR.join(above[:depth])
 
 
 def _inherited(
@@ -268,16 +275,33 @@ def with_changes(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
     return pa.table(columns, schema=rows.schema)
 
 
-def _version_rows(base: lance.LanceDataset, changes: Sequence[LeafChange]) -> list[ManifestRow]:
-    last = last_sequence_numbers(base, [each.object_id for each in changes])
+def _version_rows(
+    snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafChange]
+) -> list[ManifestRow]:
+    last = last_sequence_numbers(base, snapshot.key, [each.object_id for each in changes])
     return [
         ManifestRow(
-            f"{each.object_id}{SEPARATOR}{last.get(each.object_id, 0) + 1}",
+            f"{each.object_id}{SEPARATOR}{last[each.object_id] + 1}",
             TABLE_VERSION,
             read_version=each.read_version,
         )
         for each in changes
     ]
+
+
+def _keep_what_is_known(
+    snapshot: Snapshot, base: lance.LanceDataset, written: pa.Table, removed: Sequence[str]
+) -> None:
+    """Keep for the next commit what this one has written.
+
+    Where another commit came between, the version has more than was read and written here.
+    """
+    made = replace(snapshot.key, version=int(base.version), table=version_identity(base))
+    if made.version == snapshot.version + 1 and len(written) <= MOST_NAMES:
+        carry_rows(snapshot.key, made, written, removed)
+        is_version = pc.equal(written["object_type"], TABLE_VERSION)
+        versions = written["object_id"].filter(is_version).to_pylist()
+        carry_sequence_numbers(snapshot.key, made, versions, removed)
 
 
 def _condition_of_removal(removed: Sequence[str]) -> str:

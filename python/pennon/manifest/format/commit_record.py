@@ -16,7 +16,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -54,6 +54,12 @@ class CommitIdentity:
     application: str = ""
     query_id: str = ""
     epoch: int | None = None
+    is_new: ClassVar[bool] = False
+    """Whether nothing was asked to commit it yet: no record of it has to be looked for."""
+
+    def tried(self) -> CommitIdentity:
+        """Give the identity of a commit that may have been made."""
+        return CommitIdentity(**asdict(self))
 
     @staticmethod
     def fresh() -> CommitIdentity:
@@ -62,7 +68,12 @@ class CommitIdentity:
             user = getpass.getuser()
         except (KeyError, OSError):  # a user id without a name, as containers have
             user = ""
-        return CommitIdentity(str(uuid.uuid4()), user, "python")
+        return _NewIdentity(str(uuid.uuid4()), user, "python")
+
+
+@dataclass(frozen=True, slots=True)
+class _NewIdentity(CommitIdentity):
+    is_new: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.caching import CarriedOver, TableKey
 from pennon.manifest.format.rows import TABLE_VERSION
 from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
-__all__ = ["last_sequence_numbers", "newest_versions"]
+__all__ = ["carry_sequence_numbers", "last_sequence_numbers", "newest_versions"]
 
 _PARTS: Final = r"^(?P<leaf>.*)\$(?P<number>\d{1,18})$"
 # Beyond so many leaves one pass over all rows is cheaper than as many conditions.
 _MAX_CONDITIONS: Final = 64
+
+_NUMBERS: Final[CarriedOver[int]] = CarriedOver(
+    "numbers of leaves' versions", max_bytes=4 << 20, weigh=lambda _: 8
+)
 
 
 def newest_versions(manifest: lance.LanceDataset, leaves: Sequence[str]) -> dict[str, int | None]:
@@ -43,10 +48,40 @@ def newest_versions(manifest: lance.LanceDataset, leaves: Sequence[str]) -> dict
     return dict(zip(both["leaf"].to_pylist(), both["read_version"].to_pylist(), strict=True))
 
 
-def last_sequence_numbers(manifest: lance.LanceDataset, leaves: Sequence[str]) -> dict[str, int]:
-    """Give the highest n of each leaf's ``table_version`` rows; leaves without any are left out."""
-    rows = _version_rows(manifest, leaves).sort_by("number")
-    return dict(zip(rows["leaf"].to_pylist(), rows["number"].to_pylist(), strict=True))
+def last_sequence_numbers(
+    manifest: lance.LanceDataset, key: TableKey, leaves: Sequence[str]
+) -> dict[str, int]:
+    """Give the highest n of each leaf's ``table_version`` rows, 0 where it has none.
+
+    Args:
+        manifest: The ``__manifest`` at a version.
+        key: The namespace at that version.
+        leaves: Object ids of table rows.
+    """
+
+    def read(missing: list[str]) -> dict[str, int]:
+        rows = _version_rows(manifest, missing).sort_by("number")
+        there = dict(zip(rows["leaf"].to_pylist(), rows["number"].to_pylist(), strict=True))
+        return {**dict.fromkeys(missing, 0), **there}
+
+    return _NUMBERS.find(key, leaves, read)
+
+
+def carry_sequence_numbers(
+    before: TableKey, after: TableKey, object_ids: Sequence[str], removed: Sequence[str]
+) -> None:
+    """Take the numbers that are known along to the version that a commit has made.
+
+    Args:
+        before: The version that the commit was made on.
+        after: The next one; nobody else has committed between.
+        object_ids: Those of the ``table_version`` rows that it wrote.
+        removed: Leaves that it removed, with their rows.
+    """
+    written = {
+        leaf: int(number) for leaf, _, number in (each.rpartition("$") for each in object_ids)
+    }
+    _NUMBERS.carry(before, after, written, removed)
 
 
 def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Table:
