@@ -36,6 +36,8 @@ CONDITIONS = (
     "id > 395 OR id < 3",
     "id IN (5, 7, 399, 1000)",
     "id NOT IN (1, 2)",
+    "name IN ('no', 'such')",
+    "price IN (998.50, 999.50)",
     "price BETWEEN 2.50 AND 3.00",
     "at >= TIMESTAMP '2025-03-05 00:00:00Z'",
     "local < TIMESTAMP_NTZ '2025-01-03 00:00:00'",

@@ -217,7 +217,7 @@ def _in(literals: Sequence[pa.Scalar], bounds: ColumnBounds) -> pa.Array | None:
     at = pa.array(np.flatnonzero(asked.to_numpy(zero_copy_only=False)))
     low, high = bounds.lower.take(at), bounds.upper.take(at)
     # The first value that is not below the lower bound is not above the upper one either.
-    first = values.take(pa.array(_first_not_below(values, low)))
+    first = values.take(pa.array(_first_not_below(values, low), pa.int64()))
     is_there = pc.fill_null(pc.less_equal(first, high), fill_value=False)
     return pc.replace_with_mask(spanned, asked, is_there)
 
