@@ -76,6 +76,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
         ("country LIKE 'D%' AND year(day) = 2025", [3, None], 2),
         ("id + 1 = 2", [1], 6),
         ("id / 2 = 2", [4], 6),
+        ("country = 'it''s'", [5], 1),
         ("length(country) = 4 AND country LIKE '%\\'_'", [5], 6),
         ("`id` % 2 = 1 AND upper(country) <> 'US'", [3, 5], 6),
         ("day < '2025-12-11' AND NOT country IN ('DE')", [1], 3),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 
 from pennon.catalog.configured_catalog import is_path, plain_path, quoted
+from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
@@ -32,7 +33,7 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
         return (plain_path(name).rstrip("/"),)
     parts = tuple(name.split("."))
     if "`" in name:
-        tokens = sqlglot.tokenize(name, read="spark")
+        tokens = sqlglot.tokenize(name, read=SparkSql)
         parts = tuple(
             token.text for token in tokens if token.token_type is not sqlglot.TokenType.DOT
         )

@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, TokenError
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.long_lists import with_lists, without_long_lists
 from pennon.predicate.normalize import normalize
+from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -75,7 +76,7 @@ def parse_expression(sql: str) -> exp.Expression:
     if _levels(sql) > _MOST_LEVELS:
         raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS)
     try:
-        tree = sqlglot.parse_one(sql, read="spark", into=exp.Condition)
+        tree = sqlglot.parse_one(sql, read=SparkSql, into=exp.Condition)
     except RecursionError as error:
         raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS) from error
     except ParseError as error:

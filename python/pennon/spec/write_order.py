@@ -24,6 +24,7 @@ from pennon.errors import (
     WriteOrderSyntax,
     WriteOrderTypeNotSupported,
 )
+from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -194,7 +195,7 @@ def is_orderable(data_type: pa.DataType) -> bool:
 
 def _ordered(text: str) -> list[exp.Expr]:
     try:
-        tree = sqlglot.parse_one(f"ORDER BY {text}", read="spark", into=exp.Order)
+        tree = sqlglot.parse_one(f"ORDER BY {text}", read=SparkSql, into=exp.Order)
     except ParseError as error:
         raise WriteOrderSyntax(order=text, reason="it is no list of columns") from error
     except TokenError as error:

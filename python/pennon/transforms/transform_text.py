@@ -9,6 +9,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
 from pennon.errors import TransformSyntax
+from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ def parse_transform(text: str) -> dict[str, object]:
     Spec: "Transform Schema".
     """
     try:
-        tokens = sqlglot.tokenize(text, read="spark")
+        tokens = sqlglot.tokenize(text, read=SparkSql)
     except TokenError as error:
         raise TransformSyntax(transform=text, why="a quote is not closed") from error
     if not tokens:

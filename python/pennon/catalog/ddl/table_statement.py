@@ -28,6 +28,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
 from pennon.errors import PartitionFieldSyntax, TransformSyntax, WriteOrderSyntax
+from pennon.predicate.spark_dialect import SparkSql
 from pennon.transforms.transform_text import parse_transform
 
 __all__ = ["STATEMENT", "FieldChange", "OrderChange", "statement_of"]
@@ -121,7 +122,7 @@ def _after(tokens: Sequence[Token], at: int, *words: str) -> int:
 
 def _tokens(text: str) -> list[Token] | None:
     try:
-        return list(sqlglot.tokenize(text, read="spark"))
+        return list(sqlglot.tokenize(text, read=SparkSql))
     except TokenError:
         return None
 

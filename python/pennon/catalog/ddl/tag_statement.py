@@ -22,6 +22,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
 from pennon.errors import BranchesNotSupported, TagSyntax
+from pennon.predicate.spark_dialect import SparkSql
 
 __all__ = ["TagChange", "is_about_names", "tag_change_of"]
 
@@ -92,7 +93,7 @@ def tag_change_of(text: str, table: str) -> TagChange:
         ('q1', 7, 90, True)
     """
     try:
-        words = _Words(text, sqlglot.tokenize(text, read="spark"))
+        words = _Words(text, sqlglot.tokenize(text, read=SparkSql))
     except TokenError as error:
         raise TagSyntax(text=text, why="a quote is not closed", form=_FORMS["create"]) from error
     action = words.take("CREATE") or words.take("REPLACE") or words.take("DROP")

@@ -1,0 +1,24 @@
+"""The SQL of Spark 4 as its texts are read."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot.dialects.spark import Spark
+
+
+class SparkSql(Spark):
+    """Spark's SQL since 4.0, where a doubled quote within a text is one quote.
+
+    Before, as in sqlglot's own dialect, ``'it''s'`` was two texts in a row, ``its``.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> print(parse_one("'it''s'", read=SparkSql).name)
+        it's
+    """
+
+    class Tokenizer(Spark.Tokenizer):
+        """A quote stands for itself behind a backslash, and behind its like."""
+
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
