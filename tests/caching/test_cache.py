@@ -8,19 +8,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import lance
 import pytest
 from tests.manifest.handmade import NOWHERE, SALES_LATE, appendix_c
-from tests.manifest.many_partitions import add_partitions
-from tests.worker.worker_client import field, transform
 
 from pennon.caching import Cache, TableKey, log_figures, storage_identity
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.ddl import table_ddl
 from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot
-from pennon.planning import plan_scan
 from pennon.worker.requests.kept_plans import find_plan, plan_of
 from pennon.worker.wire.tokens import TableToken
 
@@ -44,6 +39,64 @@ def test_threads_that_ask_for_one_value_have_it_made_once() -> None:
         values = list(pool.map(lambda _: cache.find(key(1), make), range(8)))
     assert len(made) == 1
     assert {id(each) for each in values} == {id(made[0])}
+
+
+class ToldLock:
+    """A lock that tells who has to wait for it."""
+
+    def __init__(self, is_waited_for: threading.Event) -> None:
+        self._lock = threading.Lock()
+        self._is_waited_for = is_waited_for
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self._is_waited_for.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@pytest.mark.parametrize("operation", ["keep", "find", "find a kept one", "peek", "forget"])
+def test_no_thread_changes_the_values_while_another_walks_over_them(operation: str) -> None:
+    """The walk is held until the other waits for the lock or, without one, has done its work."""
+    cache: Cache[str] = Cache("texts", max_bytes=100, weigh=len)
+    walking, met = threading.Event(), threading.Event()
+    cache._lock = ToldLock(met)  # type: ignore[assignment]
+    for version in (1, 2, 3):
+        cache.keep(key(version), "four")
+
+    def is_gone(asked: TableKey) -> bool:
+        walking.set()
+        assert met.wait(30)
+        return asked == key(2)
+
+    def change() -> None:
+        assert walking.wait(30)
+        match operation:
+            case "keep":
+                cache.keep(key(4), "four")
+            case "find":
+                cache.find(key(4), lambda: "four")
+            case "find a kept one":
+                cache.find(key(1), lambda: "another")
+            case "peek":
+                assert cache.peek(key(1)) == "four"
+            case "forget":
+                cache.forget(lambda asked: asked == key(3))
+        met.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        changed = pool.submit(change)
+        pool.submit(cache.forget, is_gone).result()
+        changed.result()
+    figures = cache.figures
+    assert cache.peek(key(2)) is None
+    assert (
+        figures.num_bytes
+        == 4 * figures.entries
+        == {"keep": 12, "find": 12, "forget": 4}.get(operation, 8)
+    )
 
 
 def test_who_waited_for_a_value_that_could_not_be_made_makes_it_himself() -> None:
@@ -125,25 +178,3 @@ def test_equal_options_are_one_identity_whatever_their_order() -> None:
     assert storage_identity({"a": "1", "b": "2"}) == storage_identity({"b": "2", "a": "1"})
     assert storage_identity({"a": "1,b=2"}) != storage_identity({"a": "1", "b": "2"})
     assert storage_identity(None) == storage_identity({})
-
-
-def test_many_threads_plan_over_many_snapshots(tmp_path: Path) -> None:
-    table = table_ddl.create(
-        Catalog("lance", str(tmp_path)),
-        (str(tmp_path / "t"),),
-        schema={"type": "struct", "fields": [field("k", "long")]},
-        transforms=[transform("identity", "k")],
-        properties={},
-        mode="create",
-    )
-    location = table.snapshot.location
-    add_partitions(Path(location), 5)
-    first = Snapshot.open(location).version
-    for number in range(90):
-        lance.dataset(f"{location}/__manifest").update_metadata({"note": str(number)})
-
-    def total(number: int) -> int:
-        return plan_scan(Snapshot.open(location, first + number % 90), "k = 2").partitions_total
-
-    with ThreadPoolExecutor(16) as pool:
-        assert set(pool.map(total, range(360))) == {5}
