@@ -11,7 +11,7 @@ from tests.transaction.lake import append, make
 
 import pennon
 from pennon.planning import plan_scan
-from pennon.planning.column_summaries import ColumnSummary, column_summaries
+from pennon.planning.column_summaries import ColumnSummary, column_summaries, scan_summary
 
 COLUMNS = {
     "id": pa.int64(),
@@ -76,6 +76,58 @@ def test_values_that_leaves_share_are_not_counted_once_per_leaf(
     assert 40 <= known["product"] <= 50
     assert 70 <= known["day"] <= 90
     assert 1_500 <= known["id"] <= 3_000
+
+
+def test_partition_values_alone_tell_of_their_column(tmp_path: Path) -> None:
+    """A table that counts no columns, and one whose spec divided by something else before."""
+    schema = pa.schema({"region": pa.utf8(), "k": pa.int32(), "f": pa.float64(), "v": pa.int64()})
+    uncounted = {"write.statistics.columns": "0"}
+    table = pennon.create(tmp_path / "t", schema, ["region", "k", "f"], properties=uncounted)
+    values = [(f"r{n % 3}" if n % 4 else None, n % 2, float(n % 2), n) for n in range(24)]
+    table.append([dict(zip(schema.names, each, strict=True)) for each in values])
+    known = column_summaries(plan_scan(table.snapshot), schema.names)
+    assert set(known) == {"region", "k"}, "zeros and NaN are not told apart"
+    region = known["region"]
+    assert (region.lower.as_py(), region.upper.as_py()) == ("r0", "r2")
+    assert (region.null_count, region.distinct_count) == (6, 3)
+    assert known["k"].distinct_count == 2
+    table.drop_partition_field("k")
+    table.append([{"region": "r9", "k": 70, "f": 1.0, "v": 1}])
+    known = column_summaries(plan_scan(table.snapshot), schema.names)
+    assert set(known) == {"region"}, "not every partition has one k"
+    assert known["region"].distinct_count == 4
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "region IS NULL",
+        "region IS NOT NULL",
+        "empty IS NULL AND region = 'r1'",
+        "product IS NOT NULL AND region IS NULL",
+        "empty IS NOT NULL",
+    ],
+)
+def test_rows_behind_tests_for_null_are_those_of_a_full_scan(
+    table: pennon.PartitionedNamespace, where: str
+) -> None:
+    """Spark evaluates no such test again, and has nothing to estimate it by."""
+    plan = plan_scan(pennon.open(table.location).snapshot, where.split(" AND "))
+    known = scan_summary(plan, NAMES)
+    scanned = pennon.open(table.location).scan(where).to_arrow()
+    assert known.num_rows == scanned.num_rows
+    for name, column in known.columns.items():
+        if scanned.num_rows:
+            assert column.null_count == scanned[name].null_count, name
+
+
+def test_nulls_that_may_be_gone_rule_out_no_rows(tmp_path: Path) -> None:
+    """A side of a join that is taken for empty is sent everywhere."""
+    table = pennon.create(tmp_path / "t", pa.schema({"k": pa.int32(), "n": pa.int32()}), ["k"])
+    table.append([{"k": 1, "n": None} for _ in range(10)])
+    assert scan_summary(plan_scan(table.snapshot, ["n IS NOT NULL"]), ["k"]).num_rows == 0
+    table.update({"n": "7"}, where="k = 1")
+    assert scan_summary(plan_scan(table.snapshot, ["n IS NOT NULL"]), ["k"]).num_rows == 10
 
 
 def test_a_leaf_of_which_nothing_is_known_leaves_nothing_to_say(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ CONDITIONS = [
     "ts < TIMESTAMP '2024-01-01 10:00:00'",
     "f >= 5",
     "n < 10 AND d < DATE '2024-02-01'",
+    "m IS NULL",
+    "m IS NOT NULL",
+    "m IS NULL AND n = 7",
 ]
 
 

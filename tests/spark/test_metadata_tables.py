@@ -109,6 +109,10 @@ def test_files_are_those_on_disk(spark: SparkSession, table: str) -> None:
     assert sum(row.record_count for row in files) == rows(spark, f"SELECT * FROM {table}").__len__()
     for row in files:
         assert row.file_size_in_bytes == sum(map(os.path.getsize, row.file_paths))
+    of_partitions = rows(spark, f"SELECT leaf, readable_metrics AS told FROM {table}.partitions")
+    assert {row.leaf: row.readable_metrics for row in files} == {
+        row.leaf: row.told for row in of_partitions
+    }, "each leaf has one fragment"
 
 
 def test_specs_tell_every_version_of_the_partitioning(spark: SparkSession, table: str) -> None:

@@ -1,6 +1,8 @@
 """``table.files``: one row per fragment of each leaf, with its data files.
 
-Leaves are opened at the versions that the snapshot names, a few at a time.
+Leaves are opened at the versions that the snapshot names, a few at a time. ``readable_metrics``
+are those of the fragment where its leaf has no other; else bounds are those of the whole leaf,
+which hold for each of its fragments, and NULLs are not counted.
 """
 
 from __future__ import annotations
@@ -11,12 +13,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.leaf.dataset import leaf_uri, open_leaf
+from pennon.manifest.column_bounds import BESIDE
+from pennon.manifest.table_layout import TableLayout
 from pennon.metadata_tables.metadata_table import MetadataTable, Selection
 from pennon.metadata_tables.partition_tuple import (
     LEAF_COLUMNS,
     leaf_columns,
     tuple_condition,
     tuple_fields,
+)
+from pennon.metadata_tables.readable_metrics import (
+    READABLE_METRICS,
+    metrics_field,
+    metrics_of_parts,
+    readable_metrics,
 )
 
 if TYPE_CHECKING:
@@ -40,13 +50,16 @@ _OF_FRAGMENTS = pa.schema(
 
 
 def _schema(snapshot: Snapshot) -> pa.Schema:
-    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *_OF_FRAGMENTS])
+    metrics = metrics_field(snapshot) if snapshot.layout is TableLayout.PARTITIONED else []
+    return pa.schema([*tuple_fields(snapshot), *LEAF_COLUMNS, *_OF_FRAGMENTS, *metrics])
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     condition = tuple_condition(snapshot, _schema(snapshot), selection.predicates)
-    leaves = snapshot.leaves(condition).table
+    has_metrics = READABLE_METRICS in selection.columns
+    leaves = snapshot.leaves(condition, (), BESIDE if has_metrics else ()).table
     named = pa.table(leaf_columns(snapshot, leaves))
+    metrics = readable_metrics(snapshot, leaves) if has_metrics else None
 
     def fragments(leaf: Mapping[str, object]) -> list[dict[str, object]]:
         return _fragments(snapshot, str(leaf["location"]), leaf["read_version"])
@@ -61,6 +74,12 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
             taken = named.take(pa.array(of_leaf, pa.int64()))
             for name in _OF_FRAGMENTS.names:
                 taken = taken.append_column(_OF_FRAGMENTS.field(name), found[name])
+            if metrics is not None:
+                is_whole = pa.array([len(each) == 1 for each in opened for _ in each], pa.bool_())
+                of_parts = metrics_of_parts(
+                    metrics.take(pa.array(of_leaf, pa.int64())), found["record_count"], is_whole
+                )
+                taken = taken.append_column(READABLE_METRICS, of_parts)
             yield taken
 
 

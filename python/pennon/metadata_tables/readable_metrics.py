@@ -1,4 +1,4 @@
-"""``readable_metrics``: what is known of the columns of each partition, as Iceberg shows it.
+"""``readable_metrics``: what is known of the columns of a partition or file, as Iceberg shows it.
 
 A struct with a struct per column that can be counted, fields of structs by their dotted names:
 ``value_count`` (NULLs among them), ``null_value_count``, ``lower_bound``, ``upper_bound``.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.manifest.statistics_texts import ColumnBounds
 
-__all__ = ["READABLE_METRICS", "metrics_field", "readable_metrics"]
+__all__ = ["READABLE_METRICS", "metrics_field", "metrics_of_parts", "readable_metrics"]
 
 READABLE_METRICS: Final = "readable_metrics"
 
@@ -58,6 +58,37 @@ def readable_metrics(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
     ]
     fields = [pa.field(name, each.type) for name, each in zip(columns, metrics, strict=True)]
     return pa.StructArray.from_arrays(metrics, fields=fields)
+
+
+def metrics_of_parts(
+    metrics: pa.StructArray, num_rows: pa.ChunkedArray, is_whole: pa.Array
+) -> pa.StructArray:
+    """Give the metrics of parts of leaves by those of the leaves.
+
+    Args:
+        metrics: Of the leaf that each part is of.
+        num_rows: Rows of each part, where they are known.
+        is_whole: Whether the part is all of its leaf; else its NULLs are not known, and its bounds
+            are those of the leaf.
+
+    Example:
+        >>> kind = _of_column(pa.int32())
+        >>> one = {"value_count": 9, "null_value_count": 2, "lower_bound": 1, "upper_bound": 5}
+        >>> leaves = pa.array([{"n": one}], pa.struct({"n": kind}))
+        >>> metrics_of_parts(leaves, pa.chunked_array([[4]]), pa.array([False]))[0]["n"].as_py()
+        {'value_count': 4, 'null_value_count': None, 'lower_bound': 1, 'upper_bound': 5}
+    """
+    rows = num_rows.combine_chunks().cast(pa.int64())
+    nothing = pa.scalar(None, pa.int64())
+    columns = []
+    for field in metrics.type:
+        column = metrics.field(field.name)
+        nulls = pc.if_else(is_whole, column.field("null_value_count"), nothing)
+        parts = [rows, nulls, column.field("lower_bound"), column.field("upper_bound")]
+        columns.append(
+            pa.StructArray.from_arrays(parts, fields=list(field.type), mask=pc.is_null(column))
+        )
+    return pa.StructArray.from_arrays(columns, fields=list(metrics.type))
 
 
 def _counted_columns(snapshot: Snapshot) -> dict[str, tuple[int, pa.DataType]]:

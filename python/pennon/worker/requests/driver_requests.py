@@ -24,7 +24,7 @@ from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
 from pennon.planning import explain, is_exact, summary
-from pennon.planning.column_summaries import column_summaries
+from pennon.planning.column_summaries import scan_summary
 from pennon.planning.evaluation import Evaluation
 from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
@@ -252,8 +252,9 @@ def explain_scan(request: ExplainScan) -> ExplainScanReply:
 
 def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
     """Answer ``summarize_columns``."""
-    known = column_summaries(find_plan(request.catalog, request.plan), request.columns)
+    known = scan_summary(find_plan(request.catalog, request.plan), request.columns)
     return SummarizeColumnsReply(
+        known.num_rows,
         tuple(
             ColumnSummaryText(
                 name,
@@ -262,9 +263,9 @@ def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
                 each.null_count,
                 each.distinct_count,
             )
-            for name, each in known.items()
+            for name, each in known.columns.items()
             if is_estimated_type(each.lower.type)
-        )
+        ),
     )
 
 

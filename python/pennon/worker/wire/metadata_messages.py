@@ -86,6 +86,7 @@ class ColumnSummaryText:
 
 @dataclass(frozen=True, slots=True)
 class SummarizeColumnsReply:
-    """Those columns of which something is known."""
+    """Those columns of which something is known, and about how many rows the scan gives."""
 
+    rows: int | None
     columns: tuple[ColumnSummaryText, ...]

@@ -28,7 +28,6 @@ import org.apache.spark.sql.connector.read.SupportsReportOrdering;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
-import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
@@ -65,8 +64,8 @@ public final class PennonScan
 
   private volatile List<String> runtimePredicates = List.of();
 
-  /** What is known of columns; null before the optimizer asked for it. */
-  private volatile Map<NamedReference, ColumnStatistics> columnStatistics;
+  /** What is known of rows and columns; null before the optimizer asked for it. */
+  private volatile ScanStatistics ofColumns;
 
   private PennonScan(ScanPlan plan) {
     this(plan, null, false, !plan.ordering().isEmpty());
@@ -205,21 +204,22 @@ public final class PennonScan
   @Override
   public Statistics estimateStatistics() {
     if (!ScanStatistics.areColumnsAsked()) {
-      return new ScanStatistics(plan.rows(), bytesInMemory());
+      return new ScanStatistics(plan.rows(), bytesInMemory(plan.rows()));
     }
-    if (columnStatistics == null) {
-      columnStatistics = ScanStatistics.ofColumns(plan);
+    if (ofColumns == null) {
+      ofColumns = ScanStatistics.ofColumns(plan);
     }
-    return new ScanStatistics(plan.rows(), bytesInMemory(), columnStatistics);
+    OptionalLong rows = ofColumns.numRows();
+    return new ScanStatistics(rows, bytesInMemory(rows), ofColumns.columnStats());
   }
 
   /** Bytes of the pruned columns: by rows where they are known, as Spark counts its own. */
-  private OptionalLong bytesInMemory() {
-    if (plan.rows().isEmpty()) {
+  private OptionalLong bytesInMemory(OptionalLong rows) {
+    if (rows.isEmpty()) {
       return plan.bytes();
     }
     long rowBytes = Math.max(1, readSchema().defaultSize());
-    double bytes = (double) plan.rows().getAsLong() * rowBytes;
+    double bytes = (double) rows.getAsLong() * rowBytes;
     return OptionalLong.of((long) Math.min(bytes, Long.MAX_VALUE / 2.0));
   }
 

@@ -38,8 +38,8 @@ record ScanStatistics(
     return conf.cboEnabled() || conf.planStatsEnabled();
   }
 
-  /** Asks the worker what it knows of columns in all partitions of a plan. */
-  static Map<NamedReference, ColumnStatistics> ofColumns(ScanPlan plan) {
+  /** Asks the worker about the rows of a scan and their columns; of sizes it tells nothing. */
+  static ScanStatistics ofColumns(ScanPlan plan) {
     StructType schema = plan.schema();
     ObjectNode request = plan.table().catalogRequest("summarize_columns").put("plan", plan.token());
     request.set("columns", Messages.strings(schema.fieldNames()));
@@ -56,7 +56,8 @@ record ScanStatistics(
               bound(field(column, "upper"), name, type),
               Messages.toOptional(field(column, "null_count"))));
     }
-    return known;
+    OptionalLong rows = Messages.toOptional(Messages.field(reply, "SummarizeColumnsReply", "rows"));
+    return new ScanStatistics(rows, OptionalLong.empty(), known);
   }
 
   private static JsonNode field(JsonNode column, String name) {
