@@ -20,7 +20,7 @@ from pennon.manifest.format.rows import TABLE_VERSION
 from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
-__all__ = ["carry_sequence_numbers", "last_sequence_numbers", "newest_versions"]
+__all__ = ["carry_sequence_numbers", "last_sequence_numbers", "newest_versions", "version_row_ids"]
 
 _PARTS: Final = r"^(?P<leaf>.*)\$(?P<number>\d{1,18})$"
 # Beyond so many leaves one pass over all rows is cheaper than as many conditions.
@@ -67,6 +67,12 @@ def last_sequence_numbers(
     return _NUMBERS.find(key, leaves, read)
 
 
+def version_row_ids(manifest: lance.LanceDataset, leaves: Sequence[str]) -> list[str]:
+    """Give the object ids of all ``table_version`` rows of some leaves."""
+    object_ids: list[str] = _version_rows(manifest, leaves)["object_id"].to_pylist()
+    return object_ids
+
+
 def carry_sequence_numbers(
     before: TableKey, after: TableKey, object_ids: Sequence[str], removed: Sequence[str]
 ) -> None:
@@ -97,6 +103,7 @@ def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Tab
     parts = pc.extract_regex(rows["object_id"], _PARTS)
     found = pa.table(
         {
+            "object_id": rows["object_id"],
             "leaf": pc.struct_field(parts, "leaf"),
             "number": pc.cast(pc.struct_field(parts, "number"), pa.int64()),
             "read_version": rows["read_version"]
