@@ -83,8 +83,9 @@ bench-read: $(INSTALLED) $(JAR) ## 20 million rows, and 5,000 small partitions, 
 	@$(BIN)/python -m benchmarks.scan
 	@$(BIN)/python -m benchmarks.small_partitions
 
-bench-start: $(INSTALLED) $(JAR) ## the first row of a small table in a new session, beside plain Spark
+bench-start: $(INSTALLED) $(JAR) ## the first row of a small table, and a query of nothing, beside plain Spark
 	@$(BIN)/python -m benchmarks.first_row
+	@$(BIN)/python -m benchmarks.empty_query
 
 bench-join: $(INSTALLED) $(JAR) ## TPC-H (SF=1) and flights joins, beside Parquet and Iceberg, which it fetches
 	@$(BIN)/python -m benchmarks.join --scale $(or $(SF),1) $(ARGS)
@@ -94,6 +95,9 @@ bench-tpch: $(INSTALLED) $(JAR) ## the 22 queries of TPC-H (SF=1) at Spark's def
 
 bench-star: $(INSTALLED) $(JAR) ## queries on a star and a snowflake at Spark's defaults, beside Parquet
 	@$(BIN)/python -m benchmarks.analytic star $(ARGS)
+
+bench-groups: $(INSTALLED) $(JAR) ## a GROUP BY of 50 million groups with 256 MB of memory, which spills
+	@$(BIN)/python -m benchmarks.many_groups $(ARGS)
 
 bench-sort: $(INSTALLED) $(JAR) ## sort-merge joins and windows with and without a write order
 	@$(BIN)/python -m benchmarks.sorted_join $(ARGS)
@@ -157,4 +161,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean

@@ -100,6 +100,20 @@ def test_different_values_are_told_once_by_each_task(star: StarSessions) -> None
         assert plans["one task"].count("fragment: complete") == 1
 
 
+def test_variances_are_of_whole_groups(star: StarSessions) -> None:
+    """Tasks tell no parts of one, which Spark would merge; what is rounded are the last digits."""
+    calls = "stddev(f.amt), var_pop(f.q), stddev_pop(f.v), variance(f.pk) FILTER (WHERE f.q > 3)"
+    rounded = re.sub(r"((?:std|var)[^,]*\)(?: FILTER[^,]*)?)", r"round(\1, 6)", calls)
+    differences, plans = star.differences(f"SELECT id, {rounded}, sum(q) FROM f GROUP BY id")
+    assert differences == []
+    assert plans["divided"].count("fragment: complete") == 1
+    by_name = f"SELECT c.s, {rounded} FROM f JOIN c ON f.ck = c.ck GROUP BY c.s"
+    differences, plans = star.differences(by_name)
+    assert differences == []
+    assert plans["one task"].count("fragment: complete") == 1
+    assert "fragment: partial" not in plans["divided"]
+
+
 def test_a_correlated_subquery_computes_the_groups_of_a_small_side(star: StarSessions) -> None:
     """The same aggregate twice, restricted in different ways: no exchange is shared."""
     average = "(SELECT avg(x.q) FROM f x WHERE x.pk = p.pk)"

@@ -177,7 +177,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """``sum``, ``count``, ``min`` or ``max`` of one argument, or of its different values.
+    """``sum``, ``count``, ``min``, ``max``, a variance of one argument, or of its different values.
 
     Args:
         output: Attribute of the result.

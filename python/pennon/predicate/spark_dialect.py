@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
 
 
 class SparkSql(Spark):
@@ -22,3 +25,13 @@ class SparkSql(Spark):
         """A quote stands for itself behind a backslash, and behind its like."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    class Parser(SparkParser):
+        """The patterns of dates stay as they are: several of them mean one to the parser."""
+
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+            **SparkParser.FUNCTIONS,
+            "DATE_FORMAT": lambda arguments: exp.Anonymous(
+                this="date_format", expressions=arguments
+            ),
+        }

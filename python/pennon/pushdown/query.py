@@ -22,7 +22,7 @@ from pennon.plan import (
     Window,
 )
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.aggregates import total
+from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
@@ -343,6 +343,8 @@ class FragmentWriter:
                 types[f"c{function.output}"] = value.type
                 columns.append(named(comparable(value), f"c{function.output}"))
                 continue
+            if is_merged and function.name in MOMENTS:
+                raise Declined(why=f"the {function.name} of a group that several tasks have")
             result = self.aggregated(function, below.types)
             if is_grouped and function.name in ("min", "max") and pa.types.is_floating(result.type):
                 # DataFusion compares by < there, which is false on either side of a NaN
@@ -386,6 +388,8 @@ class FragmentWriter:
                     found = Typed(exp.Min(this=extreme_of(value)), value.type)
                 case "max":
                     found = Typed(exp.Max(this=extreme_of(value)), value.type)
+                case name if name in MOMENTS:
+                    found = moment(name, value)
                 case other:
                     raise Declined(why=f"the aggregate function {other}")
         if found.type != call.type:

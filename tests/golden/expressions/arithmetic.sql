@@ -7,6 +7,13 @@ i64 * 3
 i64 + i32
 -i32
 abs(i16)
+i32 & 12
+i32 | n32
+i64 ^ 7
+i8 & i8
+~i16
+~i64 & n64
+i32 & 3 = 1
 i32 % 7
 i64 % n32
 i32 % n32
@@ -96,9 +103,7 @@ sqrt(dec)
 -- declined: round(f64, 1)
 -- declined: pmod(i32, n32)
 -- declined: floor(dec, 1)
--- declined: i32 ^ 3
 -- declined: power(f64, 2)
 -- declined: ln(f64)
 -- declined: exp(f64)
 -- declined: floor(CASE WHEN abs(f64) < 100 THEN f64 END)
--- declined: i32 & 3

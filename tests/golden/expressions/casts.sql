@@ -32,7 +32,7 @@ ts = ntz
 -- declined: CAST(wide AS DOUBLE)
 -- declined: CAST(f64 AS FLOAT)
 -- declined: CAST(f64 AS STRING)
--- declined: CAST(d AS STRING)
+CAST(d AS STRING)
 -- declined: CAST(ts AS STRING)
 -- declined: CAST(i32 AS BOOLEAN)
 -- declined: try_cast(i32 AS TINYINT)

@@ -16,13 +16,22 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import MAX_DIGITS, WIDE_DIGITS, Typed, cast, decimal_type
+from pennon.predicate.expressions.typed import (
+    MAX_DIGITS,
+    WIDE_DIGITS,
+    Typed,
+    call,
+    cast,
+    decimal_type,
+)
 
 if TYPE_CHECKING:
     from pennon.predicate.expressions.semantics import Semantics
 
 # Sums of at most this many decimal digits more than their values cannot overflow: 10**10 rows.
 _SUM_DIGITS: Final = 10
+MOMENTS: Final = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
+"""What is not put together of the parts of a group: the whole group has to be in one place."""
 
 
 def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> Typed:
@@ -54,6 +63,23 @@ def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> T
         raise Declined(why="sums of decimals that would be NULL")
     wide = exp.Cast(this=value.tree, to=decimal_type(WIDE_DIGITS, scale))
     return Typed(cast(_sum(wide, is_distinct=is_distinct), kept), kept)
+
+
+def moment(name: str, value: Typed) -> Typed:
+    """Give a variance or standard deviation, of which the last digits depend on the order.
+
+    Both engines keep a running mean and the squares around it; both give NULL for too few values.
+
+    Args:
+        name: ``var_samp``, ``var_pop``, ``stddev_samp`` or ``stddev_pop``.
+        value: Of what; Spark has cast it to DOUBLE.
+
+    Raises:
+        Declined: No DOUBLE.
+    """
+    if value.type != pa.float64():
+        raise Declined(why=f"a {name} of {value.type}")
+    return Typed(call(name, value.tree), pa.float64())
 
 
 def _sum(tree: exp.Expr, *, is_distinct: bool = False) -> exp.Expr:

@@ -10,6 +10,7 @@ NULL rules: NULL stays NULL.
 | a cast that loses digits, compared with a literal | cast first | a function around the cast |
 | decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
+| date to text | year, month, day; a sign before more than four digits | none |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
 | DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
 | boolean to number | 0 and 1 | none |
@@ -77,7 +78,7 @@ def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | 
 
 
 def _text_failure(value: Typed, semantics: Semantics) -> bool | None:
-    if value.is_integer or pa.types.is_boolean(value.type):
+    if value.is_integer or pa.types.is_boolean(value.type) or pa.types.is_date(value.type):
         return False
     if value.is_decimal and (semantics.ansi or value.type.scale <= _PLAIN_FRACTION):
         return False

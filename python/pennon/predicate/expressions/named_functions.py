@@ -39,6 +39,7 @@ _PARTS: Final[Mapping[type[exp.Expr], str]] = {
     exp.Minute: "MINUTE",
     exp.Second: "SECOND",
 }
+_BITS: Final = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _EPOCH_UNITS: Final[Mapping[type[exp.Expr], str]] = {
     exp.UnixSeconds: "SECOND",
     exp.UnixMillis: "MILLISECOND",
@@ -109,7 +110,11 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
 
 
 def _number(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
+    if isinstance(node, _BITS):
+        return number_functions.bits(type(node), read(node.this), read(node.expression))
     match node:
+        case exp.BitwiseNot():
+            return number_functions.complement(read(node.this))
         case exp.Sign():
             return number_functions.sign(read(node.this), semantics)
         case exp.Sqrt():
@@ -178,6 +183,8 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return unscaled(read(argument))
     if isinstance(node, exp.Anonymous):
         match node.name.lower(), node.expressions:
+            case "date_format", [value, pattern]:
+                return time_functions.formatted(read(value), read(pattern), semantics)
             case "pmod", [left, right]:
                 return number_functions.positive_remainder(read(left), read(right), semantics)
             case "makedecimal", [digits, precision, scale]:

@@ -6,6 +6,7 @@ NULL rules: every function gives NULL for NULL.
 |---|---|---|
 | the sign of zero is 1 or -1, or loses its own | zero as it is | CASE |
 | floor and ceil of decimals are floats | decimals without a fraction | rounded, then corrected |
+| no operator inverts bits | ``~`` | -1 minus the value |
 | ``%`` has the dividend's sign | ``pmod`` has the divisor's | the divisor is added |
 
 Declined: whole numbers of floats; powers, logarithms and trigonometry, of which the last digit
@@ -104,6 +105,29 @@ def positive_remainder(left: Typed, right: Typed, semantics: Semantics) -> Typed
     is_negative = binary(exp.LT, over, integer(0, left.type))
     added = cast(binary(exp.Add, over.copy(), right.tree.copy()), left.type)
     return Typed(choice((is_negative, added), default=over.copy()), left.type)
+
+
+def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
+    """Combine the bits of two integers of one width.
+
+    Raises:
+        Declined: No integers, or of two widths.
+    """
+    if not (left.is_integer and left.type == right.type):
+        raise Declined(why=f"bits of {left.type} and {right.type}")
+    tree = exp.paren(binary(operator, left.tree, right.tree), copy=False)
+    return Typed(cast(tree, left.type), left.type)
+
+
+def complement(value: Typed) -> Typed:
+    """Invert all bits of an integer: that is -1 minus it, which always fits.
+
+    Raises:
+        Declined: No integer.
+    """
+    if not value.is_integer:
+        raise Declined(why=f"bits of {value.type}")
+    return Typed(cast(binary(exp.Sub, integer(-1, value.type), value.tree), value.type), value.type)
 
 
 def _double(value: float) -> Typed:

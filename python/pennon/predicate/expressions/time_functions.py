@@ -13,6 +13,8 @@ Declined: timestamps with a zone where the session's is not UTC.
 
 from __future__ import annotations
 
+import re
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -56,6 +58,12 @@ _MICROS: Final[Mapping[str, int]] = {
     "DAY": _DAY_MICROS,
     "DD": _DAY_MICROS,
 }
+_CLOCK: Final[Mapping[str, str]] = {"HH": "HOUR", "mm": "MINUTE", "ss": "SECOND"}
+# The fields of a pattern, each of its letters as often as there, and signs that mean themselves.
+_PATTERN: Final = re.compile(
+    r"(?<!y)yyyy(?!y)|(?<!M)MM(?!M)|(?<!d)dd(?!d)|(?<!H)HH(?!H)|(?<!m)mm(?!m)|(?<!s)ss(?!s)"
+    r"|[-/.:, _]+"
+)
 _DAY_NAMES: Final = (
     ("MO", "MON", "MONDAY"),
     ("TU", "TUE", "TUESDAY"),
@@ -124,6 +132,41 @@ def _day_of_week(name: str, tree: exp.Expr) -> exp.Expr:
 def _since_monday(tree: exp.Expr) -> exp.Expr:
     shifted = binary(exp.Add, _field("DOW", tree), integer(6, _INT))
     return binary(exp.Mod, shifted, integer(7, _INT))
+
+
+def formatted(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
+    """Write a date or timestamp by a pattern (``date_format``).
+
+    Raises:
+        Declined: A pattern that is computed, or has letters but ``yyyy MM dd HH mm ss``.
+    """
+    literal = literal_value(pattern.tree)
+    text = None if literal is None or not literal.is_valid else str(literal.as_py())
+    pieces = [] if text is None else _PATTERN.findall(text)
+    if not pieces or "".join(pieces) != text:
+        raise Declined(why=f"the pattern {text}")
+    source = local(value, semantics)
+    day = cast(cast(source.tree, pa.date32()), pa.string())
+    written: list[exp.Expr] = []
+    for piece in pieces:
+        if piece in _CLOCK and source.type != NTZ:
+            raise Declined(why=f"the pattern {text} of {value.type}")
+        written.append(_written(piece, day, source.tree))
+    return Typed(reduce(partial(binary, exp.DPipe), written), pa.string())
+
+
+def _written(piece: str, day: exp.Expr, source: exp.Expr) -> exp.Expr:
+    """Write a field of a pattern; a year may have more than four digits, and a sign."""
+    if piece in _CLOCK:
+        number = cast(_field(_CLOCK[piece], source), pa.string())
+        return call("lpad", number, integer(2, _LONG), exp.Literal.string("0"))
+    if piece == "yyyy":
+        return call("left", day.copy(), integer(-6, _LONG))
+    if piece == "MM":
+        return call("left", call("right", day.copy(), integer(5, _LONG)), integer(2, _LONG))
+    if piece == "dd":
+        return call("right", day.copy(), integer(2, _LONG))
+    return exp.Literal.string(piece)
 
 
 def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:

@@ -20,6 +20,9 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
+import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
+import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
@@ -333,15 +336,23 @@ public final class FragmentText {
     Object context = property(expression, "evalContext");
     Object zone = property(expression, "timeZoneId");
     Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
-    return (mode == null || mode.equals(evalMode))
+    return isOfBits(expression)
+        || (mode == null || mode.equals(evalMode))
         && (fails == null || fails.equals(isAnsi))
         && (ansi == null || ansi.equals(isAnsi))
         && (isLossy == null || isLossy.equals(true))
         && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
   }
 
+  /** Operators of bits never overflow, and have a mode all the same. */
+  private static boolean isOfBits(Expression expression) {
+    return expression instanceof BitwiseAnd
+        || expression instanceof BitwiseOr
+        || expression instanceof BitwiseXor;
+  }
+
   /** What a public method without parameters gives; null when there is no such method. */
-  private static Object property(Object object, String name) {
+  static Object property(Object object, String name) {
     try {
       return object.getClass().getMethod(name).invoke(object);
     } catch (ReflectiveOperationException e) {

@@ -31,7 +31,11 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Complete$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.expressions.aggregate.StddevPop;
+import org.apache.spark.sql.catalyst.expressions.aggregate.StddevSamp;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
+import org.apache.spark.sql.catalyst.expressions.aggregate.VariancePop;
+import org.apache.spark.sql.catalyst.expressions.aggregate.VarianceSamp;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -53,6 +57,12 @@ final class SplitAggregate {
   private static final Logger LOG = LoggerFactory.getLogger(SplitAggregate.class);
 
   private static final String DISTINCT = "_distinct";
+  private static final Map<Class<?>, String> MOMENTS =
+      Map.of(
+          VarianceSamp.class, "var_samp",
+          VariancePop.class, "var_pop",
+          StddevSamp.class, "stddev_samp",
+          StddevPop.class, "stddev_pop");
 
   /** One column that the worker computes. */
   private record Part(
@@ -273,6 +283,11 @@ final class SplitAggregate {
     }
     if (function instanceof Max) {
       return "max";
+    }
+    if (Boolean.TRUE.equals(FragmentText.property(function, "nullOnDivideByZero"))
+        && MOMENTS.containsKey(function.getClass())) {
+      // The worker computes these of whole groups only; parts of them are not merged.
+      return MOMENTS.get(function.getClass());
     }
     throw new Unsplittable();
   }
