@@ -64,6 +64,17 @@ def test_rows_that_come_to_a_new_partition_meanwhile_refuse_its_overwrite(
     assert regions(latest(base))["asia"] == [8]
 
 
+def test_rows_beside_the_condition_take_none_away_in_weak_mode(tmp_path: Path) -> None:
+    """Another writer makes the partition meanwhile, and the condition is not about it."""
+    base = append(make(tmp_path, strong=False), {1: "eu"})
+    transaction = Transaction(base)
+    whole = whole_partitions(base, "t", ["`region` = 'eu'"], action="overwrite")
+    replace_rows(transaction, stage(base, {9: "asia", 8: "eu"}), whole)
+    append(base, {7: "asia"})
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": [8], "asia": [7, 9]}
+
+
 @pytest.mark.parametrize("predicate", ["`id` = 1", "`region` = 'eu' AND `id` > 0", "rand() < 1"])
 def test_a_condition_that_divides_a_partition_is_refused(base: Snapshot, predicate: str) -> None:
     with pytest.raises(NotWholePartitions, match=r"by region\.") as caught:

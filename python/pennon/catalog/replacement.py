@@ -125,13 +125,15 @@ def replace_rows(
     Args:
         transaction: Gets the changes.
         staged: What the tasks wrote; rows of other partitions are appended where these are there,
-            and else make them, alone.
+            and else make them, alone. In weak mode, which has no conflicts to refuse them by, they
+            are appended to whatever is there: the condition need not be about them.
         object_ids: The partitions that go.
     """
     gone = set(object_ids)
     parts = list(staged)
-    others = {part.object_id for part in parts} - gone
-    gone |= others - leaf_states(transaction.snapshot, others).keys()
+    if transaction.snapshot.is_strong:
+        others = {part.object_id for part in parts} - gone
+        gone |= others - leaf_states(transaction.snapshot, others).keys()
     transaction.replace(part for part in parts if part.object_id in gone)
     transaction.append(part for part in parts if part.object_id not in gone)
     transaction.drop(gone.difference(part.object_id for part in parts))

@@ -22,6 +22,7 @@ from pennon.errors import (
 __all__ = [
     "MANIFEST",
     "StorageOptions",
+    "is_of_storage",
     "listed_versions",
     "manifest_uri",
     "open_manifest",
@@ -144,6 +145,16 @@ def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: dateti
             existing=f"its first version is of {min(versions)[0].isoformat()}",
         )
     return max(found)
+
+
+def is_of_storage(error: Exception) -> bool:
+    """Whether an error is the storage's: Lance has several classes for those of files beside data.
+
+    Example:
+        >>> is_of_storage(RuntimeError("LanceError(IO): no answer")), is_of_storage(RuntimeError())
+        (True, False)
+    """
+    return isinstance(error, OSError) or "LanceError(IO)" in str(error)
 
 
 def storage_failure(verb: str, location: str, error: Exception) -> StorageFailure:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["commit_strong", "commit_together"]
 
 _MAX_ATTEMPTS: Final = 40
+# The appends of this process wait for it meanwhile.
+_ATTEMPTS_OF_REWRITE: Final = 6
 
 
 def commit_strong(
@@ -179,7 +181,9 @@ def _tried(
     if misplaced is not None:
         return misplaced
     prepared: dict[str, LeafChange] = {}
-    for attempt in range(_MAX_ATTEMPTS):
+    is_rewrite = all(isinstance(change, Rewrite) for change in changes.values())
+    attempts = _ATTEMPTS_OF_REWRITE if is_rewrite else _MAX_ATTEMPTS
+    for attempt in range(attempts):
         newest = _opened(base, None)
         if attempt or newest.version != snapshot.version:
             # What others have committed is looked at before any leaf is touched, too: a try on an
@@ -209,7 +213,7 @@ def _tried(
                 wait_for_others(attempt)
             case unexpected:
                 assert_never(unexpected)
-    return Retryable(_MAX_ATTEMPTS)
+    return Retryable(attempts)
 
 
 def _is_one_there(snapshot: Snapshot, records: Sequence[CommitRecord]) -> bool:

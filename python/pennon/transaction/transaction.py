@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError, PennonError
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.manifest.storage import storage_failure
+from pennon.manifest.storage import is_of_storage, storage_failure
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.group_commit import commit_append, in_turn
 from pennon.transaction.isolation import SERIALIZABLE, isolation
@@ -175,7 +175,9 @@ class Transaction:
         identity, self.identity = self.identity, self.identity.tried()
         try:
             outcome = self._sent(identity)
-        except OSError as error:  # Lance's, of a leaf
+        except (OSError, RuntimeError) as error:  # Lance's, of a leaf
+            if not is_of_storage(error):
+                raise
             raise storage_failure("commit to", self.snapshot.location, error) from error
         self._is_sent = isinstance(outcome, Committed)  # after a refusal nothing is open
         return outcome

@@ -65,7 +65,7 @@ def forget_places(
         storage_options: Given to Lance.
     """
     session = LanceFileSession(uri, storage_options=dict(storage_options) or None)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError):  # Lance's of a storage that is gone
         session.delete_file(_places_for(staged))
 
 

@@ -105,7 +105,7 @@ def delete_files(uri: str, fragments: Sequence[str], storage_options: Mapping[st
     session = LanceFileSession(f"{uri}/data", storage_options=dict(storage_options) or None)
     for fragment in fragments:
         for file in FragmentMetadata.from_json(fragment).files:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):  # Lance's of a storage that is gone
                 session.delete_file(file.path)
 
 
