@@ -61,19 +61,26 @@ def test_a_driver_plans_with_what_its_executors_have() -> None:
     assert (pool_bytes(), executor_pool_bytes()) == ((384 << 20) // 2, 4 * GIB)
 
 
+def set_to(retired: int, pool: str) -> None:
+    """Start a worker with a stated pool beside one that retired."""
+    settings = {"spark.master": "local[2]", "spark.pennon.worker.memory": pool}
+    started_by(JvmMemory(True, 2, GIB, settings, (retired,)))
+
+
 def test_a_worker_leaves_to_a_retired_one_what_it_holds() -> None:
     held = 256 << 20
     script = f"rows = bytearray({held}); print(flush=True); input()"
     command = [sys.executable, "-c", script, "pennon.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as retired:
         assert retired.stdout.readline() == b"\n"
-        settings = {"spark.master": "local[2]", "spark.pennon.worker.memory": "1g"}
-        started_by(
-            JvmMemory(
-                is_driver=True, cores=2, heap_bytes=GIB, settings=settings, retired=(retired.pid,)
-            )
-        )
+        set_to(retired.pid, "1g")
         assert held < GIB - pool_bytes() < held + (64 << 20)
+        # One that holds more than all of it leaves what no query can do without, and no more.
+        set_to(retired.pid, "300m")
+        assert pool_bytes() == 64 << 20
+        set_to(retired.pid, "32m")
+        assert pool_bytes() == 32 << 20
+        set_to(retired.pid, "1g")
         # What is planned does not depend on the moment.
         assert executor_pool_bytes() == GIB
         pool = ProcessPool()

@@ -23,8 +23,6 @@ from pennon.errors import MemorySettingInvalid
 from pennon.settings import MEMORY, WORKER_MEMORY, from_environment
 
 _SHARE: Final = 4
-# However much retired workers hold, this part of the pool is the next one's.
-_LEAST_PART: Final = 4
 _CONTAINER_SHARE: Final = 2
 _LEAST: Final = 64 << 20
 _CGROUPS: Final = Path("/sys/fs/cgroup")
@@ -129,15 +127,17 @@ def started_by(jvm: JvmMemory) -> None:
 def pool_bytes() -> int:
     """Give the size of this process's pool, less what retired workers of its JVM hold now.
 
+    What a retired worker holds beside its queries, about 130 MB of libraries, counts as held.
+
     Returns:
-        Bytes; at least 64 MiB where nothing is stated and nobody retired.
+        Bytes; at least 64 MiB, or what is stated where that is less.
 
     Raises:
         MemorySettingInvalid: A setting is no amount of memory.
     """
     whole = _whole_pool_bytes()
     held = sum(resident_bytes(pid) for pid in _Started.jvm.retired)
-    return max(whole // _LEAST_PART, whole - held)
+    return max(min(whole, _LEAST), whole - held)
 
 
 def _whole_pool_bytes() -> int:
