@@ -22,6 +22,7 @@ from pennon.maintenance.expire import expire
 from pennon.maintenance.leaf_versions import detached_versions
 from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
+from pennon.manifest.versions import history as module
 from pennon.namespace import Scan
 from pennon.transaction import Committed, Transaction
 
@@ -197,6 +198,25 @@ def test_leaves_with_branches_are_not_touched_and_told(tmp_path: Path) -> None:
     assert done.leaf_versions == 0
     assert "has branches" in done.notes[0]
     assert old.to_table()["id"].to_pylist() == [1]
+
+
+def test_a_history_that_is_read_beside_an_expiry_tells_of_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = make(tmp_path)
+    for number in range(4):
+        snapshot = append(snapshot, {number: "eu"})
+    reading = vars(module)["_maker"]
+
+    def behind_an_expiry(*arguments: object) -> object:
+        monkeypatch.setattr(module, "_maker", reading)
+        assert expire(snapshot.location, older_than=later(), retain_last=2).versions
+        return reading(*arguments)
+
+    monkeypatch.setattr(module, "_maker", behind_an_expiry)
+    told = [each.version for each in module.history(snapshot.location)]
+    assert told
+    assert told == [each for each in versions(snapshot) if each <= snapshot.version]
 
 
 def test_weak_namespaces_lose_versions_of_the_manifest_only(tmp_path: Path) -> None:

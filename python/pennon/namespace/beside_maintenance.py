@@ -7,10 +7,11 @@ again. Nothing of a statement in conflict is visible, so it can be run again as 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.errors import WriteConflict
+from pennon.errors import PennonError, WriteConflict
 from pennon.manifest.versions.history import history
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table
 
 
 def _were_rows_moved(table: Table) -> bool:
+    """Whether the history since a table's version says so; one that cannot be read does not."""
     snapshot = table.snapshot
-    made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
-    return any(each.operation == _MOVES_ROWS and each.version > snapshot.version for each in made)
+    with contextlib.suppress(PennonError):
+        made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
+        return any(
+            each.operation == _MOVES_ROWS and each.version > snapshot.version for each in made
+        )
+    return False

@@ -6,20 +6,24 @@ what Lance did: changes of the metadata, maintenance of ``__manifest`` itself, f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 import lance
 from lance.file import LanceFileSession
 
+from pennon.errors import StorageFailure
 from pennon.manifest.format.commit_record import CommitRecord, made_together, records_in
 from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.manifest.versions.shared_fragments import open_unexpired
 
 __all__ = ["HistoryEntry", "history"]
+
+T = TypeVar("T")
 
 _COLUMNS: Final = ["object_type", "metadata"]
 _MAX_THREADS: Final = 8
@@ -65,7 +69,7 @@ def history(
         limit: How many of the newest versions; None for all that have not expired.
 
     Returns:
-        The versions, oldest first.
+        The versions, oldest first; one that expires while they are read is left out.
 
     Raises:
         NamespaceHasNoManifest: There is no namespace.
@@ -90,17 +94,32 @@ def history(
         operation, record = _maker(transaction, added, files, location)
         return HistoryEntry(version, times[version], operation, record)
 
+    def if_there(version: int, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except StorageFailure:
+            if open_unexpired(location, version, storage_options or {}) is not None:
+                raise
+            return None
+
+    def entry(version: int) -> HistoryEntry | None:
+        made = transactions[version]
+        return None if made is None else if_there(version, lambda: told(version, *made))
+
     # Lance reads the transactions of one dataset from one thread at a time.
-    transactions = [_transaction(manifest, location, version) for version in times]
+    transactions = {
+        each: if_there(each, partial(_transaction, manifest, location, each)) for each in times
+    }
     with ThreadPoolExecutor(_MAX_THREADS) as pool:
-        return list(pool.map(told, times, transactions))
+        return [each for each in pool.map(entry, times) if each is not None]
 
 
 def _transaction(
     manifest: lance.LanceDataset, location: str, version: int
-) -> lance.Transaction | None:
+) -> tuple[lance.Transaction | None]:
+    """Read what made a version, if Lance recorded it."""
     try:
-        return manifest.read_transaction(version)
+        return (manifest.read_transaction(version),)
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("read", location, error) from error
 
