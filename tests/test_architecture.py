@@ -350,6 +350,7 @@ def test_only_the_manifest_folder_names_the_manifest_table() -> None:
 def test_the_jar_and_the_golden_messages_have_the_declared_wire() -> None:
     """A message is declared in Python; ``make wire`` writes the rest, and the jar is built anew."""
     assert wire_declaration.IN_JAR.read_text(encoding="utf-8") == wire_declaration.declaration()
+    assert wire_declaration.IN_PACKAGE.read_text(encoding="utf-8") == wire_declaration.protocol()
     files = wire_declaration.GOLDEN.glob("*.json")
     written = {path.name: path.read_text(encoding="utf-8") for path in files}
     assert written == wire_declaration.golden()

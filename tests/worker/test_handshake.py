@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import re
 import subprocess
 import sys
 import zipfile
@@ -14,9 +14,7 @@ from tests.worker.worker_client import JVM, SOURCES, Worker, worker_arguments
 
 import pennon
 from pennon.session import find_jar
-from pennon.worker.handshake import PROTOCOL
-
-SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
+from pennon.worker.wire.protocol import PROTOCOL
 
 
 def refusal(tmp_path: Path, jvm: dict) -> dict:
@@ -32,7 +30,7 @@ def refusal(tmp_path: Path, jvm: dict) -> dict:
     return ready["error"]
 
 
-@pytest.mark.parametrize("older", [{"jar": "0.0.9"}, {"protocol": 0}])
+@pytest.mark.parametrize("older", [{"jar": "0.0.9"}, {"protocol": "0123456789ab"}])
 def test_a_jar_of_another_version_is_refused_by_both_names(tmp_path: Path, older: dict) -> None:
     error = refusal(tmp_path, JVM | older)
     assert error["condition"] == "VERSIONS_DIFFER"
@@ -63,9 +61,9 @@ def test_the_ready_line_names_both_versions(worker: Worker) -> None:
 
 
 def test_jar_and_package_state_the_same_versions() -> None:
-    java = (SHIM / "worker/WorkerStart.java").read_text(encoding="utf-8")
-    assert re.search(r"int PROTOCOL = (\d+);", java)[1] == str(PROTOCOL)
     with zipfile.ZipFile(find_jar()) as jar:
+        declared = jar.read("dev/pennon/spark/worker/wire.json")
+        assert hashlib.sha256(declared).hexdigest().startswith(PROTOCOL)
         assert (
             f"Implementation-Version: {pennon.__version__}"
             in jar.read("META-INF/MANIFEST.MF").decode().splitlines()

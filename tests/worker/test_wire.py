@@ -14,6 +14,7 @@ from pennon.errors import MalformedMessage
 from pennon.worker.requests.plan_outline import plan_of
 from pennon.worker.wire import key_messages, messages, metadata_messages, write_messages
 from pennon.worker.wire.json_fields import decode, encode
+from pennon.worker.wire.plan_messages import OPERATORS
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}
@@ -102,6 +103,16 @@ def test_a_request_with_a_field_too_many_or_too_few_is_refused(name: str) -> Non
     for field in golden.keys() - {"op"}:
         with pytest.raises(MalformedMessage, match=f"{name} has no field {field}"):
             decode(request, {key: value for key, value in golden.items() if key != field})
+
+
+def test_every_operator_that_is_declared_becomes_a_node() -> None:
+    for kind, message in OPERATORS.items():
+        path = wire_declaration.GOLDEN / f"{message.__name__}.json"
+        told = json.loads(path.read_text(encoding="utf-8"))
+        assert told["node"] == kind
+        if kind != "scan":
+            plan, _ = plan_of([told])
+            assert len(plan) == 1
 
 
 def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:

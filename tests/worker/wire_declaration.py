@@ -1,10 +1,11 @@
-"""The wire as its dataclasses declare it, for the jar; and one golden message of each.
+"""The wire as its dataclasses declare it, for the jar; its digest, and one golden message of each.
 
-``python -m tests.worker.wire_declaration`` writes both (``make wire``).
+``python -m tests.worker.wire_declaration`` writes all of them (``make wire``).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import types
 from collections.abc import Iterator, Mapping
@@ -13,15 +14,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from pennon.worker.handshake import Jvm
 from pennon.worker.requests.operations import _DRIVER
 from pennon.worker.wire.key_messages import DeriveKeysReply
 from pennon.worker.wire.messages import DeriveKeys, Read, ReadReply, RunFragment
 from pennon.worker.wire.metadata_messages import ReadMetadata
+from pennon.worker.wire.plan_messages import OPERATORS
 from pennon.worker.wire.stream_end import StreamEnd
 from pennon.worker.wire.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 
 ROOT = Path(__file__).parents[2]
 IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"
+IN_PACKAGE = ROOT / "python/pennon/worker/wire/protocol.py"
 GOLDEN = ROOT / "tests/golden/wire"
 
 STREAMED: Mapping[type[Any], type[Any]] = {
@@ -43,11 +47,37 @@ def replies() -> dict[type[Any], type[Any]]:
     return found
 
 
+TAGS = {message: {"node": kind} for kind, message in OPERATORS.items()}
+UNASKED = (StreamEnd, Jvm, *OPERATORS.values())
+"""What is neither a request nor a reply, nor a part that either declares."""
+
+
 def declared(message: type[Any]) -> Iterator[tuple[str, Any]]:
     """The fields of a message by their keys in JSON, with their annotations."""
     hints = get_type_hints(message)
     for field in fields(message):
         yield str(field.metadata.get("key", field.name)), hints[field.name]
+
+
+def type_texts(message: type[Any]) -> dict[str, str]:
+    """The fields of a message, what tells it from others too, as ``Wire.java`` reads them."""
+    stated = {field.name: field.metadata for field in fields(message)}
+    texts = dict.fromkeys(tag(message), "string")
+    for (key, annotation), metadata in zip(declared(message), stated.values(), strict=True):
+        texts[key] = metadata.get("type") or type_text(annotation)
+    return texts
+
+
+def tag(message: type[Any]) -> dict[str, object]:
+    """The field that says which of several messages it is."""
+    return {"op": message.op} if hasattr(message, "op") else {**TAGS.get(message, {})}
+
+
+def messages() -> dict[str, type[Any]]:
+    """All that goes over the socket, by name, with the parts."""
+    answered = replies()
+    whole = (*answered, *answered.values(), *UNASKED)
+    return {part.__name__: part for message in whole for part in parts(message)}
 
 
 def parts(message: type[Any]) -> Iterator[type[Any]]:
@@ -84,16 +114,25 @@ def type_text(annotation: Any) -> str:
 def declaration() -> str:
     """The text of ``wire.json``: one line per field, so that changes merge."""
     answered = replies()
-    told = (*answered.values(), StreamEnd)
-    whole = {part.__name__: part for message in told for part in parts(message)}
     stated = {
-        "replies": {request.op: answered[request].__name__ for request in answered},
-        "messages": {
-            name: {key: type_text(annotation) for key, annotation in declared(message)}
-            for name, message in whole.items()
-        },
+        "requests": {request.op: request.__name__ for request in answered},
+        "replies": {request.op: reply.__name__ for request, reply in answered.items()},
+        "operators": {kind: message.__name__ for kind, message in OPERATORS.items()},
+        "messages": {name: type_texts(message) for name, message in messages().items()},
     }
     return json.dumps(stated, indent=2, sort_keys=True) + "\n"
+
+
+def protocol() -> str:
+    """The text of ``protocol.py``: jar and package compare the digest when a worker starts."""
+    digest = hashlib.sha256(declaration().encode()).hexdigest()[:12]
+    return f'''"""What the messages are, as one text: written by ``make wire``, never by hand."""
+
+from typing import Final
+
+PROTOCOL: Final = "{digest}"
+"""Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""
+'''
 
 
 STRUCT = {
@@ -116,15 +155,36 @@ OBJECTS: Mapping[str, object] = {
     "CreateTable.mode": "create",
     "StageTable.mode": "create_or_replace",
     "PublishTable.mode": "create_or_replace",
+    "DeriveKeys.nodes": [{"node": "opaque", "children": []}],
+    "ScanMessage.columns": [[1, "id"]],
+    "ScanMessage.fields": [[2, ["place", "city"]]],
+    "ProjectMessage.columns": [[3, 1]],
+    "ProjectMessage.expressions": [[4, "`1` + 1", "long"]],
+    "JoinMessage.type": "inner",
+    "JoinMessage.broadcast": "left",
+    "ComparedMessage.types": ["integer", "long"],
+    "GroupMessage.columns": [[3, 1]],
+    "GroupMessage.functions": [[5, "sum", "`2`", "long", "long"]],
+    "GroupMessage.grouping": [["`1`", "long", 3]],
+    "GroupMessage.outputs": [[6, "`5` + 1", "long"]],
+    "WindowMessage.order": [["`1`", True, False]],
+    "WindowMessage.functions": [[5, "row_number", [], ["rows", None, 0], "integer"]],
+    "WindowMessage.outputs": [[6, "`5`", "integer"]],
+    "UnionMessage.columns": [[3, 1, 2]],
+    "ExpandMessage.columns": [[3, 1]],
+    "ExpandMessage.expressions": [[4, ["`1`", None], "long"]],
+    "TopMessage.order": [["`1`", True, False]],
 }
 
 
 def sample(message: type[Any]) -> dict[str, object]:
     """A message whose every field has a value of its own."""
-    stated: dict[str, object] = {"op": message.op} if hasattr(message, "op") else {}
+    stated = tag(message)
     for at, (key, annotation) in enumerate(declared(message)):
-        known = OBJECTS.get(f"{message.__name__}.{key}", OBJECTS.get(key))
-        stated[key] = known or _value(annotation, key, at + 1)
+        known = OBJECTS.get(f"{message.__name__}.{key}")
+        if known is None and message not in TAGS:
+            known = OBJECTS.get(key)
+        stated[key] = _value(annotation, key, at + 1) if known is None else known
     return stated
 
 
@@ -147,18 +207,16 @@ def _value(annotation: Any, key: str, at: int) -> object:
 
 def golden() -> dict[str, str]:
     """The name and the text of each golden file."""
-    answered = replies()
-    told = (*answered.items(), (StreamEnd,))
-    whole = {part for messages in told for message in messages for part in parts(message)}
     return {
-        f"{message.__name__}.json": json.dumps(sample(message), indent=2, ensure_ascii=False) + "\n"
-        for message in whole
+        f"{name}.json": json.dumps(sample(message), indent=2, ensure_ascii=False) + "\n"
+        for name, message in messages().items()
     }
 
 
 def write() -> None:
-    """Write the declaration into the jar's resources, and the golden messages."""
+    """Write the declaration into the jar's resources, its digest, and the golden messages."""
     IN_JAR.write_text(declaration(), encoding="utf-8")
+    IN_PACKAGE.write_text(protocol(), encoding="utf-8")
     texts = golden()
     for path in GOLDEN.glob("*.json"):
         if path.name not in texts:

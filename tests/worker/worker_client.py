@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import socket
@@ -19,13 +20,14 @@ import pyarrow as pa
 import pennon
 
 SOURCES = Path(__file__).parents[2] / "python"
+DECLARED = SOURCES.parent / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"
 LONG = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 
 
 # The JVM as the worker wants to hear of it; its versions are those of this checkout.
 JVM = {
     "jar": pennon.__version__,
-    "protocol": 1,
+    "protocol": hashlib.sha256(DECLARED.read_bytes()).hexdigest()[:12],
     "spark": "4.3.0",
     "driver": True,
     "cores": 2,

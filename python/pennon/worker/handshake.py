@@ -1,7 +1,8 @@
 """What a JVM and its worker tell each other before anything is asked.
 
-Both compare the versions of jar, package and protocol, and each refuses a difference with both
-versions in its words: better at the start than at the first message that the other does not know.
+Both compare the versions of jar and package and the digests of the messages that they know, and
+each refuses a difference with both in its words: better at the start than at the first message
+that the other does not know.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from pennon.errors import MalformedMessage, VersionsDiffer
 from pennon.execution.memory import JvmMemory
 from pennon.spark_versions import check_spark_version
 from pennon.worker.wire.json_fields import decode
+from pennon.worker.wire.protocol import PROTOCOL
 
-PROTOCOL: Final = 1
-"""Raised with every change of a message; the jar's is in ``WorkerStart.java``."""
+__all__ = ["Jvm", "jvm_of", "ready"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Jvm:
 
     Args:
         jar: Version of the jar.
-        protocol: Version of the messages.
+        protocol: Digest of the messages that the jar knows, as ``PROTOCOL``.
         spark: Version of Spark.
         driver: Whether it is the driver's.
         cores: Processors that it may use.
@@ -39,7 +39,7 @@ class Jvm:
     """
 
     jar: str
-    protocol: int
+    protocol: str
     spark: str
     driver: bool
     cores: int
@@ -78,7 +78,7 @@ def jvm_of(text: str, version: str) -> Jvm:
         raise MalformedMessage(why="the argument --jvm is not JSON") from error
     if not isinstance(stated, dict):
         raise MalformedMessage(why="the argument --jvm is no JSON object")
-    jar, protocol = stated.get("jar", "unknown"), stated.get("protocol", 0)
+    jar, protocol = stated.get("jar", "unknown"), stated.get("protocol", "unknown")
     if (jar, protocol) != (version, PROTOCOL):
         raise VersionsDiffer(
             jar=f"version {jar} (protocol {protocol})",

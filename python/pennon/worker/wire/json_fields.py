@@ -1,8 +1,8 @@
 """Frozen dataclasses from and to the JSON objects of the protocol, by their annotations.
 
 A field's JSON name is its own name, or ``key`` in its metadata. Every field is written and has to
-be there: defaults are for those who make a message in Python. The jar checks replies by the same
-declarations (``Wire.java``).
+be there: defaults are for those who make a message in Python. The jar checks all messages by the
+same declarations (``Wire.java``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every request and reply of the socket as a frozen dataclass, in the order of the protocol.
 
-Others stand in ``write_messages.py``, ``metadata_messages.py`` and ``key_messages.py``. This is the
-only declaration: ``make wire`` writes what the jar checks replies by, and the golden messages.
+Others stand in the modules beside it, a query's operators in ``plan_messages.py``. This is the
+only declaration: ``make wire`` writes what the jar checks messages by, and the golden ones.
 ``table``, ``scan``, ``split`` and ``write`` are opaque to the jar; what they say stands in
 ``tokens.py``. ``scan``, ``write`` and ``catalog`` hold storage options: they are never printed.
 """
@@ -338,7 +338,7 @@ class DeriveKeys:
     """The plan's skeleton from the derived-key rule; scans bring their catalog and plan."""
 
     op: ClassVar[str] = "derive_keys"
-    nodes: tuple[JsonObject, ...]
+    nodes: tuple[JsonObject, ...] = field(metadata={"type": "operator[]"})
     parallelism: int
     max_bytes: int
     ansi: bool

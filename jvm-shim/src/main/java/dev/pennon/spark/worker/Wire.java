@@ -4,36 +4,62 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
 import java.util.Iterator;
 
 /**
- * The replies as the Python package declares them: each is checked as it arrives.
+ * The messages as the Python package declares them: each request is checked before it goes, each
+ * reply as it arrives.
  *
  * <p>{@code wire.json} is written from those declarations (<code>make wire</code>). It names the
- * reply to each operation, and for each message the type of each field: {@code string}, {@code
- * integer}, {@code boolean}, {@code any} or another message, then {@code []} for a list, {@code {}}
- * for an object with such values, {@code ?} where null is right.
+ * request and the reply of each operation, and for each message the type of each field: {@code
+ * string}, {@code integer}, {@code boolean}, {@code any}, {@code operator} (the message that its
+ * {@code node} names) or another message, then {@code []} for a list, {@code {}} for an object with
+ * such values, {@code ?} where null is right.
  */
 public final class Wire {
-  private static final JsonNode DECLARED = declared();
+  private static final byte[] TEXT = text();
+  private static final JsonNode DECLARED = Messages.fromBytes(TEXT);
+  /** A digest of the declaration; the package has the same in {@code worker/wire/protocol.py}. */
+  static final String PROTOCOL = digest(TEXT);
 
   private Wire() {}
 
-  private static JsonNode declared() {
+  private static byte[] text() {
     try (InputStream file = Wire.class.getResourceAsStream("wire.json")) {
-      return Messages.fromBytes(file.readAllBytes());
+      return file.readAllBytes();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
-  /** Refuses a reply with a field too many, too few, or of another type than declared. */
+  /** Refuses a request with a field too many, too few, or of another type than declared. */
+  static void checkRequest(String op, JsonNode request) {
+    check(named("requests", op), request);
+  }
+
+  /** As {@link #checkRequest}, for the reply. */
   static void checkReply(String op, JsonNode reply) {
-    JsonNode message = DECLARED.get("replies").get(op);
-    if (message == null) {
-      throw WorkerFailure.protocol("no reply to " + op + " is declared", null);
+    check(named("replies", op), reply);
+  }
+
+  private static String digest(byte[] text) {
+    try {
+      byte[] digest = MessageDigest.getInstance("SHA-256").digest(text);
+      return HexFormat.of().formatHex(digest, 0, 6);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e);
     }
-    check(message.asText(), reply);
+  }
+
+  private static String named(String table, String key) {
+    JsonNode message = DECLARED.get(table).get(key);
+    if (message == null) {
+      throw WorkerFailure.protocol("no " + key + " is declared among the " + table, null);
+    }
+    return message.asText();
   }
 
   /** Refuses a message that is not as declared; the failure names message and field. */
@@ -65,6 +91,8 @@ public final class Wire {
       }
     } else if (type.endsWith("[]") && value.isArray() || type.endsWith("{}") && value.isObject()) {
       value.forEach(item -> check(inner, item, where));
+    } else if (type.equals("operator")) {
+      check(named("operators", value.path("node").asText()), value);
     } else if (DECLARED.get("messages").has(type)) {
       check(type, value);
     } else if (!isOf(type, value)) {

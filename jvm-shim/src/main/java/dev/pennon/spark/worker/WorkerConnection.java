@@ -163,8 +163,9 @@ public final class WorkerConnection implements AutoCloseable {
 
   public void send(ObjectNode request) {
     expect(State.IDLE, "send a request");
-    state = State.REQUESTED;
     operation = request.path("op").asText();
+    Wire.checkRequest(operation, request);
+    state = State.REQUESTED;
     streamedUp = false;
     KilledTasks.watch(this);
     writeFrame(Frames.JSON, ByteBuffer.wrap(Messages.toBytes(request)));

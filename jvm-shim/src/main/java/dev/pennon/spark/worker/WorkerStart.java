@@ -17,9 +17,6 @@ import org.apache.spark.SparkEnv;
  * compare, and refuse.
  */
 final class WorkerStart {
-  /** Raised with every change of a message; the worker's is in {@code worker/handshake.py}. */
-  static final int PROTOCOL = 1;
-
   /** What the memory of a worker is derived from, as Spark spells it; no secrets are among them. */
   private static final List<String> MEMORY_SETTINGS =
       List.of(
@@ -52,7 +49,7 @@ final class WorkerStart {
    */
   static String describeJvm(Collection<Long> retired) {
     ObjectNode jvm = Messages.object();
-    jvm.put("jar", jarVersion()).put("protocol", PROTOCOL);
+    jvm.put("jar", jarVersion()).put("protocol", Wire.PROTOCOL);
     jvm.put("spark", SparkBuildInfo.spark_version());
     jvm.put("driver", WorkerInterpreter.isDriver());
     jvm.put("cores", Runtime.getRuntime().availableProcessors());
@@ -79,14 +76,14 @@ final class WorkerStart {
     if (!ready.path("ready").asBoolean()) {
       throw WorkerFailure.fromJson(ready.path("error"));
     }
-    int protocol = ready.path("protocol").asInt();
+    String protocol = ready.path("protocol").asText("unknown");
     String version = ready.path("version").asText("unknown");
-    if (protocol != PROTOCOL || !version.equals(jarVersion())) {
+    if (!protocol.equals(Wire.PROTOCOL) || !version.equals(jarVersion())) {
       throw differs(python, version, protocol);
     }
   }
 
-  private static WorkerFailure differs(String python, String version, int protocol) {
+  private static WorkerFailure differs(String python, String version, String protocol) {
     return WorkerFailure.of(
         "VERSIONS_DIFFER",
         "58000",
@@ -94,6 +91,6 @@ final class WorkerStart {
         "Cannot use the package pennon of %s: it is version %s (protocol %s), and the jar is "
             + "version %s (protocol %s). Install the package of the jar's version there, or use the "
             + "jar inside that package.",
-        python, version, protocol, jarVersion(), PROTOCOL);
+        python, version, protocol, jarVersion(), Wire.PROTOCOL);
   }
 }

@@ -1,0 +1,6 @@
+"""What the messages are, as one text: written by ``make wire``, never by hand."""
+
+from typing import Final
+
+PROTOCOL: Final = "b1cf06b3f4b1"
+"""Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""
