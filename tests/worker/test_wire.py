@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -103,6 +103,17 @@ def test_a_request_with_a_field_too_many_or_too_few_is_refused(name: str) -> Non
     for field in golden.keys() - {"op"}:
         with pytest.raises(MalformedMessage, match=f"{name} has no field {field}"):
             decode(request, {key: value for key, value in golden.items() if key != field})
+
+
+def test_messages_have_no_defaults() -> None:
+    """All fields are demanded: a default would say that one may be left away."""
+    assert [
+        (name, field.name)
+        for name, message in wire_declaration.messages().items()
+        for field in fields(message)
+        if message.__module__.startswith("pennon.worker")
+        and (field.default is not MISSING or field.default_factory is not MISSING)
+    ] == []
 
 
 def test_every_operator_that_is_declared_becomes_a_node() -> None:

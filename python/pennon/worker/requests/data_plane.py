@@ -64,7 +64,7 @@ def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
     """Send the rows of a task, and what they took."""
     with _PROCESS.task() as cost:
         stream = run(fragment)
-        frames.send_json(encode(ReadReply()))
+        frames.send_json(encode(ReadReply(arrow=True)))
         send_batches(stream, frames, lambda: _end_of(stream.work, _PROCESS.seconds_of(cost)))
 
 

@@ -226,7 +226,7 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
     if grouping is not None:
         values = grouping.values
         columns.update(zip(values.column_names, values.columns, strict=True))
-    return m.SplitsReply(), pa.table(columns)
+    return m.SplitsReply(arrow=True), pa.table(columns)
 
 
 def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
@@ -236,7 +236,9 @@ def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     object_ids = plan.table["object_id"].to_pylist()
     names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
     splits = packed_column(plan.table, packed)
-    return m.SplitsReply(), pa.table({"object_id": pa.array(names, pa.utf8()), "split": splits})
+    return m.SplitsReply(arrow=True), pa.table(
+        {"object_id": pa.array(names, pa.utf8()), "split": splits}
+    )
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:
@@ -324,6 +326,7 @@ def _description(table: Table) -> m.TableReply:
         table.properties,
         table.table_id,
         str(snapshot.version),
+        is_metadata=False,
         metadata_columns=table.metadata_columns,
         row_id=table.row_id,
     )

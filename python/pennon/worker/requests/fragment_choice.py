@@ -242,6 +242,8 @@ class _Planner:
             columns=tuple(answer.columns),
             rows=rows,
             bytes=num_bytes,
+            restriction="",
+            partitions_read=0,
             partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
         )
         return ChosenFragment(candidate, pa.array([0], pa.int64()), pa.array([NO_RELATIONS]), reply)

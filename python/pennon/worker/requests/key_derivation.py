@@ -75,6 +75,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         },
         fragments=tuple(fragment.reply for fragment in fragments),
         one_task=chosen.is_one_task,
+        arrow=True,
     )
     frames.send_json(encode(reply))
     batches = [*_assigned(assignment, leaves), *map(_tasks, fragments)]

@@ -123,7 +123,9 @@ def refuse_to_drop(request: m.DropTable) -> None:
         UnsupportedTableChange: It goes when its table does.
     """
     try:
-        found = find_metadata_table(m.LoadTable(request.catalog, request.identifier))
+        found = find_metadata_table(
+            m.LoadTable(request.catalog, request.identifier, version=None, timestamp_micros=None)
+        )
     except TableNotFound:
         return
     if found is not None:
@@ -151,6 +153,8 @@ def _described(
         table.identity,
         str(snapshot.version),
         is_metadata=True,
+        metadata_columns={},
+        row_id=(),
     )
 
 
@@ -164,7 +168,7 @@ def read_metadata(request: Mapping[str, object], frames: FrameSocket) -> None:
     known = METADATA_TABLES[token.metadata] if changes is None else change_feed(changes)
     snapshot = reopened(asked.catalog, token.of)
     stream = _stream(known, snapshot, Selection(asked.columns, asked.predicates))
-    frames.send_json(encode(m.ReadReply()))
+    frames.send_json(encode(m.ReadReply(arrow=True)))
     data_plane.send_batches(stream, frames)
 
 

@@ -102,7 +102,8 @@ def check_change(request: m.CheckChange) -> m.CheckChangeReply:
 def delete_rows(request: m.DeleteRows) -> m.CommitWriteReply:
     """Answer ``delete_rows``."""
     table = _table(request.catalog, request.table)
-    return m.CommitWriteReply(table.delete_rows(request.predicates, request.commit))
+    version = table.delete_rows(request.predicates, request.commit)
+    return m.CommitWriteReply(version, partitions=0, files=0, bytes=0)
 
 
 def _table(catalog: Catalog, token: str) -> StoredTable:

@@ -1,7 +1,7 @@
 """Frozen dataclasses from and to the JSON objects of the protocol, by their annotations.
 
 A field's JSON name is its own name, or ``key`` in its metadata. Every field is written and has to
-be there: defaults are for those who make a message in Python. The jar checks all messages by the
+be there, so messages have no defaults. The jar checks all messages by the
 same declarations (``Wire.java``).
 """
 

@@ -51,9 +51,9 @@ class FragmentReply:
     columns: tuple[int, ...]
     rows: int | None
     bytes: int | None
-    restriction: str = ""
-    partitions_read: int = 0
-    partitions_total: int = 0
+    restriction: str
+    partitions_read: int
+    partitions_total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +80,4 @@ class DeriveKeysReply:
     computed: Mapping[str, tuple[ComputedKey, ...]]
     fragments: tuple[FragmentReply, ...]
     one_task: bool
-    arrow: bool = True
+    arrow: bool

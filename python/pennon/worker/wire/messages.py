@@ -57,7 +57,7 @@ class ListNamespaces(CatalogRequest):
     """SHOW NAMESPACES."""
 
     op: ClassVar[str] = "list_namespaces"
-    namespace: tuple[str, ...] = ()
+    namespace: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class DescribeNamespace(NamespaceRequest):
     """DESCRIBE NAMESPACE, and whether there is one; tables hold namespaces to DESCRIBE alone."""
 
     op: ClassVar[str] = "describe_namespace"
-    in_tables: bool = False
+    in_tables: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class CreateNamespace(NamespaceRequest):
     """CREATE NAMESPACE."""
 
     op: ClassVar[str] = "create_namespace"
-    properties: Mapping[str, str] = field(default_factory=dict)
-    if_not_exists: bool = False
+    properties: Mapping[str, str]
+    if_not_exists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class DropNamespace(NamespaceRequest):
     """DROP NAMESPACE."""
 
     op: ClassVar[str] = "drop_namespace"
-    cascade: bool = False
+    cascade: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class AlterNamespace(NamespaceRequest):
     """ALTER NAMESPACE SET PROPERTIES."""
 
     op: ClassVar[str] = "alter_namespace"
-    set_properties: Mapping[str, str] = field(default_factory=dict, metadata={"key": "set"})
-    remove_properties: tuple[str, ...] = field(default=(), metadata={"key": "remove"})
+    set_properties: Mapping[str, str] = field(metadata={"key": "set"})
+    remove_properties: tuple[str, ...] = field(metadata={"key": "remove"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class ListTables(CatalogRequest):
     """SHOW TABLES."""
 
     op: ClassVar[str] = "list_tables"
-    namespace: tuple[str, ...] = ()
+    namespace: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class LoadTable(NamedTableRequest):
     """Any use of a table; a version or a time is time travel."""
 
     op: ClassVar[str] = "load_table"
-    version: str | None = None
-    timestamp_micros: int | None = None
+    version: str | None
+    timestamp_micros: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ class TableReply:
     properties: Mapping[str, str]
     identity: str | None
     version: str
-    is_metadata: bool = False
-    metadata_columns: JsonObject = field(default_factory=dict)
-    row_id: tuple[str, ...] = ()
+    is_metadata: bool
+    metadata_columns: JsonObject
+    row_id: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ class CreateTable(NamedTableRequest):
 
     op: ClassVar[str] = "create_table"
     schema: object
-    partitioning: tuple[JsonObject, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    mode: str = "create"
+    partitioning: tuple[JsonObject, ...]
+    properties: Mapping[str, str]
+    mode: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ class StageTable(NamedTableRequest):
 
     op: ClassVar[str] = "stage_table"
     schema: object
-    partitioning: tuple[JsonObject, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    mode: str = "create"
+    partitioning: tuple[JsonObject, ...]
+    properties: Mapping[str, str]
+    mode: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class DropTable(NamedTableRequest):
     """DROP TABLE."""
 
     op: ClassVar[str] = "drop_table"
-    purge: bool = False
+    purge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +243,9 @@ class PlanScan(TableRequest):
 
     op: ClassVar[str] = "plan_scan"
     schema: object
-    predicates: tuple[str, ...] = ()
-    row_change: bool = False
-    time_zone: str = "UTC"
+    predicates: tuple[str, ...]
+    row_change: bool
+    time_zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class PackSplits(PlanRequest):
 class SplitsReply:
     """An Arrow stream with one row per split follows."""
 
-    arrow: bool = True
+    arrow: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +314,7 @@ class Read:
     op: ClassVar[str] = "read"
     scan: str
     split: str
-    ordered: bool = False
+    ordered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +330,7 @@ class RunFragment:
 class ReadReply:
     """The stream follows."""
 
-    arrow: bool = True
+    arrow: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +388,7 @@ class Call(CatalogRequest):
 
     op: ClassVar[str] = "call"
     procedure: str
-    arguments: JsonObject = field(default_factory=dict)
+    arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pennon.catalog.configured_catalog import Catalog
@@ -27,15 +27,15 @@ class LoadChanges(NamedTableRequest):
     """
 
     op: ClassVar[str] = "load_changes"
-    start_version: str | None = None
-    end_version: str | None = None
-    start_micros: int | None = None
-    end_micros: int | None = None
-    start_inclusive: bool = True
-    end_inclusive: bool = True
-    compute_updates: bool = False
-    deduplication: str = "none"
-    options: Mapping[str, str] = field(default_factory=dict)
+    start_version: str | None
+    end_version: str | None
+    start_micros: int | None
+    end_micros: int | None
+    start_inclusive: bool
+    end_inclusive: bool
+    compute_updates: bool
+    deduplication: str
+    options: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pennon.manifest.format.commit_record import CommitIdentity
@@ -21,10 +21,10 @@ class PlanWrite(TableRequest):
 
     op: ClassVar[str] = "plan_write"
     schema: object
-    mode: str = "append"
-    predicates: tuple[str, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)
-    query_id: str = ""
+    mode: str
+    predicates: tuple[str, ...]
+    options: Mapping[str, str]
+    query_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Write:
 
     op: ClassVar[str] = "write"
     write: str
-    partition_id: int = 0
-    task_id: int = 0
+    partition_id: int
+    task_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class WriteDeletes:
 
     op: ClassVar[str] = "write_deletes"
     write: str
-    partition_id: int = 0
-    task_id: int = 0
+    partition_id: int
+    task_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class CommitWrite(CatalogRequest):
     op: ClassVar[str] = "commit_write"
     write: str
     staged: tuple[str, ...]
-    commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
-    deleted: tuple[str, ...] = ()
-    reads: tuple[tuple[str, ...], ...] = ()
+    commit: CommitIdentity
+    deleted: tuple[str, ...]
+    reads: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class CommitWriteReply:
     """The version of the table with the rows, and what of partitions and files was written."""
 
     snapshot: int
-    partitions: int = 0
-    files: int = 0
-    bytes: int = 0
+    partitions: int
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class AbortWrite(CatalogRequest):
     op: ClassVar[str] = "abort_write"
     write: str
     staged: tuple[str, ...]
-    commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
-    was_sent: bool = True
+    commit: CommitIdentity
+    was_sent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +149,4 @@ class DeleteRows(TableRequest):
 
     op: ClassVar[str] = "delete_rows"
     predicates: tuple[str, ...]
-    commit: CommitIdentity = field(default_factory=CommitIdentity.fresh)
+    commit: CommitIdentity
