@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "b1cf06b3f4b1"
+PROTOCOL: Final = "7ae939adfdf1"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""
