@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 
 import lance
@@ -19,7 +20,6 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import load
 from pennon.catalog.name_changes import replace_partitioned
 from pennon.errors import (
-    CatalogRefused,
     InvalidColumnName,
     NamespaceAlreadyExists,
     NamespaceChangeRefused,
@@ -27,6 +27,7 @@ from pennon.errors import (
     NamespaceNotFound,
     PathNotTable,
     PennonError,
+    RegistrationRefused,
     RootNotUsable,
     TableAlreadyExists,
     TableNotFound,
@@ -295,8 +296,13 @@ def test_a_table_that_is_there_gets_a_name_and_no_second_one(catalog: Catalog) -
     again = lake.register_table("shop.again", Path(location).name)
     again.append([{"id": 1, "region": "eu"}])
     assert load(catalog, ("shop", "again")).snapshot.location == location
-    with pytest.raises(TableAlreadyExists, match="by the name lance.shop.again"):
-        register_table(catalog, ("shop", "other"), location)
+    Directory(catalog).create_namespace(("beside",), {}, if_not_exists=False)
+    folder, link = Path(location), Path(catalog.root) / "link"
+    link.symlink_to(folder)
+    ways = (location, f"./{folder.name}", f"{folder.parent}/no/../{folder.name}/", folder.as_uri())
+    for parent, path in product(("shop", "beside"), (*ways, str(link))):
+        with pytest.raises(RegistrationRefused, match=r"it has the name lance\.shop\.again"):
+            register_table(catalog, (parent, "other"), path)
     with pytest.raises(TableAlreadyExists, match="shop.again"):
         register_table(catalog, ("shop", "again"), location)
     with pytest.raises(TableNotFound, match="nothing readable"):
@@ -310,7 +316,16 @@ def test_a_plain_dataset_gets_a_name_below_the_root_alone(tmp_path: Path, catalo
     row = call(catalog, "register_table", {"table": "shop.loose", "path": "loose"})[1][0]
     assert row == ("lance.shop.loose", f"{catalog.root}/loose", 1)
     assert pennon.connect(catalog.root).load_table("shop.loose").scan().to_arrow().equals(rows)
-    with pytest.raises(CatalogRefused, match="relative path within the root"):
-        register_table(catalog, ("shop", "far"), str(tmp_path / "elsewhere"))
+    lance.write_dataset(rows, f"{catalog.root}/folder/inside")
+    made = pennon.create(f"{catalog.root}/parted", rows.schema)
+    made.append(rows)
+    leaf = next(Path(made.location).glob("*$dataset"))
+    for path in (str(tmp_path / "elsewhere"), "folder/inside", str(leaf)):
+        with pytest.raises(RegistrationRefused, match="has to be right below the root"):
+            register_table(catalog, ("shop", "far"), path)
+    with pytest.raises(RegistrationRefused, match="manifest of a namespace"):
+        register_table(catalog, ("shop", "far"), "__manifest")
+    with pytest.raises(RegistrationRefused, match="has its name in a namespace"):
+        register_table(catalog, ("far",), "loose")
     outside = pennon.create(tmp_path / "outside", rows.schema)
     assert register_table(catalog, ("shop", "out"), outside.location).name == "lance.shop.out"

@@ -8,7 +8,7 @@ is what the implementation lists as a table.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,6 +70,12 @@ class Directory:
         """List child namespaces, without those that are tables to Spark."""
         children = self._children(parent)
         return [child for child in children if not is_table(self._describe(child))]
+
+    def with_descendants(self, parent: Name) -> Iterator[Name]:
+        """Give a namespace and all below it."""
+        yield parent
+        for child in self.namespaces(parent):
+            yield from self.with_descendants(child)
 
     def tables(self, parent: Name) -> list[str]:
         """List plain tables and partitioned namespaces."""

@@ -84,6 +84,14 @@ class TableMadeAnew(PennonError):
     sql_state = "55000"
 
 
+class RegistrationRefused(PennonError):
+    """A table that is there cannot be given a name."""
+
+    condition = "REGISTRATION_REFUSED"
+    template = "Cannot register {path} as {table}: {why}. {advice}."
+    sql_state = "0A000"
+
+
 class PathNotTable(PennonError):
     """A path holds neither a partitioned namespace nor a Lance dataset."""
 

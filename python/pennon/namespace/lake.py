@@ -16,7 +16,7 @@ from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -153,7 +153,7 @@ class Lake:
         """List the names of the tables of a namespace; without one, of all namespaces."""
         directory = Directory(self._catalog)
         start = () if namespace is None else parts_of(self._catalog, namespace)
-        below = (start,) if namespace is not None else _all_namespaces(directory, ())
+        below = (start,) if namespace is not None else directory.with_descendants(())
         return [spelled((*parent, name)) for parent in below for name in directory.tables(parent)]
 
     def list_namespaces(self, parent: str | None = None) -> list[str]:
@@ -179,9 +179,3 @@ class Lake:
     def __repr__(self) -> str:
         """Name the root."""
         return f"Lake({self.root!r})"
-
-
-def _all_namespaces(directory: Directory, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    yield parent
-    for child in directory.namespaces(parent):
-        yield from _all_namespaces(directory, child)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 from typing import TYPE_CHECKING
 
+from pennon.catalog.configured_catalog import is_local, plain_path
 from pennon.catalog.ddl.new_table import check_table_name
 from pennon.catalog.directory import Directory
 from pennon.catalog.loaded_table import Table, load
-from pennon.errors import TableAlreadyExists, UnsupportedTableChange
+from pennon.errors import RegistrationRefused
+from pennon.manifest.storage import MANIFEST
 from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:
@@ -27,19 +31,19 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
         catalog: The catalog.
         identifier: Namespaces and name; the namespaces are there.
         path: Path or URL of the table, or its place below the root. A plain dataset has to be
-            below the root, as ``lance_namespace`` has it.
+            right below the root, as ``lance_namespace`` has it.
 
     Returns:
         The table under its name.
 
     Raises:
-        TableAlreadyExists: The name is taken, or another name of that namespace is the table's.
+        TableAlreadyExists: The name is taken.
         NamespaceNotFound: The namespace is missing.
         InvalidTableName: The name cannot be typed or stored.
         TableNotFound: Nothing is there.
         PathNotTable: Something else is there.
-        UnsupportedTableChange: It is a table of the older draft.
-        CatalogRefused: The catalog takes no plain dataset at that place.
+        RegistrationRefused: It has a name, is part of a table, a plain dataset that is not right
+            below the root, or a table of the older draft.
 
     Example:
         >>> from pennon.catalog.configured_catalog import Catalog
@@ -52,16 +56,10 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
     check_table_name(identifier)
     directory = Directory(catalog)
     directory.check_absent(identifier)
-    there = load(catalog, (catalog.address(path).rstrip("/"),))
-    location, layout = there.snapshot.location, there.snapshot.layout
-    _check_unnamed(catalog, directory, identifier[:-1], location)
-    if layout is TableLayout.DRAFT:
-        raise UnsupportedTableChange(
-            change="register",
-            table=location,
-            why="it is a table of the older draft, which the catalog knows by its place",
-            advice="Migrate it first: pennon migrate",
-        )
+    location = _one_spelling(catalog, catalog.address(path))
+    layout = load(catalog, (location,)).snapshot.layout
+    _check_whole(catalog, identifier, location, layout)
+    _check_unnamed(catalog, directory, identifier, location)
     if layout is TableLayout.PLAIN:
         directory.register_plain(identifier, location)
     else:
@@ -69,10 +67,48 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
     return load(catalog, identifier)
 
 
-def _check_unnamed(catalog: Catalog, directory: Directory, parent: Name, location: str) -> None:
-    """Refuse a second name in one namespace: dropping one would delete the other's files."""
-    for name in directory.tables(parent):
-        known = directory.find((*parent, name))
-        if known is not None and known.location.rstrip("/") == location.rstrip("/"):
-            there = f"that table, by the name {catalog.full_name((*parent, name))}"
-            raise TableAlreadyExists(table=location, there=there)
+def _one_spelling(catalog: Catalog, location: str) -> str:
+    """Give a place the one path that it has, without ``.``, ``..`` and links, below the root."""
+    if not is_local(location):
+        scheme, _, place = location.partition("://")
+        return f"{scheme}://{posixpath.normpath(place)}"
+    real, root = os.path.realpath(location), plain_path(catalog.root).rstrip("/")
+    below = real.removeprefix(os.path.realpath(root) + "/") if catalog.is_local else real
+    return real if below == real else f"{root}/{below}"
+
+
+def _check_whole(catalog: Catalog, identifier: Name, location: str, layout: TableLayout) -> None:
+    """Refuse parts of tables, and what could be read under the name, but not be dropped."""
+    if layout is TableLayout.DRAFT:
+        why = "it is a table of the older draft, which the catalog knows by its place"
+        advice = "Migrate it first: pennon migrate"
+    elif layout is TableLayout.PLAIN and location.rpartition("/")[2] == MANIFEST:
+        why, advice = "it is the manifest of a namespace", "Name the folder that it is in"
+    elif layout is TableLayout.PLAIN and _folder(location) != plain_path(catalog.root).rstrip("/"):
+        why = "a plain dataset has to be right below the root, and a partition is no table"
+        advice = "Move it there, or read it by its path"
+    elif layout is TableLayout.PLAIN and len(identifier) == 1:
+        why = "a plain dataset has its name in a namespace"
+        advice = "Create a namespace, and register it there"
+    else:
+        return
+    name = catalog.full_name(identifier)
+    raise RegistrationRefused(path=location, table=name, why=why, advice=advice)
+
+
+def _folder(location: str) -> str:
+    return location.rpartition("/")[0]
+
+
+def _check_unnamed(catalog: Catalog, directory: Directory, identifier: Name, location: str) -> None:
+    """Refuse a second name in the catalog: dropping one would delete the other's files."""
+    for parent in directory.with_descendants(()):
+        for name in directory.tables(parent):
+            known = directory.find((*parent, name))
+            if known is not None and _one_spelling(catalog, known.location) == location:
+                raise RegistrationRefused(
+                    path=location,
+                    table=catalog.full_name(identifier),
+                    why=f"it has the name {catalog.full_name((*parent, name))}",
+                    advice="Use that name, or rename it",
+                )
