@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # For the rows without partitioning; a query that needs more is left out.
 MOST_SECONDS = 120
 FAST = {
+    # The tables are small, and what is under test are joins of large ones.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
