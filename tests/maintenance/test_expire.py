@@ -204,7 +204,7 @@ def test_a_history_that_is_read_beside_an_expiry_tells_of_what_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = make(tmp_path)
-    for number in range(4):
+    for number in range(20):
         snapshot = append(snapshot, {number: "eu"})
     reading = vars(module)["_maker"]
 
@@ -214,9 +214,10 @@ def test_a_history_that_is_read_beside_an_expiry_tells_of_what_is_left(
         return reading(*arguments)
 
     monkeypatch.setattr(module, "_maker", behind_an_expiry)
+    monkeypatch.setattr(module, "_MAX_THREADS", 1)
     told = [each.version for each in module.history(snapshot.location)]
-    assert told
-    assert told == [each for each in versions(snapshot) if each <= snapshot.version]
+    assert set(told) >= {each for each in versions(snapshot) if each <= snapshot.version}
+    assert len(told) < snapshot.version
 
 
 def test_weak_namespaces_lose_versions_of_the_manifest_only(tmp_path: Path) -> None:
