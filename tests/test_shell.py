@@ -136,8 +136,11 @@ def test_rows_are_printed_for_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_example_runs_again_and_again(tmp_path: Path) -> None:
-    examples = sorted((Path(__file__).parent.parent / "sql-examples").glob("*.sql"))
+def test_an_example_runs_again_and_again(tmp_path: Path) -> None:
+    """One whose errors are intended; tests/test_sql_examples.py runs all, which leave nothing."""
+    wanted = "*.sql" if "PENNON_EXHAUSTIVE" in os.environ else "06_*.sql"
+    examples = sorted((Path(__file__).parent.parent / "sql-examples").glob(wanted))
+    assert any("--!" in path.read_text(encoding="utf-8") for path in examples)
     files = [word for path in [*examples, *examples] for word in ("-f", str(path))]
     done = pennon_sql(tmp_path, *files, seconds=1200)
     assert (done.stderr, done.returncode) == ("", 0)

@@ -50,6 +50,8 @@ def printed(row: tuple[object, ...]) -> str:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_example_returns_the_rows_that_it_states(path: Path, spark: SparkSession) -> None:
+    """It leaves nothing behind either, so that it may run again."""
+    before = spark.sql("SHOW NAMESPACES IN lance").collect()
     for step in steps_of(path.read_text(encoding="utf-8")):
         if step.condition is not None:
             with pytest.raises(PySparkException, match=re.escape(step.condition)):
@@ -58,6 +60,7 @@ def test_example_returns_the_rows_that_it_states(path: Path, spark: SparkSession
         rows = tuple(printed(row) for row in spark.sql(step.sql).collect())
         if step.rows:
             assert rows == step.rows, step.sql
+    assert spark.sql("SHOW NAMESPACES IN lance").collect() == before
 
 
 def test_examples_state_rows_and_errors() -> None:

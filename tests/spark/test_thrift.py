@@ -10,7 +10,7 @@ import pyspark
 import pytest
 from pyhive import exc, hive
 from tests.separate_process import ENVIRONMENT, serving
-from tests.spark.short_joins import OVERFLOW, Run, failures, mixed_up
+from tests.spark.short_joins import OVERFLOW, UNDER_THRIFT, Run, failures, mixed_up
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,8 @@ def test_joins_do_not_shuffle_under_thrift(thrift_port: int) -> None:
         hive.connect("127.0.0.1", thrift_port, username="joiner") as first,
         hive.connect("127.0.0.1", thrift_port, username="joiner") as second,
     ):
-        found = failures(runner(first), message_of) or mixed_up(runner(first), runner(second))
+        found = failures(runner(first), message_of, UNDER_THRIFT)
+        found = found or mixed_up(runner(first), runner(second))
     assert not found, "\n".join(found)
     failed = beeline(thrift_port, f"{OVERFLOW};")
     assert failed.returncode != 0
