@@ -141,6 +141,39 @@ def test_no_two_folders_import_each_other() -> None:
     assert {folder.split("/")[0] for folder in knots} == KNOTS
 
 
+def test_no_two_modules_import_each_other() -> None:
+    """Neither directly nor through others, nor late; what only types need does not count."""
+    uses = {module_of(path): imported_modules(tree) for path, tree in trees()}
+    packages = {module_of(path) for path in PYTHON if path.name == "__init__.py"}
+    uses = {
+        module: {other for other in others if other in uses} - packages
+        for module, others in uses.items()
+        if module not in packages
+    }
+    assert {name for name in uses if name in everything_below(name, uses)} == set()
+
+
+def module_of(path: Path) -> str:
+    return ".".join(("pennon", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    )
+
+
+def imported_modules(tree: ast.AST) -> set[str]:
+    """What a module imports when it runs, functions that import late too."""
+    modules: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        waiting += ast.iter_child_nodes(node)
+    return modules
+
+
 def everything_below(folder: str, uses: dict[str, set[str]]) -> set[str]:
     reached: set[str] = set()
     waiting = [*uses.get(folder, ())]
