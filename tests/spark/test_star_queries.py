@@ -107,6 +107,8 @@ def test_variances_are_of_whole_groups(star: StarSessions) -> None:
     differences, plans = star.differences(f"SELECT id, {rounded}, sum(q) FROM f GROUP BY id")
     assert differences == []
     assert plans["divided"].count("fragment: complete") == 1
+    alone = "SELECT var_pop(v), stddev_pop(v), var_samp(v) FROM f WHERE id = 5 AND isnan(v)"
+    assert star.differences(f"{alone} AND q = 5")[0] == []
     by_name = f"SELECT c.s, {rounded} FROM f JOIN c ON f.ck = c.ck GROUP BY c.s"
     differences, plans = star.differences(by_name)
     assert differences == []

@@ -107,3 +107,5 @@ sqrt(dec)
 -- declined: ln(f64)
 -- declined: exp(f64)
 -- declined: floor(CASE WHEN abs(f64) < 100 THEN f64 END)
+-- declined: i32 ^ n32
+-- declined: i32 ^ i32

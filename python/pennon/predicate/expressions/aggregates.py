@@ -20,8 +20,10 @@ from pennon.predicate.expressions.typed import (
     MAX_DIGITS,
     WIDE_DIGITS,
     Typed,
+    binary,
     call,
     cast,
+    choice,
     decimal_type,
 )
 
@@ -79,7 +81,13 @@ def moment(name: str, value: Typed) -> Typed:
     """
     if value.type != pa.float64():
         raise Declined(why=f"a {name} of {value.type}")
-    return Typed(call(name, value.tree), pa.float64())
+    tree = call(name, value.tree)
+    if name in ("var_pop", "stddev_pop"):
+        # Without keys DataFusion says 0 of one value, whatever it is; of NaN or infinity it is NaN.
+        alone = exp.EQ(this=exp.Count(this=value.tree.copy()), expression=exp.Literal.number(1))
+        zero = binary(exp.Sub, _sum(value.tree.copy()), _sum(value.tree.copy()))
+        tree = choice((alone, zero), default=tree)
+    return Typed(tree, pa.float64())
 
 
 def _sum(tree: exp.Expr, *, is_distinct: bool = False) -> exp.Expr:

@@ -111,12 +111,20 @@ def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
     """Combine the bits of two integers of one width.
 
     Raises:
-        Declined: No integers, or of two widths.
+        Declined: No integers, or of two widths; or ``^`` of two that are computed: DataFusion makes
+            ``a ^ a`` zero where ``a`` is NULL.
     """
     if not (left.is_integer and left.type == right.type):
         raise Declined(why=f"bits of {left.type} and {right.type}")
+    if operator is exp.BitwiseXor and not any(map(_is_known, (left, right))):
+        raise Declined(why="^ of two columns")
     tree = exp.paren(binary(operator, left.tree, right.tree), copy=False)
     return Typed(cast(tree, left.type), left.type)
+
+
+def _is_known(value: Typed) -> bool:
+    literal = literal_value(value.tree)
+    return literal is not None and literal.is_valid
 
 
 def complement(value: Typed) -> Typed:
