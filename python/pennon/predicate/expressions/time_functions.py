@@ -138,12 +138,13 @@ def formatted(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
     """Write a date or timestamp by a pattern (``date_format``).
 
     Raises:
-        Declined: A pattern that is computed, or has letters but ``yyyy MM dd HH mm ss``.
+        Declined: A pattern that is computed, or has letters but ``yyyy MM dd HH mm ss``, or none.
     """
     literal = literal_value(pattern.tree)
     text = None if literal is None or not literal.is_valid else str(literal.as_py())
     pieces = [] if text is None else _PATTERN.findall(text)
-    if not pieces or "".join(pieces) != text:
+    # Signs alone would be there for NULL, too.
+    if "".join(pieces) != text or not any(piece.isalpha() for piece in pieces):
         raise Declined(why=f"the pattern {text}")
     source = local(value, semantics)
     day = cast(cast(source.tree, pa.date32()), pa.string())
