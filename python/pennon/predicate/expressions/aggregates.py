@@ -25,6 +25,7 @@ from pennon.predicate.expressions.typed import (
     cast,
     choice,
     decimal_type,
+    is_null,
 )
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ def moment(name: str, value: Typed) -> Typed:
     tree = call(name, value.tree)
     if name in ("var_pop", "stddev_pop"):
         # Without keys DataFusion says 0 of one value, whatever it is; of NaN or infinity it is NaN.
-        alone = exp.EQ(this=exp.Count(this=value.tree.copy()), expression=exp.Literal.number(1))
-        zero = binary(exp.Sub, _sum(value.tree.copy()), _sum(value.tree.copy()))
-        tree = choice((alone, zero), default=tree)
+        # Sums and counts would clash with others of the same column: its names leave casts out.
+        is_alone = is_null(call("var_samp", value.tree.copy()))
+        zero = binary(exp.Sub, call("avg", value.tree.copy()), call("avg", value.tree.copy()))
+        tree = choice((is_alone, zero), default=tree)
     return Typed(tree, pa.float64())
 
 
