@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from pennon.manifest.column_bounds import column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type
 from pennon.manifest.partition_struct import spec_versions
+from pennon.planning.identity_tuples import identity_columns
 from pennon.planning.leaf_statistics import with_statistics
 from pennon.planning.projection.bound_predicate import Compared
 from pennon.predicate.comparison import Operator
-from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -187,23 +187,13 @@ def _of_partitions(plan: ScanPlan, columns: Mapping[int, pa.Field]) -> dict[int,
     if rows.null_count or not plan.snapshot.specs.keys() >= {*versions}:
         return {}
     found: dict[int, ColumnSummary] = {}
-    for number, column in columns.items():
-        names = [
-            {
-                field.column
-                for field in plan.snapshot.specs[version].fields
-                if isinstance(field.transform, Identity) and field.source_ids == (number,)
-            }
-            for version in versions
-        ]
-        # Zeros of both signs are one partition, and NaN has no place among bounds.
-        stored = min(set.intersection(*names), default=None)
-        if stored is None or pa.types.is_floating(column.type):
-            continue
+    stored = identity_columns(plan.snapshot, versions)
+    for number in columns.keys() & stored.keys():
+        held = plan.table[stored[number]]
         # A partition without rows has no value.
         has_rows = pc.greater(rows, 0)
-        values = plan.table[stored].cast(column.type).filter(has_rows)
-        nulls = pc.sum(pc.if_else(pc.is_null(plan.table[stored]), rows, 0), min_count=0)
+        values = held.cast(columns[number].type).filter(has_rows)
+        nulls = pc.sum(pc.if_else(pc.is_null(held), rows, 0), min_count=0)
         bounds = pc.min_max(values)
         count = pc.count_distinct(values, mode="only_valid")
         found[number] = ColumnSummary(bounds["min"], bounds["max"], nulls.as_py(), count.as_py())

@@ -26,6 +26,7 @@ from pennon.manifest.table_layout import TableLayout
 from pennon.planning import explain, is_exact, summary
 from pennon.planning.column_summaries import scan_summary
 from pennon.planning.evaluation import Evaluation
+from pennon.planning.identity_tuples import identity_names, identity_tuples
 from pennon.planning.leaf_order import known_order
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.scan_report import scan_report
@@ -44,6 +45,8 @@ from pennon.worker.wire.metadata_messages import (
     ColumnSummaryText,
     ExplainScan,
     ExplainScanReply,
+    PartitionTuples,
+    PartitionTuplesReply,
     SummarizeColumns,
     SummarizeColumnsReply,
 )
@@ -211,6 +214,7 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         details=explain(plan),
         ordering=tuple(map(sort_key, order)),
         filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
+        partition_columns=tuple(identity_names(snapshot)),
         decided=decided,
         filtered=filtered,
     )
@@ -269,6 +273,12 @@ def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
             if is_estimated_type(each.lower.type)
         ),
     )
+
+
+def partition_tuples(request: PartitionTuples) -> tuple[PartitionTuplesReply, pa.Table]:
+    """Answer ``partition_tuples``."""
+    plan = find_plan(request.catalog, request.plan)
+    return PartitionTuplesReply(arrow=True), identity_tuples(plan, request.columns)
 
 
 def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:

@@ -22,6 +22,7 @@ from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.metadata_messages import (
     ExplainScan,
     LoadChanges,
+    PartitionTuples,
     ReadMetadata,
     SummarizeColumns,
 )
@@ -53,6 +54,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.PruneSplits, driver.prune_splits),
     (ExplainScan, driver.explain_scan),
     (SummarizeColumns, driver.summarize_columns),
+    (PartitionTuples, driver.partition_tuples),
     (w.PlanWrite, writes.plan_write),
     (w.CommitWrite, writes.commit_write),
     (w.AbortWrite, writes.abort_write),

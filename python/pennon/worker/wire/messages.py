@@ -288,6 +288,7 @@ class PlanScanReply:
     details: str
     ordering: tuple[JsonObject, ...]
     filter_columns: tuple[str, ...]
+    partition_columns: tuple[str, ...]
     decided: tuple[int, ...]
     filtered: tuple[int, ...]
 

@@ -90,3 +90,20 @@ class SummarizeColumnsReply:
 
     rows: int | None
     columns: tuple[ColumnSummaryText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTuples:
+    """The values that the partitions of a planned scan have of columns."""
+
+    op: ClassVar[str] = "partition_tuples"
+    catalog: Catalog
+    plan: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTuplesReply:
+    """Goes before a table of the columns, each tuple once; without rows for too many."""
+
+    arrow: bool

@@ -31,6 +31,8 @@ public final class PennonScanBuilder
   private final TableHandle table;
   private final boolean isOfRowChange;
   private final List<String> sent = new ArrayList<>();
+  /** What Spark evaluates again, with the text of each that has one. */
+  private final List<Map.Entry<Expression, Optional<String>>> residual = new ArrayList<>();
   private StructType schema;
   private PennonScan scan;
 
@@ -58,7 +60,7 @@ public final class PennonScanBuilder
   public Seq<Expression> pushFilters(Seq<Expression> filters) {
     Set<String> names = Set.of(table.schema().fieldNames());
     Map<String, Expression> nullTests = new LinkedHashMap<>();
-    List<Expression> residual = new ArrayList<>();
+    List<Expression> left = new ArrayList<>();
     for (Expression filter : items(filters)) {
       String text = FragmentText.ofTable(filter, names);
       if (text != null) {
@@ -67,7 +69,8 @@ public final class PennonScanBuilder
       if (text != null && (filter instanceof IsNull || filter instanceof IsNotNull)) {
         nullTests.put(text, filter);
       } else {
-        residual.add(filter);
+        left.add(filter);
+        residual.add(Map.entry(filter, Optional.ofNullable(text)));
       }
     }
     if (!nullTests.isEmpty()) {
@@ -75,11 +78,11 @@ public final class PennonScanBuilder
       int position = 0;
       for (Expression nullTest : nullTests.values()) {
         if (!accepted.path(position++).asBoolean()) {
-          residual.add(nullTest);
+          left.add(nullTest);
         }
       }
     }
-    return sequence(residual);
+    return sequence(left);
   }
 
   private JsonNode accepted(List<String> texts) {
@@ -107,8 +110,24 @@ public final class PennonScanBuilder
   @Override
   public Scan build() {
     if (scan == null) {
-      scan = PennonScan.of(ScanPlan.request(table, sent, schema, isOfRowChange));
+      ScanPlan plan = ScanPlan.request(table, sent, schema, isOfRowChange);
+      // What a statement has read is told by its conditions, not by the partitions that are there.
+      Optional<String> left =
+          isOfRowChange ? Optional.empty() : PartitionConditions.of(plan, undecided(plan));
+      if (left.isPresent()) {
+        List<String> more = new ArrayList<>(sent);
+        more.add(left.get());
+        plan = ScanPlan.request(table, more, schema, false);
+      }
+      scan = PennonScan.of(plan);
     }
     return scan;
+  }
+
+  private List<Expression> undecided(ScanPlan plan) {
+    return residual.stream()
+        .filter(each -> each.getValue().filter(plan::isEvaluated).isEmpty())
+        .map(Map.Entry::getKey)
+        .toList();
   }
 }

@@ -39,6 +39,7 @@ import org.apache.spark.sql.types.StructType;
  * @param details its text for EXPLAIN FORMATTED
  * @param ordering the order that each split's rows can be read in; empty when none is known
  * @param filterColumns columns whose values, found while the query runs, can drop partitions
+ * @param partitionColumns columns that every partition has one value of, which it names
  * @param packing how the leaves are packed; null when each is a split
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
@@ -60,6 +61,7 @@ record ScanPlan(
     String details,
     List<SortOrder> ordering,
     List<String> filterColumns,
+    List<String> partitionColumns,
     Packing packing,
     KeyedLeaves derivedKeys,
     Set<String> decided,
@@ -131,6 +133,7 @@ record ScanPlan(
         Messages.field(reply, "PlanScanReply", "details").asText(),
         SortOrders.fromJson(Messages.field(reply, "PlanScanReply", "ordering")),
         List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "filter_columns"))),
+        List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "partition_columns"))),
         null,
         null,
         at(predicates, Messages.field(reply, "PlanScanReply", "decided")),
@@ -215,11 +218,17 @@ record ScanPlan(
         details,
         ordering,
         ofColumns.filterColumns,
+        partitionColumns,
         otherPacking,
         otherKeys,
         decided,
         filtered,
         planning);
+  }
+
+  /** Whether partition values, or the leaves' filters, evaluate a predicate for all rows. */
+  boolean isEvaluated(String predicate) {
+    return decided.contains(predicate) || filtered.contains(predicate);
   }
 
   /** The columns by which Spark may filter while the query runs. */

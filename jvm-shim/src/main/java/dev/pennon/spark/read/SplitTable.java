@@ -7,6 +7,7 @@ import java.nio.channels.ReadableByteChannel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
@@ -22,18 +23,23 @@ final class SplitTable {
 
   static List<PennonSplit> read(ReadableByteChannel channel) {
     List<PennonSplit> splits = new ArrayList<>();
+    forEachBatch(channel, root -> append(root, splits));
+    return splits;
+  }
+
+  /** Reads the table that follows a reply, to its end. */
+  static void forEachBatch(ReadableByteChannel channel, Consumer<VectorSchemaRoot> reader) {
     try (BufferAllocator allocator =
             ArrowUtils.rootAllocator().newChildAllocator("pennon plan", 0, Long.MAX_VALUE);
         ArrowStreamReader stream = new ArrowStreamReader(channel, allocator)) {
       VectorSchemaRoot root = stream.getVectorSchemaRoot();
       while (stream.loadNextBatch()) {
-        append(root, splits);
+        reader.accept(root);
       }
       drain(channel);
     } catch (IOException e) {
       throw broken(e);
     }
-    return splits;
   }
 
   private static void append(VectorSchemaRoot root, List<PennonSplit> splits) {

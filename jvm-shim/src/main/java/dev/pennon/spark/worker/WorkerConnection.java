@@ -43,6 +43,7 @@ public final class WorkerConnection implements AutoCloseable {
           "list_splits",
           "pack_splits",
           "prune_splits",
+          "partition_tuples",
           "derive_keys",
           "list_procedures",
           "plan_write",

@@ -1,0 +1,169 @@
+package dev.pennon.spark.read;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * Conditions that only Spark can compute, evaluated on the values that partitions have.
+ *
+ * <p>What comes of it is one more predicate, which names the tuples that are left. Spark evaluates
+ * the conditions again on the rows.
+ */
+final class PartitionConditions {
+  private final List<Attribute> columns;
+  private final Expression condition;
+
+  private PartitionConditions(List<Attribute> columns, Expression condition) {
+    this.columns = columns;
+    this.condition = condition;
+  }
+
+  /**
+   * The predicate that names what a plan's partitions leave under conditions; nothing where they
+   * leave all, or where it is not known.
+   *
+   * @param conditions what no one has decided of the plan's rows
+   */
+  static Optional<String> of(ScanPlan plan, List<Expression> conditions) {
+    Map<String, Attribute> columns = new LinkedHashMap<>();
+    Expression all = null;
+    for (Expression condition : conditions) {
+      if (isOfPartitions(condition, plan.partitionColumns())) {
+        items(condition.references().toSeq()).forEach(each -> columns.put(each.name(), each));
+        all = all == null ? condition : new And(all, condition);
+      }
+    }
+    if (all == null || plan.splits().size() < 2) {
+      return Optional.empty();
+    }
+    return new PartitionConditions(List.copyOf(columns.values()), all).leftOf(plan);
+  }
+
+  private static boolean isOfPartitions(Expression condition, List<String> names) {
+    List<Attribute> used = items(condition.references().toSeq());
+    return !used.isEmpty()
+        && used.stream().allMatch(each -> names.contains(each.name()))
+        && condition.deterministic()
+        && isComputable(condition);
+  }
+
+  private static boolean isComputable(Expression part) {
+    // A column is bound before it is evaluated.
+    return (part instanceof AttributeReference || !(part instanceof Unevaluable))
+        && !(part instanceof PlanExpression)
+        && !(part instanceof UserDefinedExpression)
+        && items(part.children()).stream().allMatch(PartitionConditions::isComputable);
+  }
+
+  private Optional<String> leftOf(ScanPlan plan) {
+    ObjectNode request = plan.table().catalogRequest("partition_tuples").put("plan", plan.token());
+    String[] names = columns.stream().map(Attribute::name).toArray(String[]::new);
+    request.set("columns", Messages.strings(names));
+    List<InternalRow> tuples = new ArrayList<>();
+    try (WorkerConnection connection = WorkerConnection.ask(request).connection()) {
+      SplitTable.forEachBatch(connection.arrowChannel(), root -> append(root, tuples));
+      connection.release();
+    } catch (WorkerFailure failure) {
+      throw failure.raise();
+    }
+    return leftOf(tuples);
+  }
+
+  private boolean hasTypes(VectorSchemaRoot root) {
+    for (int at = 0; at < columns.size(); at++) {
+      DataType type = ArrowUtils.fromArrowField(root.getVector(at).getField());
+      if (!type.equals(columns.get(at).dataType())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Adds tuples; none where Spark has other types than the worker, so that nothing is known. */
+  private void append(VectorSchemaRoot root, List<InternalRow> tuples) {
+    if (!hasTypes(root)) {
+      return;
+    }
+    ColumnVector[] vectors =
+        root.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new);
+    ColumnarBatch batch = new ColumnarBatch(vectors, root.getRowCount());
+    for (int row = 0; row < root.getRowCount(); row++) {
+      tuples.add(batch.getRow(row).copy());
+    }
+  }
+
+  private Optional<String> leftOf(List<InternalRow> tuples) {
+    InterpretedPredicate predicate = new InterpretedPredicate(bound(condition));
+    List<InternalRow> left = tuples.stream().filter(tuple -> isPossible(predicate, tuple)).toList();
+    try {
+      return left.size() == tuples.size() ? Optional.empty() : Optional.of(text(left));
+    } catch (TypedLiteral.NotWritable reason) {
+      return Optional.empty();
+    }
+  }
+
+  private Expression bound(Expression part) {
+    if (part instanceof AttributeReference column) {
+      List<String> names = columns.stream().map(Attribute::name).toList();
+      return new BoundReference(names.indexOf(column.name()), column.dataType(), true);
+    }
+    List<Expression> operands = items(part.children()).stream().map(this::bound).toList();
+    return operands.isEmpty() ? part : part.withNewChildren(sequence(operands));
+  }
+
+  /** An error of a value is one of the running query: such a tuple is kept. */
+  private static boolean isPossible(InterpretedPredicate predicate, InternalRow tuple) {
+    try {
+      return predicate.eval(tuple);
+    } catch (RuntimeException | LinkageError e) {
+      return true;
+    }
+  }
+
+  private String text(List<InternalRow> left) throws TypedLiteral.NotWritable {
+    if (left.isEmpty()) {
+      return "FALSE";
+    }
+    List<String> texts = new ArrayList<>();
+    for (InternalRow tuple : left) {
+      List<String> values = new ArrayList<>();
+      for (int at = 0; at < columns.size(); at++) {
+        DataType type = columns.get(at).dataType();
+        Object value = tuple.get(at, type);
+        String name = SparkTransforms.quoted(columns.get(at).name());
+        values.add(
+            value == null ? name + " IS NULL" : name + " = " + TypedLiteral.write(value, type));
+      }
+      texts.add(values.stream().collect(Collectors.joining(" AND ", "(", ")")));
+    }
+    return "(" + String.join(" OR ", texts) + ")";
+  }
+}

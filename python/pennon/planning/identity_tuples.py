@@ -1,0 +1,97 @@
+"""The values that partitions have of columns as they stand: of identity fields of every spec.
+
+What is known of them decides conditions of any shape on these columns, wherever it is evaluated:
+each row of a partition has the values of its tuple.
+
+NULL rules: a NULL partition value is the rows' NULL. Floats are left out: zeros of both signs are
+one partition, and so are all NaNs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.transforms.identity import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pennon.manifest.snapshot import Snapshot
+    from pennon.planning.scan_plan import ScanPlan
+
+__all__ = ["identity_columns", "identity_names", "identity_tuples"]
+
+_MOST_TUPLES: Final = 1_000
+
+
+def identity_columns(snapshot: Snapshot, versions: Iterable[int]) -> dict[int, str]:
+    """Find the columns of which every partition of some spec versions has one value.
+
+    Args:
+        snapshot: The namespace.
+        versions: Spec versions of it.
+
+    Returns:
+        The manifest's column with the values, by the field id of the table's top-level column.
+
+    Example:
+        >>> identity_columns(snapshot, [1])  # doctest: +SKIP
+        {2: 'partition_field_region'}
+
+    Spec: "Partition Spec".
+    """
+    found = [
+        {
+            (field.source_ids[0], field.column)
+            for field in snapshot.specs[version].fields
+            if isinstance(field.transform, Identity) and len(field.source_ids) == 1
+        }
+        for version in versions
+    ]
+    shared = sorted(set.intersection(*found)) if found else []
+    types = {each.id: each.field.type for each in snapshot.schema.fields if len(each.path) == 1}
+    return {
+        source: column
+        for source, column in shared
+        if source in types and not pa.types.is_floating(types[source])
+    }
+
+
+def identity_names(snapshot: Snapshot) -> dict[str, str]:
+    """Find the same for all spec versions, by the names of the table's columns.
+
+    Args:
+        snapshot: The namespace.
+    """
+    columns = identity_columns(snapshot, snapshot.specs)
+    return {each.path[0]: columns[each.id] for each in snapshot.schema.fields if each.id in columns}
+
+
+def identity_tuples(plan: ScanPlan, names: Sequence[str]) -> pa.Table:
+    """List the values that the chosen partitions have of some columns, each tuple once.
+
+    Args:
+        plan: A plan of ``plan_scan``.
+        names: Columns of ``identity_names``.
+
+    Returns:
+        A table with these columns in the table's types; without rows where there are too many.
+
+    Example:
+        >>> identity_tuples(plan, ["region"])["region"].to_pylist()  # doctest: +SKIP
+        ['de', 'us', None]
+
+    Spec: "Partition Pruning".
+    """
+    known = identity_names(plan.snapshot)
+    types = plan.snapshot.schema.arrow
+    stored = [known[name] for name in names]
+    tuples = plan.table.select(stored).group_by(stored).aggregate([])
+    if len(tuples) > _MOST_TUPLES:
+        tuples = tuples.slice(0, 0)
+    columns = [
+        tuples[each].cast(types.field(name).type) for each, name in zip(stored, names, strict=True)
+    ]
+    return pa.table(columns, names=list(names)).combine_chunks()
