@@ -21,14 +21,12 @@ from pennon import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Settings of the run, not of Pennon: joins must not hide behind a broadcast, and 200 shuffle
-# partitions are a cluster's number.
+# Settings of the run, not of Pennon; else Spark's own defaults. 200 shuffle partitions are a
+# cluster's number. Where joins must not hide behind a broadcast, see `without_broadcasts`.
 RUN_CONF = {
     "spark.ui.enabled": "false",
     "spark.pennon.optimizer.rethrow": "true",
     "spark.sql.shuffle.partitions": "5",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
     "spark.sql.session.timeZone": "UTC",
     # Tables of tests are small: what is under test is how large ones are read.
     "spark.sql.catalog.lance.execution.oneTaskBytes": "0",

@@ -18,6 +18,12 @@ _SHUFFLE = re.compile(r"^[\s:+\-*()0-9]*Exchange\b", re.MULTILINE)
 EXECUTION = "spark.sql.catalog.lance.execution"
 """The setting that says who executes joins and aggregates: ``worker`` or ``spark``."""
 
+WITHOUT_BROADCASTS = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+"""Settings under which Spark joins the small tables of a test as it joins large ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Executed:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.spark.assert_join import WITHOUT_BROADCASTS
 from tests.spark.joined_rows import ROWS
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ SETTINGS = {
     # These tables are small: what is looked at is how large ones are joined.
     "spark.sql.catalog.lance.execution.oneTaskBytes": "0",
     "spark.sql.catalog.lance.execution.replicatedBytes": "0",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+    **WITHOUT_BROADCASTS,
     "spark.sql.shuffle.partitions": "3",
     # A query of a few rows is compiled longer than it runs.
     "spark.sql.codegen.wholeStage": "false",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("without_broadcasts")
+
 JOINS = {
     "inner": "SELECT l.id, l.v, r.v AS rv FROM l JOIN r ON {on}",
     "left": "SELECT l.id, l.v, r.v AS rv FROM l LEFT JOIN r ON {on}",

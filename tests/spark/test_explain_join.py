@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 
+pytestmark = pytest.mark.usefixtures("without_broadcasts")
+
+
 def explained(spark: SparkSession, query: str) -> list[Row]:
     return spark.sql(f"CALL lance.system.explain_join('{query}')").collect()
 

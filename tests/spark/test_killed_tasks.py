@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("without_broadcasts")
+
 # Every row meets every other: minutes of work before the first row.
 ROWS = 200_000
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
-from tests.spark.assert_join import conf, executed_plan
+from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, executed_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,10 +235,12 @@ def test_equal_scans_share_their_exchange(
     spark: SparkSession, lake_of_layouts: dict[tuple[str, ...], str]
 ) -> None:
     grouped = f"(SELECT f AS k, count(*) AS n FROM {lake_of_layouts[()]} GROUP BY f)"
-    frame = spark.sql(f"SELECT * FROM {grouped} x JOIN {grouped} y ON x.k = y.k AND x.n < y.n + 1")
-    assert frame.count() > 0
-    frame.collect()
-    assert "ReusedExchange" in executed_plan(frame)
+    joined = f"SELECT * FROM {grouped} x JOIN {grouped} y ON x.k = y.k AND x.n < y.n + 1"
+    with conf(spark, WITHOUT_BROADCASTS):
+        frame = spark.sql(joined)
+        assert frame.count() > 0
+        frame.collect()
+        assert "ReusedExchange" in executed_plan(frame)
 
 
 def test_values_found_while_running_drop_partitions(spark: SparkSession, namespace: str) -> None:

@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from tests.spark.assert_join import conf, shuffles_in
+from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, shuffles_in
 from tests.torture.random_row_changes import LAYOUTS
 from tests.torture.row_changes import run_table
 
@@ -153,7 +153,7 @@ def test_a_source_of_the_same_partitioning_is_joined_without_a_shuffle(
             f"CREATE TABLE {name} PARTITIONED BY (bucket(4, id)) AS"
             " SELECT id, CAST(id AS INT) AS v FROM RANGE(40)"
         )
-    with conf(spark, {ADAPTIVE: str(is_adaptive).lower()}):
+    with conf(spark, {ADAPTIVE: str(is_adaptive).lower(), **WITHOUT_BROADCASTS}):
         plan = spark.sql("EXPLAIN " + statement.format(**names)).first()[0]
     assert "WriteDelta" in plan
     joined = re.search(r"SortMergeJoin.*", plan, re.DOTALL)

@@ -39,7 +39,9 @@ COLUMNS = "id BIGINT, ts TIMESTAMP, s STRING, d DOUBLE, v INT"
 
 
 @pytest.fixture(scope="module")
-def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def plain(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, without_broadcasts: None
+) -> Iterator[str]:
     path = tmp_path_factory.mktemp("plain") / "rows"
     spark.sql(ROWS.format(first=0, end=1000)).write.parquet(str(path))
     spark.read.parquet(str(path)).createOrReplaceTempView("plain_rows")
