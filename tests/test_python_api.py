@@ -342,3 +342,17 @@ def test_what_is_shown_is_one_line(table: PartitionedNamespace) -> None:
 
 def test_the_doors_are_seen() -> None:
     assert {"open", "create", "connect", "spark", "configure"} <= set(dir(pennon))
+
+
+def test_years_that_python_does_not_have(tmp_path: Path) -> None:
+    days = pa.array([4_000_000, 1, None], pa.int32()).cast(pa.date32())
+    rows = pa.table({"d": days, "n": pa.array([1, 2, 3], pa.int32())})
+    table = pennon.create(tmp_path / "t", rows.schema, ["d"])
+    table.append(rows)
+    shown = {partition.values["d"] for partition in table.scan().plan().partitions}
+    assert shown == {"12921-08-18", dt.date(1970, 1, 2), None}
+    table.update({"n": "n + 10"}, "n = 1")
+    table.delete("n = 2")
+    table.add_partition_field("bucket(2, n)")
+    assert "v1: d=12921-08-18" in table.maintenance.rewrite_partitions().partitions
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [3, 11]

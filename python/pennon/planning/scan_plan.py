@@ -37,6 +37,7 @@ from pennon.planning.statistics_pruning import has_possible_row, may_match_at, m
 from pennon.predicate.comparison import Operator
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
+from pennon.spec.value_text import python_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,7 +58,8 @@ class PlannedPartition:
         object_id: Its table in the manifest.
         location: Its directory, relative to the namespace.
         version: The Lance version to read.
-        values: Partition value by field id, those of its own spec version only.
+        values: Partition value by field id, those of its own spec version only; a text where
+            Python's dates and times have no such year.
         residual: The complete filter that its rows still have to pass; None for none.
         num_rows: Rows before any filter, where known.
         num_bytes: Bytes of its files, where known.
@@ -195,11 +197,11 @@ class PlannedPartitions(Sequence[PlannedPartition]):
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = range(len(self))[index]
-        return _partition(self.plan, self.plan.table.slice(position, 1).to_pylist()[0])
+        return _partition(self.plan, _rows(self.plan.table.slice(position, 1))[0])
 
     def __iter__(self) -> Iterator[PlannedPartition]:
         for batch in self.plan.table.to_batches(max_chunksize=1_000):
-            for row in batch.to_pylist():
+            for row in _rows(batch):
                 yield _partition(self.plan, row)
 
 
@@ -311,6 +313,15 @@ def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 def _total(table: pa.Table, name: str) -> int | None:
     column = table.column(name)
     return None if column.null_count else int(pc.sum(column).as_py() or 0)
+
+
+def _rows(table: pa.Table | pa.RecordBatch) -> list[dict[str, object]]:
+    try:
+        return list(table.to_pylist())
+    except (OverflowError, ValueError):  # a year that Python does not have
+        columns = [map(python_value, column) for column in table.columns]
+        names = table.schema.names
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _partition(plan: ScanPlan, row: Mapping[str, object]) -> PlannedPartition:

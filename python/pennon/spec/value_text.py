@@ -1,4 +1,4 @@
-"""A value of a column as other writers put it into names and commands.
+"""Values of columns as texts: as other writers put them into names and commands, and as shown.
 
 ``__HIVE_DEFAULT_PARTITION__`` is NULL.
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["NULL_TEXT", "value_of_text"]
+__all__ = ["NULL_TEXT", "python_value", "value_of_text"]
 
 NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -36,3 +36,16 @@ def value_of_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
         return pa.scalar(text).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         return None
+
+
+def python_value(value: pa.Scalar) -> object:
+    """Give a value as Python's; dates and times of years that Python does not have as texts.
+
+    Example:
+        >>> python_value(pa.scalar(4_000_000, pa.int32()).cast(pa.date32()))
+        '12921-08-18'
+    """
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.cast(pa.utf8()).as_py()

@@ -13,6 +13,7 @@ from pennon.leaf.dataset import check_is_main
 from pennon.manifest import ObjectId
 from pennon.manifest.format.column_statistics import LeafStatistics, statistics_in
 from pennon.manifest.format.statistics import IS_COUNTED
+from pennon.spec.value_text import python_value
 from pennon.transaction.staged import Drop
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def partition_text(values: Mapping[str, pa.Scalar]) -> str:
         'region=eu, day=NULL'
     """
     texts = [
-        f"{name}={value.as_py() if value.is_valid else 'NULL'}" for name, value in values.items()
+        f"{name}={python_value(value) if value.is_valid else 'NULL'}"
+        for name, value in values.items()
     ]
     return ", ".join(texts) or "the only partition"
