@@ -135,6 +135,9 @@ torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on 
 torture-rows: $(INSTALLED) $(JAR) ## N random DELETE, UPDATE and MERGE statements, each also run by DuckDB
 	@$(BIN)/python -m tests.torture.row_changes --statements $(or $(N),2000) $(ARGS)
 
+torture-statements: $(INSTALLED) ## N random statements from Python, no Spark, each against a model that asks DuckDB
+	@$(BIN)/python -m tests.torture.statements --statements $(or $(N),2000) $(ARGS)
+
 torture-commits: $(INSTALLED) ## N commits of processes that are killed with -9, each against a model
 	@$(BIN)/python -m tests.torture.commits --commits $(or $(N),1000) --kills $(or $(KILLS),100) $(ARGS)
 
@@ -161,4 +164,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows torture-statements torture-commits clean

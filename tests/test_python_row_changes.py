@@ -181,3 +181,16 @@ def test_of_two_merges_of_one_key_one_inserts_it(
         merge.execute()
     assert merge.execute().num_inserted_rows == 0
     assert table.refresh().scan("id = 777").count_rows() == 1
+
+
+def test_a_condition_that_a_scan_takes_chooses_the_rows_of_statements_too(tmp_path: Path) -> None:
+    """Conditions that Spark has to evaluate again behind a leaf's filter were refused here."""
+    table = pennon.create(tmp_path / "t", pa.schema({"id": pa.int64(), "f": pa.float64()}))
+    table.append([{"id": each, "f": f} for each, f in enumerate([1.5, -0.0, float("nan"), None])])
+    table.update({"f": 7.0}, where="f > 1.0 AND id % 3 = 2")
+    assert table.scan("f = 7.0").to_arrow()["id"].to_pylist() == [2]
+    table.merge([], "id").when_not_matched_by_source_delete("coalesce(f, 8D) = 8D").execute()
+    table.delete("f = 0.0")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2]
+    with pytest.raises(PredicateNotEvaluable):
+        table.delete("soundex(id) = 'A'")

@@ -34,17 +34,14 @@ def delete_where(table: Table, where: str) -> int:
         The new version; the same one where no row satisfies the condition.
 
     Raises:
-        NotWholePartitions: The condition divides a partition, and a part of it is computed
-            exactly as Spark does by Spark alone.
+        PredicateNotEvaluable: The condition divides a partition, and a part of it is not
+            understood outside of Spark.
         WriteConflict: Another commit changed rows that the condition is about.
     """
     stored = table.stored
     try:
         return stored.delete_rows([where])
     except NotWholePartitions:
-        plan = plan_scan(stored.snapshot, where)
-        if plan.pushed != plan.predicate:
-            raise
-    rows = read_plan(replace(plan, schema=_ROW_NAMES))
+        rows = read_plan(replace(plan_scan(stored.snapshot, where), schema=_ROW_NAMES))
     deleted = [each.to_json() for each in collect_deleted(rows.batches)]
     return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())

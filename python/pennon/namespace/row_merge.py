@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import MergeCardinality, MergeKeyRefused, PredicateNotEvaluable
+from pennon.errors import MergeCardinality, MergeKeyRefused
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.write.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.write.incoming_rows import conform
@@ -167,12 +167,7 @@ class _Run:
         for rows in self._chunks(plan_scan(self.table.snapshot, self.condition), self.rest):
             yield from self._matched(rows)
         if self.merge.deletes_others:
-            where = self.merge.others_where
-            plan = plan_scan(self.table.snapshot, where)
-            if plan.pushed != plan.predicate:
-                why = "it is not known that DataFusion computes it as Spark does"
-                raise PredicateNotEvaluable(predicate=where, namespace=self.table.name, reason=why)
-            for rows in self._chunks(plan, []):
+            for rows in self._chunks(plan_scan(self.table.snapshot, self.merge.others_where), []):
                 self._delete_others(rows)
         if self.merge.inserts:
             others = self.source.filter(pa.array(~self.is_seen))

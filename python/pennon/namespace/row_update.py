@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import PredicateNotEvaluable, WriteColumnUnknown, WriteTypeMismatch
+from pennon.errors import WriteColumnUnknown, WriteTypeMismatch
 from pennon.execution.computed_columns import ComputedColumns
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
 from pennon.leaf.write.deleted_rows import DeletedRows, collect_deleted
@@ -42,15 +42,12 @@ def update_where(table: Table, values: Mapping[str, object], where: str | None) 
 
     Raises:
         WriteColumnUnknown: There is no such column.
-        PredicateNotEvaluable: An expression, or the condition, needs Spark.
+        PredicateNotEvaluable: An expression, or the condition, is not understood outside of Spark.
         WriteConflict: Another commit changed rows that the condition is about.
     """
     snapshot = table.snapshot
     table.stored.check_write(WriteMode.UPDATE, [])
     plan = plan_scan(snapshot, where)
-    if plan.pushed != plan.predicate:
-        why = "it is not known that DataFusion computes it as Spark does"
-        raise PredicateNotEvaluable(predicate=where, namespace=table.name, reason=why)
     assigned = _Assignments(table, values, plan.schema)
     deleted: list[DeletedRows] = []
 

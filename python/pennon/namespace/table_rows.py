@@ -147,8 +147,7 @@ class TableRows(OpenTable):
             The version without the rows.
 
         Raises:
-            NotWholePartitions: The condition divides a partition, and needs Spark to be computed
-                exactly.
+            PredicateNotEvaluable: Only Spark computes the condition exactly.
             WriteConflict: Another commit changed rows that the condition is about.
 
         Example:
