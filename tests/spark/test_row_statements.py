@@ -88,6 +88,40 @@ def test_metadata_columns_name_rows_and_are_not_among_all(spark: SparkSession, t
     assert rows_of(spark.table(table)) == [(1, "a", 1), (3, "b", 3), (4, None, 4)]
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_conditions_and_values_name_metadata_columns(
+    spark: SparkSession, table: str, mode: str
+) -> None:
+    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({modes})")
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
+    spark.sql(f"INSERT INTO {table} VALUES (5, 'a', 5), (6, NULL, 6)")
+
+    def after(statement: str) -> dict[object, tuple[object, ...]]:
+        spark.sql(statement.format(table))
+        return {row.id: (row.dep, row.v) for row in spark.table(table).collect()}
+
+    # With literals that have the column's type, and with those that Spark has to cast: it adds
+    # metadata columns at different moments.
+    assert after("DELETE FROM {0} WHERE _spec_version = 1 AND v = 1").keys() == {2, 3, 4, 5, 6}
+    assert after("DELETE FROM {0} WHERE _partition.dep IS NULL AND id > 5").keys() == {2, 3, 4, 5}
+    assert after("DELETE FROM {0} WHERE _partition.dep IS NULL").keys() == {2, 3, 5}
+    updated = after("UPDATE {0} SET v = _spec_version WHERE _spec_version = 2")
+    assert updated == {2: ("a", 2), 3: ("b", 3), 5: ("a", 2)}
+    assert after("UPDATE {0} SET dep = 'c' WHERE _spec_version = 2 AND id = 5")[5] == ("c", 2)
+    merge = (
+        "MERGE INTO {0} t"
+        " USING (SELECT id, _spec_version FROM {0} WHERE id = 3 UNION SELECT 9, 7) s"
+        " ON t.id = s.id AND t._spec_version < s._spec_version + 1"
+        " WHEN MATCHED AND t._partition.dep = 'b' THEN UPDATE SET v = t._spec_version + 40"
+        " WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s._spec_version)"
+        " WHEN NOT MATCHED BY SOURCE AND t._partition.dep = 'c' THEN DELETE"
+    )
+    assert after(merge) == {2: ("a", 2), 3: ("b", 41), 9: (None, 7)}
+    by_leaf = f"DELETE FROM {table} t WHERE _leaf IN (SELECT _leaf FROM {table} u WHERE u.id = 9)"
+    assert after(by_leaf).keys() == {2, 3}
+
+
 def test_a_row_that_matches_several_times_is_refused(spark: SparkSession, table: str) -> None:
     with pytest.raises(PySparkException, match="MERGE_CARDINALITY_VIOLATION"):
         spark.sql(

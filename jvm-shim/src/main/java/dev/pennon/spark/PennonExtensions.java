@@ -5,6 +5,7 @@ import dev.pennon.spark.sql.DerivedKeyRule;
 import dev.pennon.spark.sql.JoinPlanning;
 import dev.pennon.spark.sql.MissingTableRule;
 import dev.pennon.spark.sql.PennonParser;
+import dev.pennon.spark.sql.RowChangeMetadata;
 import dev.pennon.spark.sql.StatementOwners;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
@@ -16,6 +17,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectParser(PennonParser::new);
     extensions.injectResolutionRule(StatementOwners::new);
+    extensions.injectResolutionRule(session -> new RowChangeMetadata());
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
