@@ -16,6 +16,7 @@ from tests.torture.row_changes import run_table
 import pennon
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -120,6 +121,63 @@ def test_conditions_and_values_name_metadata_columns(
     assert after(merge) == {2: ("a", 2), 3: ("b", 41), 9: (None, 7)}
     by_leaf = f"DELETE FROM {table} t WHERE _leaf IN (SELECT _leaf FROM {table} u WHERE u.id = 9)"
     assert after(by_leaf).keys() == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"),
+    [
+        ("DELETE FROM {t} WHERE dep = 'a'", {3: 3, 4: 4}),
+        ("TRUNCATE TABLE {t}", {}),
+        (
+            "UPDATE {t} SET dep = 'c', v = 9 WHERE id IN (SELECT max(id) FROM {t})",
+            {1: 1, 2: 2, 3: 3, 4: 9},
+        ),
+        (
+            (
+                "MERGE INTO {t} t USING (SELECT id + 1 AS id, v FROM {t} WHERE id IN (1, 3, 4)) s"
+                " ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v * 10"
+                " WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v)"
+                " WHEN NOT MATCHED BY SOURCE AND t.id = 1 THEN DELETE"
+            ),
+            {2: 10, 3: 3, 4: 30, 5: 4},
+        ),
+        ("INSERT OVERWRITE {t} SELECT id, dep, v + 1 FROM {t} WHERE v > 2", {3: 4, 4: 5}),
+    ],
+    ids=["partitions", "truncate", "update", "merge", "overwrite"],
+)
+def test_a_statement_that_a_rewrite_came_before_is_made_all_the_same(
+    spark: SparkSession, table: str, statement: str, after: dict[int, int]
+) -> None:
+    """The rows that it has found are in other partitions when it commits."""
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
+    root = pennon.open(location_of(spark, table))
+    run = analyzed(spark, statement.format(t=table))
+    assert root.maintenance.rewrite_partitions().num_rows == 4
+    run()
+    assert {row.id: row.v for row in spark.table(table).collect()} == after
+    assert [each.operation for each in root.history()].count("rewrite_partitions") == 1
+    assert root.maintenance.check().is_valid
+
+
+def test_a_statement_is_not_run_again_where_its_columns_are_others(
+    spark: SparkSession, table: str
+) -> None:
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
+    run = analyzed(spark, f"UPDATE {table} SET v = 0")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN note STRING")
+    pennon.open(location_of(spark, table)).maintenance.rewrite_partitions()
+    with pytest.raises(PySparkException, match="ROWS_MOVED"):
+        run()
+    assert sorted(row.v for row in spark.table(table).collect()) == [1, 2, 3, 4]
+
+
+def analyzed(spark: SparkSession, statement: str) -> Callable[[], object]:
+    """Have Spark analyze a statement, which pins its table, and give what executes it."""
+    jvm, session = spark._jvm.org.apache.spark.sql, spark._jsparkSession
+    state = session.sessionState()
+    modes = getattr(getattr(jvm.execution, "CommandExecutionMode$"), "MODULE$")
+    plan = state.executePlan(state.sqlParser().parsePlan(statement), modes.SKIP()).analyzed()
+    return lambda: jvm.classic.Dataset.ofRows(session, plan)
 
 
 def test_a_row_that_matches_several_times_is_refused(spark: SparkSession, table: str) -> None:

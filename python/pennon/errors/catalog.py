@@ -211,6 +211,19 @@ class WriteConflict(PennonError):
     sql_state = "40001"
 
 
+class RowsMoved(WriteConflict):
+    """A rewrite put rows that a statement is about into other partitions before it committed.
+
+    Nobody changed them: whoever runs the statement again finds them where they are now.
+    """
+
+    condition = "ROWS_MOVED"
+    template = (
+        "Cannot commit the write to {table}: {why}, and rewrite_partitions has put rows into other"
+        " partitions since. Nothing of it is visible. Run the statement again."
+    )
+
+
 class CommitGivenUp(PennonError):
     """A commit was aborted before it was made, and its files may be gone."""
 

@@ -11,8 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pennon.errors import PennonError, WriteConflict
-from pennon.manifest.versions.history import history
+from pennon.errors import RowsMoved
 
 if TYPE_CHECKING:
     from pennon.catalog.loaded_table import Table
@@ -22,8 +21,6 @@ __all__ = ["run_beside_maintenance"]
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 20
-_MOST_LOOKED_AT: Final = 1000
-_MOVES_ROWS: Final = "rewrite_partitions"
 
 
 def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table], T]) -> T:
@@ -47,21 +44,6 @@ def run_beside_maintenance(load: Callable[[], Table], statement: Callable[[Table
     Spec: "Conflict Resolution".
     """
     for _ in range(_ATTEMPTS - 1):
-        table = load()
-        try:
-            return statement(table)
-        except WriteConflict:
-            if not _were_rows_moved(table):
-                raise
+        with contextlib.suppress(RowsMoved):
+            return statement(load())
     return statement(load())
-
-
-def _were_rows_moved(table: Table) -> bool:
-    """Whether the history since a table's version says so; one that cannot be read does not."""
-    snapshot = table.snapshot
-    with contextlib.suppress(PennonError):
-        made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
-        return any(
-            each.operation == _MOVES_ROWS and each.version > snapshot.version for each in made
-        )
-    return False

@@ -14,7 +14,7 @@ from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
 from pennon.catalog.name_changes import replace_partitioned
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import SnapshotNotFound, TableMadeAnew, WriteConflict
+from pennon.errors import PennonError, RowsMoved, SnapshotNotFound, TableMadeAnew, WriteConflict
 from pennon.leaf import StagedPartition, clustered, drop_dataset, leaf_uri, write_partitions
 from pennon.leaf.write.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
@@ -23,6 +23,7 @@ from pennon.manifest.commits.commit_lookup import find_commit
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.storage import manifest_uri
 from pennon.manifest.table_identity import check_same_table
+from pennon.manifest.versions.history import history
 from pennon.manifest.versions.shared_fragments import leaf_locations
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
 from pennon.transaction.abandonment import abandon
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["PartitionedTable"]
 
 _COMMIT_ATTEMPTS = 5
+_MOST_LOOKED_AT = 1000
+_MOVES_ROWS = "rewrite_partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +205,29 @@ class PartitionedTable(StoredTable):
                 case Committed(version):
                     return version
                 case Conflicted(partition, reason):
-                    raise WriteConflict(table=self.name, why=f"partition {partition}: {reason}")
+                    why = f"partition {partition}: {reason}"
+                    raise self._conflict(why)
                 case Retryable():
                     continue
                 case unexpected:
                     assert_never(unexpected)
-        raise WriteConflict(table=self.name, why="other commits came first each time")
+        why = "other commits came first each time"
+        raise self._conflict(why)
+
+    def _conflict(self, why: str) -> WriteConflict:
+        """Tell of a conflict, and whether rows were moved: then the statement can be run again."""
+        kind = RowsMoved if _were_rows_moved(self.snapshot) else WriteConflict
+        return kind(table=self.name, why=why)
+
+
+def _were_rows_moved(snapshot: Snapshot) -> bool:
+    """Whether the history since a version says so; one that cannot be read does not."""
+    with contextlib.suppress(PennonError):
+        made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
+        return any(
+            each.operation == _MOVES_ROWS and each.version > snapshot.version for each in made
+        )
+    return False
 
 
 def _delete_strays(location: str) -> None:

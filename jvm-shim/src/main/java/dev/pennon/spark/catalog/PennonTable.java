@@ -10,6 +10,7 @@ import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.Commit;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import dev.pennon.spark.write.PennonWriteBuilder;
+import dev.pennon.spark.write.RepeatedStatement;
 import dev.pennon.spark.write.RowCondition;
 import java.util.List;
 import java.util.Map;
@@ -191,7 +192,12 @@ public class PennonTable
   public void deleteWhere(Predicate[] predicates) {
     Commit commit = new Commit(handle, "");
     try {
-      commit.make(deletion(commit.named(handle.request("delete_rows")), predicates));
+      ObjectNode request = deletion(commit.named(handle.request("delete_rows")), predicates);
+      try {
+        commit.make(request);
+      } catch (WorkerFailure refusal) {
+        RepeatedStatement.after(refusal, handle.token(), () -> {});
+      }
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }

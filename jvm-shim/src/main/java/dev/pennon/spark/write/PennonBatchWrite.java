@@ -30,13 +30,21 @@ class PennonBatchWrite implements BatchWrite {
   @Override
   public void commit(WriterCommitMessage[] messages) {
     try {
-      ObjectNode request = request("commit_write", messages);
-      request.set("reads", plan.reads().get());
-      ArrayNode deleted = request.putArray("deleted");
-      tasks(messages).forEach(task -> List.of(task.deleted()).forEach(deleted::add));
-      written = WriteMetrics.ofCommit(commit.make(request));
+      make(messages);
     } catch (WorkerFailure failure) {
       throw failure.raise();
+    }
+  }
+
+  private void make(WriterCommitMessage... messages) {
+    ObjectNode request = request("commit_write", messages);
+    request.set("reads", plan.reads().get());
+    ArrayNode deleted = request.putArray("deleted");
+    tasks(messages).forEach(task -> List.of(task.deleted()).forEach(deleted::add));
+    try {
+      written = WriteMetrics.ofCommit(commit.make(request));
+    } catch (WorkerFailure refusal) {
+      RepeatedStatement.after(refusal, plan.table().token(), () -> abort(messages));
     }
   }
 
