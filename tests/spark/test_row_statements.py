@@ -273,3 +273,18 @@ def test_rows_of_a_null_partition_are_changed_by_a_source(spark: SparkSession, t
         f"MERGE INTO {table} t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 7"
     )
     assert rows_of(spark.table(table)) == [(1, "a", 7), (2, "a", 2), (3, "b", 3), (4, None, 7)]
+
+
+@pytest.mark.parametrize(("threshold", "join"), [("10MB", "ShuffledHashJoin"), ("3", "SortMerge")])
+def test_only_a_small_source_is_hashed(
+    spark: SparkSession, table: str, threshold: str, join: str
+) -> None:
+    merge = (
+        f"MERGE INTO {table} t USING (SELECT 2L AS id UNION ALL SELECT 7L) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET v = 0 WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+    )
+    with conf(spark, {"spark.sql.autoBroadcastJoinThreshold": threshold}):
+        assert join in spark.sql(f"EXPLAIN {merge}").first()[0]
+        spark.sql(merge)
+    expected = [(1, "a", 1), (2, "a", 0), (3, "b", 3), (4, None, 4), (7, None, None)]
+    assert rows_of(spark.table(table)) == expected

@@ -95,7 +95,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     LogicalPlan query =
         isSettled(plan)
             ? plan
-            : DecidedConditions.without(settled(plan, conf, listener), conf.cboEnabled());
+            : DecidedConditions.without(
+                MergeSource.hashed(settled(plan, conf, listener), this, conf), conf.cboEnabled());
     // What became a part of a fragment is not among them any more.
     return query.transformAllExpressions(new InSubqueries());
   }
