@@ -106,6 +106,18 @@ def test_tables_are_listed(lake: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.splitlines() == ["shop.orders", "shop.returns"]
 
 
+def test_a_table_is_given_a_name(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = pennon.create(str(tmp_path / "elsewhere"), SCHEMA, ["n"])
+    elsewhere.append([{"n": 7}])
+    assert main(["register", "--root", lake, "shop.late", elsewhere.location]) == 0
+    assert elsewhere.location in capsys.readouterr().out
+    assert pennon.connect(lake).load_table("shop.late").scan().to_arrow()["n"].to_pylist() == [7]
+    assert main(["register", "--root", lake, "shop.later", elsewhere.location]) == 1
+    assert "it has the name lance.shop.late" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("form", [["check", "ROOT"], ["check", "--root", "ROOT"]])
 def test_a_whole_root_is_checked_and_a_healthy_one_has_no_finding(
     lake: str, form: list[str], capsys: pytest.CaptureFixture[str]

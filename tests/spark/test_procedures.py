@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+import pennon
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 
@@ -33,6 +38,22 @@ def test_a_procedure_is_called_by_name_and_by_position(spark: SparkSession, tabl
     listed = spark.sql("SHOW PROCEDURES FROM lance.system").collect()
     assert {"check", "explain_join"} <= {row.procedure_name for row in listed}
     assert spark.sql("SHOW PROCEDURES IN lance").collect() == listed
+
+
+def test_a_table_that_is_there_is_given_a_name(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    there = pennon.create(str(tmp_path / "orders"), pa.schema({"n": pa.int64()}), ["n"])
+    there.append([{"n": 1}, {"n": None}])
+    name = namespace.removeprefix("lance.")
+    call = "CALL lance.system.register_table(table => '{}', path => '{}')"
+    [row] = spark.sql(call.format(f"{name}.orders", there.location)).collect()
+    assert (row.table, row.location) == (f"{namespace}.orders", there.location)
+    spark.sql(f"INSERT INTO {namespace}.orders VALUES (2)")
+    found = spark.sql(f"SELECT n FROM {namespace}.orders ORDER BY n").collect()
+    assert [row.n for row in found] == [None, 1, 2]
+    again = failure_of(spark, call.format(f"{name}.again", there.location))
+    assert f"it has the name {namespace}.orders" in again
 
 
 @pytest.mark.parametrize(

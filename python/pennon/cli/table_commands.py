@@ -29,6 +29,7 @@ def add_table_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add_plan(commands)
     _add_history(commands)
     _add_tag(commands)
+    _add_register(commands)
 
 
 def _add_tables(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -75,6 +76,15 @@ def _add_tag(commands: _Commands[argparse.ArgumentParser]) -> None:
     tag.set_defaults(run=_tag)
 
 
+def _add_register(commands: _Commands[argparse.ArgumentParser]) -> None:
+    register = commands.add_parser("register", help="give a name to a table that is there")
+    register.add_argument("table", help="the name, in a namespace that is there: shop.orders")
+    register.add_argument("path", help="path or URL of the table, or its place below the root")
+    add_root(register, ".")
+    add_storage(register)
+    register.set_defaults(run=_register)
+
+
 def _tables(options: argparse.Namespace) -> int:
     names = lake_of(options).list_tables(options.namespace)
     if options.json:
@@ -107,6 +117,12 @@ def _history(options: argparse.Namespace) -> int:
         rows.append([str(entry.version), moment, entry.operation, added, removed, user])
     names = ["version", "committed at (UTC)", "operation", "added", "removed", "user"]
     print_table(names, [True, False, False, True, True, False], rows, print)
+    return 0
+
+
+def _register(options: argparse.Namespace) -> int:
+    table = lake_of(options).register_table(options.table, options.path)
+    print(f"{table.name} is at {table.location}, version {table.version}")
     return 0
 
 
