@@ -7,6 +7,7 @@ Left out are those of docs/layouts.md, which are about folders of other programs
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,14 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def test_every_command_line_is_one(document: Path) -> None:
     for words in commands(document):
         parser().parse_args(words)
+
+
+def test_every_test_that_a_document_names_is_there() -> None:
+    named = [re.findall(r"`(tests/\S+\.py)::(\w+)`", each.read_text()) for each in DOCUMENTS]
+    found = {each for some in named for each in some}
+    assert len(found) > 20
+    for path, test in found:
+        assert f"def {test}(" in (ROOT / path).read_text(), test
 
 
 def test_python_without_spark_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,43 @@ def test_a_merge_adds_columns_and_widens_types(spark: SparkSession, table: str) 
     ]
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_merge_widens_a_partition_column_and_what_is_in_lists(
+    spark: SparkSession, namespace: str, mode: str
+) -> None:
+    """Rows move to partitions of values that the narrower type does not have."""
+    table = f"{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, n INT, l ARRAY<STRUCT<a: INT>>)"
+        f" PARTITIONED BY (n, bucket(2, id)) TBLPROPERTIES ('write.merge.mode' = '{mode}')"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1, array(struct(1))), (2, 2, NULL), (3, NULL, NULL)")
+    source = (
+        "SELECT id, n, array(named_struct('a', 7, 'b', 'new')) AS l"
+        " FROM VALUES (1L, 5000000000L), (3L, 3L), (6000000000L, NULL) AS v(id, n)"
+    )
+    spark.sql(MERGE.format(t=table, source=source))
+    assert types_of(spark, table) == {
+        "id": "bigint",
+        "n": "bigint",
+        "l": "array<struct<a:int,b:string>>",
+    }
+    found = spark.sql(f"SELECT id, n, l[0].a, l[0].b FROM {table}").collect()
+    assert sorted(map(tuple, found)) == [
+        (1, 5000000000, 7, "new"),
+        (2, 2, None, None),
+        (3, 3, 7, "new"),
+        (6000000000, None, 7, "new"),
+    ]
+    for condition, ids in (
+        ("n = 5000000000", [1]),
+        ("n < 3", [2]),
+        ("id > 5000000000", [6 * 10**9]),
+    ):
+        chosen = spark.sql(f"SELECT id FROM {table} WHERE {condition}").collect()
+        assert [row.id for row in chosen] == ids
+
+
 @pytest.mark.skipif(SPARK < (4, 2), reason="earlier Sparks ask for the narrower type")
 def test_a_narrower_source_leaves_the_wider_column_as_it_is(
     spark: SparkSession, table: str

@@ -64,7 +64,7 @@ def main() -> int:
     _say(ready, handshake.ready(metadata_version()))
     threading.Thread(target=_end_when_retired, args=(server, ready), daemon=True).start()
     threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
-    threading.Thread(target=_warm_up, daemon=True).start()
+    threading.Thread(target=_warm_up, args=(options.socket,), daemon=True).start()
     _wait_for_end_of_input()
     server.close()
     with contextlib.suppress(OSError):
@@ -124,11 +124,13 @@ def _server(path: Path, log_level: str) -> Server:
     return Server(path)
 
 
-def _warm_up() -> None:
-    """Import what the first query needs while the JVM is still busy with itself."""
+def _warm_up(own: Path) -> None:
+    """Import what the first query needs while the JVM is still busy with itself; tidy up."""
+    from pennon.worker.abandoned_sockets import remove_abandoned_sockets  # noqa: PLC0415
     from pennon.worker.requests.dispatch import driver_handlers  # noqa: PLC0415
 
     driver_handlers()
+    remove_abandoned_sockets(own)
 
 
 def _say(ready: object, message: dict[str, object]) -> None:
