@@ -116,10 +116,6 @@ def test_rooms_of_one_subject_import_one_way() -> None:
     assert {pair: lines for pair, lines in uses.items() if pair[::-1] in uses} == {}
 
 
-# Subjects whose rooms and own modules still use each other; everywhere else folders are layers.
-KNOTS = {"manifest", "catalog"}
-
-
 def test_no_two_folders_import_each_other() -> None:
     """Neither directly nor through a third; what a package re-exports does not count."""
     uses: dict[str, set[str]] = {}
@@ -135,10 +131,7 @@ def test_no_two_folders_import_each_other() -> None:
                 if node.module.startswith("pennon.") and other.parts and other.as_posix() != own:
                     uses.setdefault(own, set()).add(other.as_posix())
     reached = {folder: everything_below(folder, uses) for folder in uses}
-    knots = {folder for folder, others in reached.items() if folder in others}
-    assert {folder for folder in knots if folder.split("/")[0] not in KNOTS} == set()
-    # What is untangled leaves the list.
-    assert {folder.split("/")[0] for folder in knots} == KNOTS
+    assert {folder for folder, others in reached.items() if folder in others} == set()
 
 
 def test_no_two_modules_import_each_other() -> None:

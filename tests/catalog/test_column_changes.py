@@ -11,7 +11,7 @@ from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
-from pennon.catalog.ddl.table_statement import FieldChange
+from pennon.catalog.partitioning import FieldChange
 from pennon.errors import (
     InvalidColumnName,
     PartitionSourceDropped,

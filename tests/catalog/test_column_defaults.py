@@ -12,7 +12,7 @@ from tests.transaction.lake import append, latest, make, read, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
-from pennon.catalog.ddl.table_statement import FieldChange
+from pennon.catalog.partitioning import FieldChange
 from pennon.errors import UnsupportedTableChange
 from pennon.manifest import Snapshot
 from pennon.planning import plan_scan

@@ -15,7 +15,7 @@ from tests.worker.worker_client import field
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import load
+from pennon.catalog.tables.loaded_table import load
 from pennon.errors import TableNotFound, WriteConflict
 from pennon.manifest import registered_location
 

@@ -21,7 +21,7 @@ from pennon.errors import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 
 @pytest.fixture

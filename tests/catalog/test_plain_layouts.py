@@ -13,7 +13,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
-from pennon.catalog.loaded_table import load
+from pennon.catalog.tables.loaded_table import load
 from pennon.namespace import Scan
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

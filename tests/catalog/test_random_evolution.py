@@ -25,7 +25,7 @@ from tests.transaction.lake import latest
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
-from pennon.catalog.ddl.table_statement import FieldChange
+from pennon.catalog.partitioning import FieldChange
 from pennon.errors import PartitionFieldExists, UnsupportedTableChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot, create

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pennon.catalog.ddl.table_statement import FieldChange, OrderChange, statement_of
+from pennon.catalog.ddl.table_statement import OrderChange, statement_of
+from pennon.catalog.partitioning import FieldChange
 from pennon.errors import PartitionFieldSyntax, WriteOrderSyntax
 
 

@@ -23,7 +23,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import load
+from pennon.catalog.tables.loaded_table import load
 from pennon.cli import main
 from pennon.draft.evidence import chosen_readings, examine
 from pennon.draft.readings import readings

@@ -14,7 +14,7 @@ from tests.manifest import handmade
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
-from pennon.catalog.ddl.table_statement import FieldChange
+from pennon.catalog.partitioning import FieldChange
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.adoption.split import split

@@ -23,7 +23,7 @@ from pennon.maintenance.procedures import call
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
-from pennon.manifest.storage import open_manifest
+from pennon.manifest.dataset.storage import open_manifest
 from pennon.manifest.versions.history import history
 from pennon.manifest.versions.shared_fragments import unseen_rows
 from pennon.transaction import Committed, Transaction

@@ -11,7 +11,7 @@ from tests.transaction.lake import append, latest, make, stage
 
 from pennon.manifest import Snapshot, named_rows
 from pennon.manifest.commits.manifest_commit import existing_rows
-from pennon.manifest.format import table_versions
+from pennon.manifest.dataset import table_versions
 from pennon.transaction import Committed, Transaction
 
 

@@ -28,7 +28,7 @@ from pennon.errors import (
     SnapshotNotFound,
 )
 from pennon.manifest import Snapshot, runtime_properties
-from pennon.manifest.storage import listed_versions, open_manifest
+from pennon.manifest.dataset.storage import listed_versions, open_manifest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

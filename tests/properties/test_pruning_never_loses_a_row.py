@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, predicates, rows
 
-from pennon.manifest.select import LeafQuery
+from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.table_layout import TableLayout
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.projection.bind import bind

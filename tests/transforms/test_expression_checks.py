@@ -6,8 +6,7 @@ import datafusion
 import pyarrow as pa
 import pytest
 
-from pennon.catalog.ddl.table_statement import FieldChange
-from pennon.catalog.partitioning import evolved_spec
+from pennon.catalog.partitioning import FieldChange, evolved_spec
 from pennon.errors import PartitionExpressionRejected
 from pennon.spec.evolution import add_field, replace_field, spec_of
 from pennon.spec.partition_spec import PartitionSpec

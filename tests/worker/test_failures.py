@@ -11,11 +11,10 @@ import pytest
 from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.configured_catalog import Catalog
-from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts.plain_commits import append_plain, stage_plain
 from pennon.catalog.layouts.plain_snapshot import open_plain
-from pennon.catalog.partitioning import evolved_spec
+from pennon.catalog.partitioning import FieldChange, evolved_spec
 from pennon.errors import CatalogRefused, UnsupportedTransform, WriteConflict
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
@@ -16,12 +17,12 @@ from pennon.transforms.registry import TransformCall, from_spark
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
-    from pennon.catalog.ddl.table_statement import FieldChange
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
     from pennon.spec.write_order import OrderColumn, WriteOrder
 
 __all__ = [
+    "FieldChange",
     "calls_of",
     "clustering",
     "evolved_spec",
@@ -32,6 +33,24 @@ __all__ = [
 ]
 
 SparkTransform = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A change of the partition spec.
+
+    Args:
+        action: ``add``, ``drop`` or ``replace``.
+        transform: The new field as messages have transforms; None for DROP.
+        field: The field that goes, as a transform; a column stands for a field's name first. None
+            for ADD.
+        name: The name after AS.
+    """
+
+    action: str
+    transform: Mapping[str, object] | None = None
+    field: Mapping[str, object] | None = None
+    name: str | None = None
 
 
 def partitioning(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTransform, ...]:

@@ -22,7 +22,7 @@ from pennon.cli.table_argument import (
 )
 from pennon.cli.table_commands import add_table_commands
 from pennon.errors import PennonError
-from pennon.manifest.storage import storage_failure
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.namespace.opening import absolute
 
 _HIGHEST_PORT = 65_535

@@ -44,11 +44,11 @@ from pennon.errors import (
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.manifest import Snapshot, StorageOptions
+from pennon.manifest.dataset.storage import open_manifest
 from pennon.manifest.draft import DraftLeaf, DraftNamespace, draft_names, draft_of
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import TABLE, ManifestRow
 from pennon.manifest.format.statistics import with_statistics
-from pennon.manifest.storage import open_manifest
 from pennon.manifest.table_layout import TableLayout
 from pennon.spec import NamespaceSchema
 from pennon.spec.schema import BY_NAME

@@ -17,8 +17,8 @@ from pennon.leaf.dataset import open_leaf
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
+from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.statistics import order_at
-from pennon.manifest.storage import StorageOptions
 from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Conflicted, Retryable

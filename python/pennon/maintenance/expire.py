@@ -33,11 +33,16 @@ from pennon.maintenance.leaf_references import LeafVersion, named_versions, reco
 from pennon.maintenance.leaves.leaf_files import LeafFiles, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest.commits.fragment_merge import keep_small
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    listed_versions,
+    open_manifest,
+    storage_failure,
+)
 from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
-from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.manifest.versions.retention import kept_age, kept_versions
 from pennon.manifest.versions.tags import drop_tag, tags_of
 

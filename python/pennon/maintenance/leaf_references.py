@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.maintenance.checks.manifest_rows import RawRows, newest_version, version_row_of
+from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION
-from pennon.manifest.storage import StorageOptions
 from pennon.manifest.versions.shared_fragments import open_unexpired, unseen_rows
 
 __all__ = ["LeafVersion", "named_versions", "recorded_versions"]

@@ -19,7 +19,7 @@ from lance.file import LanceFileSession
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.dataset import open_own_leaf
 from pennon.maintenance.checks.manifest_rows import RawRow
-from pennon.manifest.storage import StorageOptions
+from pennon.manifest.dataset.storage import StorageOptions
 
 __all__ = ["VersionFound", "VersionUnknown", "detached_versions", "forgotten_version"]
 

@@ -22,12 +22,12 @@ from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.maintenance.leaves.partition_values import RowValues, differs, tuple_text
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot, leaf_name
+from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.draft import DraftLeaf, DraftNamespace, read_draft
 from pennon.manifest.draft_migration import draft_salt, remove_draft, write_rows
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION, ManifestRow
 from pennon.manifest.format.statistics import COUNTED_VERSION, with_statistics
-from pennon.manifest.storage import StorageOptions
 from pennon.spec import PartitionSpec, spec_of
 from pennon.transforms.registry import TransformCall
 

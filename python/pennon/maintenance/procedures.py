@@ -11,9 +11,9 @@ from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import load
-from pennon.catalog.row_history import read_changes, told_changes
 from pennon.catalog.table_name import parts_of
+from pennon.catalog.tables.loaded_table import load
+from pennon.catalog.tables.row_history import read_changes, told_changes
 from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split

@@ -25,13 +25,13 @@ from pennon.maintenance.leaf_versions import VersionUnknown, forgotten_version
 from pennon.maintenance.leaves.partition_values import RowValues
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
+from pennon.manifest.dataset.storage import StorageOptions, listed_versions, open_manifest
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.properties import SALT, TRANSACTION, read_schema, read_specs
 from pennon.manifest.format.rows import NAMESPACE, TABLE, TABLE_VERSION
 from pennon.manifest.repair.column_repair import add_columns, add_rows, set_guard
 from pennon.manifest.repair.lost_metadata import restore_keys
-from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest
 from pennon.spec import NamespaceSchema, PartitionSpec
 
 __all__ = ["Repaired", "repair"]

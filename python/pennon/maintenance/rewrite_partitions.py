@@ -21,7 +21,7 @@ from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
-from pennon.manifest.storage import StorageOptions, storage_failure
+from pennon.manifest.dataset.storage import StorageOptions, storage_failure
 from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction

@@ -20,9 +20,9 @@ import lance
 
 from pennon.errors import PennonError, SnapshotNotFound, StorageFailure, TagRefused
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.versions.tags import HELD, drop_tag, holding_name, set_tag
 
 if TYPE_CHECKING:

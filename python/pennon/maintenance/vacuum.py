@@ -21,9 +21,9 @@ from pennon.leaf.dataset import forget_leaves, leaf_uri
 from pennon.maintenance.leaf_references import LeafVersion, named_versions
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version, manifest_path
 from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, listed_versions, open_manifest
 from pennon.manifest.format.names import is_leaf_directory
 from pennon.manifest.format.properties import read_specs
-from pennon.manifest.storage import MANIFEST, StorageOptions, listed_versions, open_manifest
 from pennon.manifest.versions.shared_fragments import leaf_locations, open_unexpired
 
 __all__ = ["Vacuumed", "vacuum"]

@@ -8,11 +8,11 @@ from pennon.manifest.commits.manifest_outcome import (
 )
 from pennon.manifest.commits.new_namespace import create
 from pennon.manifest.commits.root_change import change_root
+from pennon.manifest.dataset.select import LeafQuery
+from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.names import LeafName, ObjectId, leaf_name
 from pennon.manifest.format.properties import runtime_properties
-from pennon.manifest.select import LeafQuery
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.storage import StorageOptions
 
 __all__ = [
     "ConcurrentChange",

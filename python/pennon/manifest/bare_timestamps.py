@@ -15,11 +15,11 @@ import lance
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.properties import SCHEMA
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.storage import StorageOptions
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.json_text import object_from_text
 from pennon.spec.schema import NamespaceSchema, field_id_of

@@ -19,13 +19,13 @@ from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, combined_identity
 from pennon.errors import InternalError
+from pennon.manifest.dataset.select import ADDRESS
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.format.statistics import IS_COUNTED, statistics_columns
 from pennon.manifest.leaf_rows import few_of
-from pennon.manifest.select import ADDRESS
 from pennon.manifest.statistics_texts import ColumnBounds, StatisticsEntries, statistics_entries
-from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import Final
 import lance
 
 from pennon.errors import DraftNotReadable, NamespaceHasNoManifest
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.properties import DRAFT_ENABLED
 from pennon.manifest.format.rows import NAMESPACE, TABLE
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec import NamespaceSchema
 from pennon.spec.json_text import object_from_text
 

@@ -9,7 +9,8 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import MigrationRefused
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.draft import DRAFT_PREFIX, DraftNamespace
 from pennon.manifest.format.columns import PRIMARY_KEY, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR
@@ -21,7 +22,6 @@ from pennon.manifest.format.properties import (
     WRITER_FLAGS,
 )
 from pennon.manifest.format.rows import ManifestRow, table_of_rows
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.spec import PartitionSpec
 
 __all__ = ["draft_salt", "remove_draft", "write_rows"]

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.errors import InternalError
+from pennon.manifest.dataset.select import ADDRESS, LeafQuery, select, statement
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.named_rows import MOST_NAMES, named_rows
 from pennon.manifest.partition_index import SPEC_VERSION, PartitionIndex
-from pennon.manifest.select import ADDRESS, LeafQuery, select, statement
-from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.caching import CarriedOver, TableKey
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE
-from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:

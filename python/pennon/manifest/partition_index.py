@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, combined_identity
+from pennon.manifest.dataset.select import ADDRESS, in_order
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.select import ADDRESS, in_order
-from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import NamespaceHasNoManifest
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:

@@ -30,6 +30,10 @@ from pennon.errors import (
     ManifestRowDoubled,
 )
 from pennon.manifest.bare_timestamps import with_stored_timestamps
+from pennon.manifest.dataset.first_version import when_made
+from pennon.manifest.dataset.select import LeafQuery
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest
+from pennon.manifest.dataset.table_versions import newest_versions
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
 from pennon.manifest.format.properties import (
@@ -42,15 +46,11 @@ from pennon.manifest.format.properties import (
     user_properties,
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
-from pennon.manifest.format.table_versions import newest_versions
 from pennon.manifest.leaf_rows import MayMatch, fetched, is_for_index, leaf_rows
 from pennon.manifest.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
-from pennon.manifest.select import LeafQuery
-from pennon.manifest.storage import StorageOptions, open_manifest
 from pennon.manifest.table_layout import TableLayout
-from pennon.manifest.versions.first_version import when_made
 from pennon.spec.partition_spec import PartitionSpec, spec_key
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER

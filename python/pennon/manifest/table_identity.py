@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pennon.caching import version_identity
 from pennon.errors import TableMadeAnew
-from pennon.manifest.storage import open_manifest
+from pennon.manifest.dataset.storage import open_manifest
 
 if TYPE_CHECKING:
     import lance

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pennon.errors import RowsMoved
 
 if TYPE_CHECKING:
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["run_beside_maintenance"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pennon.catalog.partitioning import partitioned_by
 
 if TYPE_CHECKING:
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["described", "described_html"]
 

@@ -8,8 +8,8 @@ from pennon.catalog.configured_catalog import Catalog, is_path
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import load
 from pennon.catalog.table_name import parts_of, spelled
+from pennon.catalog.tables.loaded_table import load
 from pennon.namespace.opening import absolute
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
 from pennon.transforms.transform_text import parse_transform

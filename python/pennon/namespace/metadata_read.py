@@ -10,7 +10,7 @@ from pennon.errors import TableNotFound
 from pennon.metadata_tables import METADATA_TABLES, Selection
 
 if TYPE_CHECKING:
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["read_metadata_table"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from pennon.catalog.loaded_table import Table, load
-from pennon.catalog.row_history import read_changes
+from pennon.catalog.tables.loaded_table import Table, load
+from pennon.catalog.tables.row_history import read_changes
 from pennon.errors import NamespacePinned
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.history import HistoryEntry, history

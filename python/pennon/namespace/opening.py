@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
 from pennon.catalog.ddl import table_ddl
-from pennon.catalog.loaded_table import load
+from pennon.catalog.tables.loaded_table import load
 from pennon.draft import open_snapshot
 from pennon.errors import TableNotFound
 from pennon.namespace.partitioned_namespace import PartitionedNamespace

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pennon.catalog.ddl import alter
-from pennon.catalog.ddl.table_statement import FieldChange
 from pennon.catalog.ddl.tag_change import change_tag
 from pennon.catalog.ddl.tag_statement import TagChange
+from pennon.catalog.partitioning import FieldChange
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.table_rows import TableRows
 from pennon.transforms.transform_text import parse_transform

@@ -16,7 +16,7 @@ from pennon.namespace.row_scan import read_plan
 from pennon.planning import plan_scan
 
 if TYPE_CHECKING:
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["delete_where"]
 

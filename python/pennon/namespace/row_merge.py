@@ -31,7 +31,7 @@ from pennon.predicate.literals import to_expression
 from pennon.spec.schema import NamespaceSchema
 
 if TYPE_CHECKING:
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["Merge", "Merged"]
 

@@ -21,7 +21,7 @@ from pennon.predicate.arrow_kinds import is_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["ROW_NAMES", "update_where"]
 

@@ -6,8 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.manifest.storage import storage_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.catalog.layouts.stored_table import StoredTable
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
     from pennon.catalog.write_mode import WriteMode
     from pennon.leaf.write.deleted_rows import DeletedRows
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.write_mode import WriteMode
 from pennon.namespace.beside_maintenance import run_beside_maintenance
 from pennon.namespace.open_table import OpenTable

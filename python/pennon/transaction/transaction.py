@@ -6,8 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from pennon.errors import InternalError, PennonError
+from pennon.manifest.dataset.storage import is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.manifest.storage import is_of_storage, storage_failure
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.group_commit import commit_append, in_turn
 from pennon.transaction.isolation import SERIALIZABLE, isolation

@@ -20,8 +20,8 @@ from pennon.leaf.write.leaf_commit import append_fragments, remove_fragments, re
 from pennon.leaf.write.new_leaf import create_leaf
 from pennon.leaf.write.row_changes import change_rows, has_same_fragments
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
-from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.commits.waiting import wait_for_others
+from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts
 from pennon.transaction.leaf_preparation import staged_values

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pennon.catalog.columns.column_changes import changed_columns
 from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl.column_changes import changed_columns
 from pennon.catalog.ddl.statement_advice import not_supported
-from pennon.catalog.ddl.table_statement import STATEMENT, FieldChange, OrderChange, statement_of
+from pennon.catalog.ddl.table_statement import STATEMENT, OrderChange, statement_of
 from pennon.catalog.ddl.tag_change import change_tag
 from pennon.catalog.ddl.tag_statement import is_about_names, tag_change_of
 from pennon.catalog.ddl.write_order_change import checked_order, followed_order
-from pennon.catalog.loaded_table import Table, load
-from pennon.catalog.partitioning import evolved_spec
+from pennon.catalog.partitioning import FieldChange, evolved_spec
+from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
 from pennon.manifest.versions.retention import check_retention

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pennon.catalog.configured_catalog import is_local, plain_path
 from pennon.catalog.ddl.new_table import check_table_name
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import RegistrationRefused
-from pennon.manifest.storage import MANIFEST
+from pennon.manifest.dataset.storage import MANIFEST
 from pennon.manifest.table_layout import TableLayout
 
 if TYPE_CHECKING:

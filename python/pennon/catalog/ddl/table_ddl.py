@@ -23,9 +23,9 @@ from pennon.catalog.ddl.new_table import check_meaning, check_table_name, check_
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
-from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.name_changes import take_name
 from pennon.catalog.partitioning import calls_of
+from pennon.catalog.tables.loaded_table import Table, load
 from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceNotFound,

@@ -27,11 +27,12 @@ import sqlglot
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
 
+from pennon.catalog.partitioning import FieldChange
 from pennon.errors import PartitionFieldSyntax, TransformSyntax, WriteOrderSyntax
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.transforms.transform_text import parse_transform
 
-__all__ = ["STATEMENT", "FieldChange", "OrderChange", "statement_of"]
+__all__ = ["STATEMENT", "OrderChange", "statement_of"]
 
 STATEMENT: Final = "pennon.statement"
 _QUOTED: Final = (TokenType.IDENTIFIER, TokenType.STRING)
@@ -41,24 +42,6 @@ _FORMS: Final = {
     "replace": "REPLACE PARTITION FIELD <name, column or transform> WITH <column or transform> "
     "[AS name]",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A change of the partition spec.
-
-    Args:
-        action: ``add``, ``drop`` or ``replace``.
-        transform: The new field as messages have transforms; None for DROP.
-        field: The field that goes, as a transform; a column stands for a field's name first. None
-            for ADD.
-        name: The name after AS.
-    """
-
-    action: str
-    transform: Mapping[str, object] | None = None
-    field: Mapping[str, object] | None = None
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.catalog.loaded_table import Table, load
+from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import TagRefused
 from pennon.manifest.versions.tags import Tag, drop_tag, set_tag, tags_of
 

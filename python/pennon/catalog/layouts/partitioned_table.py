@@ -20,8 +20,8 @@ from pennon.leaf.write.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import find_commit
+from pennon.manifest.dataset.storage import manifest_uri
 from pennon.manifest.format.names import is_leaf_directory
-from pennon.manifest.storage import manifest_uri
 from pennon.manifest.table_identity import check_same_table
 from pennon.manifest.versions.history import history
 from pennon.manifest.versions.shared_fragments import leaf_locations

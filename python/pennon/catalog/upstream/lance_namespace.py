@@ -44,7 +44,7 @@ from pennon.leaf.dataset import open_leaf
 from pennon.manifest import Snapshot
 from pennon.manifest.draft import draft_properties, is_draft
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.namespace_rows import is_below_spec, namespace_properties
+from pennon.manifest.namespace_rows import is_below_spec, namespace_properties
 from pennon.spec.arrow_json import field_to_json
 
 __all__ = ["PennonNamespace"]

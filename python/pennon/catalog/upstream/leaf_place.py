@@ -11,7 +11,7 @@ from pennon.catalog.upstream.namespace_requests import upstreams_errors, value_o
 from pennon.leaf.dataset import leaf_uri, resolve_reference
 from pennon.manifest import Snapshot
 from pennon.manifest.format.names import SEPARATOR
-from pennon.manifest.format.namespace_rows import row_of_leaf
+from pennon.manifest.namespace_rows import row_of_leaf
 
 __all__ = ["FIRST_DETACHED", "at_read_version", "read_place"]
 

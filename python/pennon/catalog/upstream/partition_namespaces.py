@@ -16,7 +16,7 @@ from pennon.errors import (
     NotPartitionedNamespace,
 )
 from pennon.manifest import Snapshot
-from pennon.manifest.format.namespace_rows import child_namespaces, namespace_properties
+from pennon.manifest.namespace_rows import child_namespaces, namespace_properties
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name

@@ -38,7 +38,7 @@ from pennon.manifest import (
     commit_leaves,
     leaf_name,
 )
-from pennon.manifest.storage import MANIFEST
+from pennon.manifest.dataset.storage import MANIFEST
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import INITIAL_DEFAULT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pennon.maintenance.expire import expirable_versions, expire
+from pennon.manifest.dataset.storage import listed_versions, open_manifest
 from pennon.manifest.format.properties import has_specs, user_properties
-from pennon.manifest.storage import listed_versions, open_manifest
 from pennon.manifest.versions.retention import retention_of
 
 if TYPE_CHECKING:

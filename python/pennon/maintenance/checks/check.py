@@ -14,9 +14,9 @@ from pennon.maintenance.checks.check_metadata import check_metadata
 from pennon.maintenance.checks.findings import CheckReport, Finding, note, violation
 from pennon.maintenance.checks.manifest_rows import RawRows
 from pennon.maintenance.leaves.progress import Progress, no_progress
+from pennon.manifest.dataset.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 from pennon.manifest.draft import is_draft
 from pennon.manifest.format.properties import user_properties
-from pennon.manifest.storage import MANIFEST, StorageOptions, open_manifest, storage_failure
 from pennon.spec.write_order import WriteOrder
 
 __all__ = ["check"]

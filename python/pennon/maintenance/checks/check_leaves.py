@@ -24,9 +24,9 @@ from pennon.maintenance.checks.findings import Finding, note, violation, warning
 from pennon.maintenance.checks.manifest_rows import RawRow, RawRows, newest_version
 from pennon.maintenance.leaves.partition_values import RowValues, differs
 from pennon.maintenance.leaves.progress import Progress
+from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.properties import text_of_value
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.storage import StorageOptions
 from pennon.spec import NamespaceSchema, PartitionSpec
 from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import field_id_of

@@ -9,10 +9,10 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.columns import PARTITION_PREFIX, READ_BRANCH, READ_TAG
 from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.rows import TABLE_VERSION
-from pennon.manifest.storage import storage_failure
 
 __all__ = ["RawRow", "RawRows", "newest_version", "version_row_of"]
 

@@ -18,7 +18,7 @@ from lance.file import LanceFileSession
 
 from pennon.leaf import leaf_uri, open_leaf
 from pennon.leaf.dataset import missing_files, open_own_leaf
-from pennon.manifest.storage import StorageOptions, storage_failure
+from pennon.manifest.dataset.storage import StorageOptions, storage_failure
 
 __all__ = ["LeafFiles", "files_of_version"]
 

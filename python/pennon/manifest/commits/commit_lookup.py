@@ -13,8 +13,10 @@ from sqlglot import exp
 
 from pennon.errors import StorageFailure
 from pennon.manifest.commits.exclusive_commit import exclusive
-from pennon.manifest.commits.manifest_outcome import is_conflict
 from pennon.manifest.commits.waiting import wait_for_others
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.select import select
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.commit_record import (
     COMMIT,
     GIVEN_UP,
@@ -24,8 +26,6 @@ from pennon.manifest.format.commit_record import (
     records_in,
 )
 from pennon.manifest.format.rows import table_of_rows
-from pennon.manifest.select import select
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 from pennon.predicate.dialect import DataFusion
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Final
 
 import lance
 
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
 
 __all__ = ["keep_small"]
 

@@ -32,7 +32,13 @@ from pennon.manifest.commits.manifest_outcome import (
     ConcurrentChange,
     ManifestCommitted,
     ManifestOutcome,
-    is_conflict,
+)
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import open_manifest, storage_failure
+from pennon.manifest.dataset.table_versions import (
+    carry_sequence_numbers,
+    last_sequence_numbers,
+    version_row_ids,
 )
 from pennon.manifest.format.column_statistics import COLUMN_STATISTICS, LeafStatistics
 from pennon.manifest.format.columns import READ_VERSION
@@ -45,14 +51,8 @@ from pennon.manifest.format.statistics import (
     recorded_order,
     with_statistics,
 )
-from pennon.manifest.format.table_versions import (
-    carry_sequence_numbers,
-    last_sequence_numbers,
-    version_row_ids,
-)
 from pennon.manifest.named_rows import MOST_NAMES, carry_rows, named_rows, namespaces_above
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_identity import open_commit_base
 from pennon.predicate.dialect import DataFusion
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ConcurrentChange", "ManifestCommitted", "ManifestOutcome", "is_conflict"]
+__all__ = ["ConcurrentChange", "ManifestCommitted", "ManifestOutcome"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,3 @@ class ConcurrentChange:
 
 
 ManifestOutcome = ManifestCommitted | ConcurrentChange
-
-_CONFLICT_WORDS = ("too many concurrent writers", "commit conflict", "incompatible transaction")
-
-
-def is_conflict(error: Exception) -> bool:
-    """Whether Lance's error means that a concurrent commit came first.
-
-    Lance has one class for some of these errors and OSError for the others.
-    """
-    message = str(error).lower()
-    return any(words in message for words in _CONFLICT_WORDS)

@@ -8,17 +8,17 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import NamespaceExists, NamespaceHasNoManifest
-from pennon.manifest.commits.manifest_outcome import is_conflict
-from pennon.manifest.format.columns import manifest_schema
-from pennon.manifest.format.properties import root_metadata
-from pennon.manifest.format.rows import NAMESPACE, ManifestRow, table_of_rows
-from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.storage import (
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import (
     StorageOptions,
     manifest_uri,
     open_manifest,
     storage_failure,
 )
+from pennon.manifest.format.columns import manifest_schema
+from pennon.manifest.format.properties import root_metadata
+from pennon.manifest.format.rows import NAMESPACE, ManifestRow, table_of_rows
+from pennon.manifest.snapshot import Snapshot
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 

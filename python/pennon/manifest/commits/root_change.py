@@ -20,12 +20,12 @@ from pennon.manifest.commits.manifest_outcome import (
     ConcurrentChange,
     ManifestCommitted,
     ManifestOutcome,
-    is_conflict,
 )
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import open_manifest, storage_failure
 from pennon.manifest.format.columns import partition_columns
 from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
 from pennon.manifest.snapshot import Snapshot
-from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_identity import open_commit_base
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema

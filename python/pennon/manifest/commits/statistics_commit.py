@@ -17,11 +17,11 @@ from pennon.manifest.commits.manifest_outcome import (
     ConcurrentChange,
     ManifestCommitted,
     ManifestOutcome,
-    is_conflict,
 )
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import open_manifest, storage_failure
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import table_of_rows
-from pennon.manifest.storage import open_manifest, storage_failure
 from pennon.manifest.table_identity import open_commit_base
 
 if TYPE_CHECKING:

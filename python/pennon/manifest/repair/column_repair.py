@@ -10,9 +10,9 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import ManifestNotRepairable
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.properties import GUARD_BIT, WRITER_FLAGS
-from pennon.manifest.storage import StorageOptions, open_manifest, storage_failure
 
 __all__ = ["add_columns", "add_rows", "set_guard"]
 

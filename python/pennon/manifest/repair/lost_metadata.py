@@ -14,7 +14,13 @@ from typing import Final
 import lance
 
 from pennon.errors import ManifestMetadataLost, ManifestNotRepairable, PennonError
-from pennon.manifest.commits.manifest_outcome import is_conflict
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    listed_versions,
+    open_manifest,
+    storage_failure,
+)
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.format.properties import (
     DRAFT_ENABLED,
@@ -25,7 +31,6 @@ from pennon.manifest.format.properties import (
     WRITER_FLAGS,
     has_specs,
 )
-from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.spec.partition_spec import spec_key
 
 __all__ = ["RestoredKeys", "check_metadata_is_there", "restore_keys"]

@@ -17,8 +17,13 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.errors import StorageFailure
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    listed_versions,
+    open_manifest,
+    storage_failure,
+)
 from pennon.manifest.format.commit_record import CommitRecord, made_together, records_in
-from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 from pennon.manifest.versions.shared_fragments import open_unexpired
 
 __all__ = ["HistoryEntry", "history"]

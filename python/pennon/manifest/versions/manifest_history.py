@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.manifest.storage import listed_versions
+from pennon.manifest.dataset.storage import listed_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

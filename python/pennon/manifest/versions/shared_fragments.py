@@ -8,9 +8,14 @@ import lance
 import pyarrow as pa
 
 from pennon.errors import SnapshotNotFound
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    listed_versions,
+    open_manifest,
+    storage_failure,
+)
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest, storage_failure
 
 __all__ = ["leaf_locations", "open_unexpired", "unseen_rows"]
 

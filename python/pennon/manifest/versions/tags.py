@@ -17,7 +17,7 @@ from typing import Final
 import lance
 
 from pennon.errors import TagAlreadyExists, TagNotFound, TagRefused
-from pennon.manifest.storage import storage_failure
+from pennon.manifest.dataset.storage import storage_failure
 
 __all__ = ["HELD", "Tag", "drop_tag", "holding_name", "listed_names", "set_tag", "tags_of"]
 

@@ -14,8 +14,8 @@ from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import stored_table
-from pennon.catalog.loaded_table import Table, load
 from pennon.catalog.partitioning import sort_key
+from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.grouping.key_grouping import report

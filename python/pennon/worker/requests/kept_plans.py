@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pennon.caching import Cache, TableKey, storage_identity
-from pennon.catalog.loaded_table import reopen
+from pennon.catalog.tables.loaded_table import reopen
 from pennon.errors import PlanNotRepeated
 from pennon.planning import plan_scan
 from pennon.planning.evaluation import Evaluation, evaluations

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.change_range import ChangeBounds, find_changes
 from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
 from pennon.catalog.directory import Directory
-from pennon.catalog.loaded_table import load
+from pennon.catalog.tables.change_range import ChangeBounds, find_changes
+from pennon.catalog.tables.loaded_table import load
 from pennon.errors import (
     MalformedMessage,
     NamespaceNotFound,
@@ -31,7 +31,7 @@ from pennon.worker.wire.tokens import MetadataToken, TableToken
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
     from pennon.manifest import Snapshot
     from pennon.worker.wire.framing import FrameSocket
 

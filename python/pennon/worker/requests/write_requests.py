@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pennon.catalog.columns.evolving_columns import evolves_by
 from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.ddl.evolving_columns import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, sorting
 from pennon.catalog.write_mode import WriteMode

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import CarriedOver, TableKey
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.rows import TABLE_VERSION
-from pennon.manifest.storage import storage_failure
 from pennon.predicate.dialect import DataFusion
 
 __all__ = ["carry_sequence_numbers", "last_sequence_numbers", "newest_versions", "version_row_ids"]

@@ -13,7 +13,7 @@ from pennon.metadata_tables.changes_table import change_schema, changes_between
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
 
 __all__ = ["key_columns", "read_changes", "told_changes"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.manifest.dataset.select import select
 from pennon.manifest.format.names import SEPARATOR, ObjectId
 from pennon.manifest.format.properties import SCHEMA, runtime_properties
-from pennon.manifest.select import select
 from pennon.manifest.snapshot import Snapshot
 
 __all__ = ["child_namespaces", "is_below_spec", "namespace_properties", "row_of_leaf"]

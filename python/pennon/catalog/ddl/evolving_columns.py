@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pennon.catalog.columns.column_changes import changed_columns
-from pennon.catalog.loaded_table import Table
+from pennon.catalog.ddl.column_changes import changed_columns
+from pennon.catalog.tables.loaded_table import Table
 from pennon.errors import UnsupportedTableChange
 
 if TYPE_CHECKING:

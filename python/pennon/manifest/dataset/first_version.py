@@ -7,9 +7,9 @@ from bisect import bisect_left
 import lance
 
 from pennon.errors import SnapshotNotFound
+from pennon.manifest.dataset.storage import StorageOptions, listed_versions, open_manifest
 from pennon.manifest.format.properties import has_specs
 from pennon.manifest.format.rows import TABLE
-from pennon.manifest.storage import StorageOptions, listed_versions, open_manifest
 
 __all__ = ["when_made"]
 

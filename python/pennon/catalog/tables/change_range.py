@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.catalog.loaded_table import Table, load
-from pennon.catalog.row_history import key_columns
+from pennon.catalog.tables.loaded_table import Table, load
+from pennon.catalog.tables.row_history import key_columns
 from pennon.errors import ChangeKeyMissing, ChangeRangeReversed
 from pennon.manifest.versions.manifest_history import versions_until
 from pennon.metadata_tables.change_feed import ChangeRange

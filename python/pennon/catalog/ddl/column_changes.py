@@ -38,7 +38,7 @@ from pennon.transforms.identity import Identity
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
-    from pennon.catalog.loaded_table import Table
+    from pennon.catalog.tables.loaded_table import Table
     from pennon.spec.schema import NamespaceSchema, SchemaField
 
 __all__ = ["changed_columns"]

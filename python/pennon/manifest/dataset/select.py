@@ -18,8 +18,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
+from pennon.manifest.dataset.storage import MANIFEST, storage_failure
 from pennon.manifest.format.statistics import without_columns
-from pennon.manifest.storage import MANIFEST, storage_failure
 from pennon.predicate.dialect import DataFusion
 
 __all__ = ["ADDRESS", "LeafQuery", "in_order", "select", "statement"]

@@ -1,0 +1,1 @@
+"""A name's table, loaded: its schema, its version, what changed in it."""

@@ -1,0 +1,1 @@
+"""The Lance dataset ``__manifest``: opened, its versions listed, its rows selected."""
