@@ -1,6 +1,6 @@
-"""The fenced snippets of a document; run as a module it runs those of one document in Spark.
+"""The fenced snippets of documents; run as a module it runs those of some of them in Spark.
 
-``python -m document_snippets DOCUMENT`` works in the current folder, whose ``lake`` is the root.
+``python document_snippets.py DOCUMENT …`` works in the current folder, whose ``lake`` is the root.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -42,15 +46,24 @@ def commands(document: Path) -> Iterator[list[str]]:
                 yield words[1:]
 
 
-def run(document: Path) -> None:
-    """Run the snippets of Python and SQL in one session, as a reader would one after the other."""
+def run(documents: list[Path]) -> None:
+    """Run the snippets of Python and SQL as a reader would, one after the other in one session."""
     import pennon
-    from pennon.cli.statements import split_statements
 
     builder = pennon.spark(root="lake").master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     rows = "SELECT id, id % 5 AS customer_id, TIMESTAMP '2025-12-11 10:00:00' AS ordered_at"
     spark.sql(f"{rows} FROM range(20)").write.parquet("my/orders.parquet")
+    for document in documents:
+        spark.sql("DROP NAMESPACE IF EXISTS lance.shop CASCADE")
+        run_one(document, spark)
+        print("ran", document.name, flush=True)
+
+
+def run_one(document: Path, spark: SparkSession) -> None:
+    """Run the snippets of a document."""
+    from pennon.cli.statements import split_statements
+
     for statement in GIVEN[document.name]:
         spark.sql(statement)
     names: dict[str, object] = {"spark": spark}
@@ -62,8 +75,7 @@ def run(document: Path) -> None:
             spark.sql("DROP NAMESPACE IF EXISTS lance.shop CASCADE")
         for statement in split_statements(text):
             spark.sql(statement).collect()
-    print("ran", document.name)
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+    run([Path(argument) for argument in sys.argv[1:]])
