@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j import java_gateway
+from py4j.protocol import Py4JJavaError, get_return_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,18 +25,23 @@ class Jar:
     def __init__(self, spark: SparkSession) -> None:
         self.jvm: Any = spark._jvm
         self.gateway: Any = spark.sparkContext._gateway
+        # Each part of a name is asked of the JVM each time.
+        self.messages = self.jvm.dev.pennon.spark.worker.Messages
+        self.wire = self.jvm.dev.pennon.spark.worker.Wire
 
     def parse(self, message: object) -> Any:
-        return self.jvm.dev.pennon.spark.worker.Messages.parse(json.dumps(message))
+        return self.messages.parse(json.dumps(message))
 
     def check(self, name: str, message: object) -> None:
-        self.jvm.dev.pennon.spark.worker.Wire.check(name, self.parse(message))
+        self.wire.check(name, self.parse(message))
 
     def refusal(self, name: str, message: object) -> str:
         with pytest.raises(Py4JJavaError) as refused:
             self.check(name, message)
-        assert "WORKER_PROTOCOL" in str(refused.value)
-        return str(refused.value.java_exception.getMessage())
+        # The text of the Python error would fetch the stack, too.
+        message = str(refused.value.java_exception.getMessage())
+        assert message.startswith("[WORKER_PROTOCOL]")
+        return message
 
     def call(self, cls: str, method: str, *arguments: object) -> Any:
         loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -51,8 +57,10 @@ class Jar:
         return one.invoke(None, given)
 
 
-@pytest.fixture(scope="module")
-def jar(spark: SparkSession) -> Jar:
+@pytest.fixture
+def jar(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Jar:
+    # Spark's own asks the JVM a dozen times what kind of exception one is.
+    monkeypatch.setattr(java_gateway, "get_return_value", get_return_value)
     return Jar(spark)
 
 
