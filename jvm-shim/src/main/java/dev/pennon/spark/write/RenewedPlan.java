@@ -32,6 +32,7 @@ final class RenewedPlan {
   private final PennonTable table;
   private final PennonTable newest;
   private final Map<RowLevelOperation, RowLevelOperation> operations = new HashMap<>();
+  private boolean namesOther;
 
   private RenewedPlan(PennonTable table, PennonTable newest) {
     this.table = table;
@@ -68,26 +69,30 @@ final class RenewedPlan {
   private static Optional<LogicalPlan> over(
       LogicalPlan statement, PennonTable table, TableCatalog catalog, Identifier identifier) {
     try {
-      return catalog.loadTable(identifier) instanceof PennonTable newest && isLike(table, newest)
-          ? Optional.of(new RenewedPlan(table, newest).renewed(statement))
+      return catalog.loadTable(identifier) instanceof PennonTable newest
+              && table.id().equals(newest.id())
+              && table.schema().equals(newest.schema())
+          ? new RenewedPlan(table, newest).renewedStatement(statement)
           : Optional.empty();
     } catch (NoSuchTableException gone) {
       return Optional.empty();
     }
   }
 
-  private static boolean isLike(PennonTable table, PennonTable newest) {
-    return table.id().equals(newest.id())
-        && table.schema().equals(newest.schema())
-        && hidden(table).equals(hidden(newest));
+  private Optional<LogicalPlan> renewedStatement(LogicalPlan statement) {
+    LogicalPlan renewed = renewed(statement);
+    return namesOther ? Optional.empty() : Optional.of(renewed);
   }
 
-  private static Map<String, DataType> hidden(PennonTable table) {
-    Map<String, DataType> types = new HashMap<>();
-    for (MetadataColumn column : table.metadataColumns()) {
-      types.put(column.name(), column.dataType());
+  /** Whether a hidden column that is named has another type by now: {@code _partition}. */
+  private boolean namesOther(DataSourceV2Relation relation) {
+    Map<String, DataType> named = new HashMap<>();
+    items(relation.output()).forEach(column -> named.put(column.name(), column.dataType()));
+    List.of(newest.schema().fieldNames()).forEach(named::remove);
+    for (MetadataColumn column : newest.metadataColumns()) {
+      named.remove(column.name(), column.dataType());
     }
-    return types;
+    return !named.isEmpty();
   }
 
   private static Object pennonTable(Object named) {
@@ -97,6 +102,9 @@ final class RenewedPlan {
   private LogicalPlan renewed(LogicalPlan plan) {
     if (plan instanceof DataSourceV2Relation relation && isTimeTravel(relation)) {
       return plan;
+    }
+    if (plan instanceof DataSourceV2Relation relation && isTarget(pennonTable(relation.table()))) {
+      namesOther |= namesOther(relation);
     }
     LogicalPlan below = plan.mapChildren(this::renewed);
     below = below.mapExpressions(this::renewed);
@@ -113,20 +121,18 @@ final class RenewedPlan {
   }
 
   private Object renewedParameter(Object parameter) {
-    if (parameter instanceof PennonTable known && isTarget(known)) {
+    if (isTarget(parameter)) {
       return newest;
     }
-    if (parameter instanceof RowLevelOperationTable changed
-        && changed.table() instanceof PennonTable known
-        && isTarget(known)) {
+    if (parameter instanceof RowLevelOperationTable changed && isTarget(changed.table())) {
       return RowLevelOperationTable.apply(
           newest, operations.computeIfAbsent(changed.operation(), this::begun));
     }
     return parameter instanceof DataSourceV2Relation relation ? renewed(relation) : parameter;
   }
 
-  private boolean isTarget(PennonTable other) {
-    return other.equals(table);
+  private boolean isTarget(Object other) {
+    return table.equals(other);
   }
 
   private RowLevelOperation begun(RowLevelOperation before) {
