@@ -135,7 +135,7 @@ def test_no_two_folders_import_each_other() -> None:
 
 
 def test_no_two_modules_import_each_other() -> None:
-    """Neither directly nor through others, nor late; what only types need does not count."""
+    """Neither directly nor through others, nor late, nor for types alone."""
     uses = {module_of(path): imported_modules(tree) for path, tree in trees()}
     packages = {module_of(path) for path in PYTHON if path.name == "__init__.py"}
     uses = {
@@ -153,14 +153,11 @@ def module_of(path: Path) -> str:
 
 
 def imported_modules(tree: ast.AST) -> set[str]:
-    """What a module imports when it runs, functions that import late too."""
+    """What a module imports anywhere: for types alone, and in functions, too."""
     modules: set[str] = set()
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
-            continue
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         waiting += ast.iter_child_nodes(node)

@@ -10,7 +10,7 @@ from pennon.spec import PartitionSpec
 from pennon.transaction import Conflicted
 from pennon.transaction.conflicts import Rebased, check_layouts, rebase
 from pennon.transaction.leaf_state import LeafState
-from pennon.transaction.staged import Append, Drop, Replace, Truncate
+from pennon.transaction.staged import Append, Drop, Replace
 
 VALUES = pa.record_batch({"partition_field_region": ["eu"]})
 PART = StagedPartition(1, "v1$a$dataset", "x_v1$a$dataset", VALUES, (), '[["0", 0, "int64"]]', 1, 1)
@@ -23,7 +23,7 @@ def state(version: int, location: str = PART.location) -> dict[str, LeafState]:
 
 
 @pytest.mark.spec("Conflict Resolution 3")
-@pytest.mark.parametrize("change", [APPEND, REPLACE, Truncate(), Drop()])
+@pytest.mark.parametrize("change", [APPEND, REPLACE, Drop()])
 def test_change_of_an_untouched_leaf_stands(change):
     assert rebase({PART.object_id: change}, state(5), state(5)) == Rebased(frozenset())
 
@@ -38,7 +38,7 @@ def test_append_is_made_again_on_what_is_there_now(before, after):
 
 
 @pytest.mark.spec("Conflict Resolution 2")
-@pytest.mark.parametrize("change", [REPLACE, Truncate(), Drop()])
+@pytest.mark.parametrize("change", [REPLACE, Drop()])
 @pytest.mark.parametrize(
     ("before", "after"), [(state(5), state(6)), ({}, state(6)), (state(5), {})]
 )

@@ -64,14 +64,6 @@ def test_rows_that_came_unsorted_end_it_until_they_are_replaced(tmp_path: Path) 
     assert known(outcome.snapshot) == BY_ID
 
 
-def test_an_emptied_leaf_begins_anew(tmp_path: Path) -> None:
-    snapshot = append(ordered(tmp_path), rows([2, 1], "a"))
-    transaction = Transaction(snapshot)
-    transaction.truncate(snapshot.leaves().table["object_id"].to_pylist())
-    assert isinstance(outcome := transaction.commit(), Committed)
-    assert known(append(outcome.snapshot, rows([1, 2], "a"))) == BY_ID
-
-
 def test_rows_of_one_task_count_file_by_file(tmp_path: Path) -> None:
     snapshot = ordered(tmp_path)
     mixed = pa.record_batch([[1, 5, 2, 6], ["a", "b", "a", "b"]], schema=SCHEMA)

@@ -90,16 +90,6 @@ def test_replace_makes_the_content_exactly_the_rows(tmp_path):
     assert regions(base) == {"eu": [1, 3], "us": [2]}
 
 
-def test_truncate_with_replace_is_a_static_overwrite(tmp_path):
-    base = append(make(tmp_path), {1: "eu", 2: "us"})
-    transaction = Transaction(base)
-    transaction.truncate(base.leaves().table["object_id"].to_pylist())
-    transaction.replace(stage(base, {3: "eu"}))
-    committed = transaction.commit()
-    assert isinstance(committed, Committed)
-    assert regions(committed.snapshot) == {"eu": [3], "us": []}
-
-
 def test_dropped_partition_comes_back_empty_of_old_rows(tmp_path):
     base = append(make(tmp_path), {1: "eu", 2: "us"})
     leaf = next(
@@ -114,7 +104,7 @@ def test_dropped_partition_comes_back_empty_of_old_rows(tmp_path):
 
 
 @pytest.mark.spec("Conflict Resolution 2", "Conflict Resolution 4")
-@pytest.mark.parametrize("kind", ["replace", "truncate", "drop"])
+@pytest.mark.parametrize("kind", ["replace", "drop"])
 def test_replacing_what_another_appended_to_is_a_conflict_that_names_the_partition(tmp_path, kind):
     base = append(make(tmp_path), {1: "eu", 2: "us"})
     eu = next(
@@ -124,7 +114,7 @@ def test_replacing_what_another_appended_to_is_a_conflict_that_names_the_partiti
     if kind == "replace":
         transaction.replace(stage(base, {9: "eu"}))
     else:
-        getattr(transaction, kind)([eu["object_id"]])
+        transaction.drop([eu["object_id"]])
     append(base, {3: "eu"})
     outcome = transaction.commit()
     assert isinstance(outcome, Conflicted)

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from pennon.manifest.snapshot import Snapshot
 
-_READING_THREADS = 4
 _SHOWN = 3
 _PARTITION_FIELD = "partition_field_"
 _REFUSED = "Invalid user input"

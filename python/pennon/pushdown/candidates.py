@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.predicate.expressions.semantics import Semantics
     from pennon.pushdown.division import Division
-    from pennon.pushdown.restriction import Restriction
+    from pennon.pushdown.partners import Restriction
 
 _Accepted = TypeVar("_Accepted")
 _COMPUTED: Final = (Join, Group, Filter, Project, Limit, Expand, Union, Window)

@@ -6,6 +6,7 @@ among the pairs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.plan import (
@@ -50,6 +51,21 @@ WITHOUT_RIGHT: Final = frozenset(
     {JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE, JoinType.SCALAR}
 )
 """The joins at which the right side ends: its attributes above are another use of a DataFrame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """The rows of an aggregate's input that count.
+
+    Args:
+        key: Attribute of the input by which it groups.
+        part: Position of the side that every worker evaluates for itself.
+        column: Attribute of that side with all values of the key that are wanted.
+    """
+
+    key: int
+    part: int
+    column: int
 
 
 def other_side(side: Side) -> Side:

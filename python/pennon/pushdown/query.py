@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import AggregateCall, PlanNode, SortKey
     from pennon.predicate.expressions.semantics import Semantics
-    from pennon.pushdown.restriction import Restriction
+    from pennon.pushdown.partners import Restriction
 
 # So many rows a task may hold to find the first ones.
 _MOST_ORDERED: Final = 100_000

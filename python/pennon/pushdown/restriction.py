@@ -10,7 +10,6 @@ NULL rules: a join by ``=`` wants no group of NULL; one by ``<=>`` restricts not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.plan import Expand, Filter, Group, Join, JoinType, Limit, Project, Side
@@ -19,6 +18,7 @@ from pennon.pushdown.partners import (
     PASSES,
     WANTS_PARTNERS,
     WITHOUT_RIGHT,
+    Restriction,
     equal_pairs,
     input_of,
     other_side,
@@ -33,21 +33,6 @@ if TYPE_CHECKING:
 
 # A side that reads more than this share of what is aggregated costs more than it saves.
 _LARGEST_SHARE: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Restriction:
-    """The rows of an aggregate's input that count.
-
-    Args:
-        key: Attribute of the input by which it groups.
-        part: Position of the side that every worker evaluates for itself.
-        column: Attribute of that side with all values of the key that are wanted.
-    """
-
-    key: int
-    part: int
-    column: int
 
 
 def restriction_of(division: Division, root: int, semantics: Semantics) -> Restriction | None:

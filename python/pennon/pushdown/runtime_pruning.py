@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.plan import Plan
     from pennon.pushdown.division import Division
+    from pennon.pushdown.partners import Restriction
     from pennon.pushdown.query import FragmentQuery
-    from pennon.pushdown.restriction import Restriction
 
 # A side is evaluated first where it reads less than this share of what it may rule out, or so few
 # bytes that it takes no time.

@@ -17,7 +17,7 @@ from pennon.manifest.commits.commit_lookup import is_rewritten
 from pennon.spec.schema import children_of
 from pennon.transaction.leaf_state import partition_text
 from pennon.transaction.outcome import Conflicted
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -75,9 +75,9 @@ def rebase(
                 redo.add(object_id)
             case ChangeRows() | Rewrite() if new is not None and old is not None:
                 redo.add(object_id)  # its rows may still be there: ``relocation`` tells
-            case Replace() | Truncate() | Drop() if _has_same_rows(old, new, rewrites()):
+            case Replace() | Drop() if _has_same_rows(old, new, rewrites()):
                 redo.add(object_id)
-            case ChangeRows() | Rewrite() | Replace() | Truncate() | Drop():
+            case ChangeRows() | Rewrite() | Replace() | Drop():
                 return _conflict(new or old, ROWS_CHANGED)
             case _:
                 assert_never(change)

@@ -11,7 +11,6 @@ from pennon.leaf.write.column_filling import has_initial_defaults
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
     append_fragments,
-    remove_fragments,
     replace_fragments,
 )
 from pennon.leaf.write.new_leaf import create_leaf
@@ -19,7 +18,7 @@ from pennon.leaf.write.row_changes import change_rows
 from pennon.manifest import LeafChange, Snapshot
 from pennon.manifest.format.statistics import order_at, recorded_order
 from pennon.transaction.changed_statistics import changed_statistics
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,8 +96,6 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
             committed = replace_fragments(dataset, staged, schema, fragments)
         case ChangeRows(deleted=deleted, staged=staged, copies=copies):
             committed = change_rows(dataset, deleted, staged, schema, copies=copies)
-        case Truncate():
-            committed = remove_fragments(dataset)
         case Drop():
             raise InternalError(what="a dropped leaf has no new version")
         case _:

@@ -17,7 +17,7 @@ from pennon.leaf.write.deleted_rows import DeletedRows
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Append", "Change", "ChangeRows", "Drop", "Replace", "Rewrite", "Truncate", "by_leaf"]
+__all__ = ["Append", "Change", "ChangeRows", "Drop", "Replace", "Rewrite", "by_leaf"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,11 @@ class ChangeRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
-    """Leave a leaf without rows."""
-
-
-@dataclass(frozen=True, slots=True)
 class Drop:
     """Take a leaf out of the manifest; its files stay for older snapshots."""
 
 
-Change = Append | Replace | Rewrite | ChangeRows | Truncate | Drop
+Change = Append | Replace | Rewrite | ChangeRows | Drop
 
 
 def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartition, ...]]:

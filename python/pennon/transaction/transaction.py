@@ -14,7 +14,7 @@ from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
 from pennon.transaction.read_set import ReadSet
 from pennon.transaction.row_change_mode import is_copy_on_write
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, Truncate, by_leaf
+from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, by_leaf
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
@@ -106,16 +106,6 @@ class Transaction:
         """
         for object_id, parts in by_leaf(staged).items():
             self._add(object_id, Rewrite(parts, tuple(fragments), version))
-
-    def truncate(self, object_ids: Iterable[str]) -> None:
-        """Empty partitions of the base snapshot; those that are replaced as well keep their rows.
-
-        Args:
-            object_ids: The leaves' ids in the manifest.
-        """
-        for object_id in object_ids:
-            if not isinstance(self._changes.get(object_id), Replace):
-                self._add(object_id, Truncate())
 
     def drop(self, object_ids: Iterable[str]) -> None:
         """Take partitions of the base snapshot out of the manifest.
@@ -251,10 +241,6 @@ class Transaction:
 
     def _add(self, object_id: str, change: Change) -> None:
         known = self._changes.get(object_id)
-        if known is not None and type(known) is not type(change) and not _covers(change, known):
+        if known is not None and type(known) is not type(change):
             raise InternalError(what=f"one transaction changes {object_id} in two ways")
         self._changes[object_id] = change
-
-
-def _covers(change: Change, known: Change) -> bool:
-    return isinstance(change, Replace) and isinstance(known, Truncate)

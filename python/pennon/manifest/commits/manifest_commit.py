@@ -34,7 +34,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestOutcome,
 )
 from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import open_manifest, storage_failure
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.dataset.table_versions import (
     carry_sequence_numbers,
     last_sequence_numbers,
@@ -153,7 +153,7 @@ def commit_leaves(
     try:
         rows = _rows(snapshot, base, changes, records)
         if rows is None and len(records) > 1:
-            return ConcurrentChange(snapshot.version, snapshot.version)
+            return ConcurrentChange()
         if rows is None:
             return ManifestCommitted(snapshot.version)
         merge = _merge(base, rows, removed)
@@ -166,8 +166,7 @@ def commit_leaves(
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", snapshot.location, error) from error
-        latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
-        return ConcurrentChange(snapshot.version, latest.version)
+        return ConcurrentChange()
     committed = ManifestCommitted(base.version)
     try:
         _keep_what_is_known(snapshot, base, rows.table, removed)

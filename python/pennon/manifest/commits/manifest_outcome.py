@@ -20,15 +20,7 @@ class ManifestCommitted:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentChange:
-    """Another writer committed a change of the same rows or keys; nothing of ours is visible.
-
-    Args:
-        base_version: The version of ``__manifest`` that the refused change was made against.
-        latest_version: The version that is there now.
-    """
-
-    base_version: int
-    latest_version: int
+    """Another writer committed a change of the same rows or keys; nothing of ours is visible."""
 
 
 ManifestOutcome = ManifestCommitted | ConcurrentChange

@@ -22,7 +22,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestOutcome,
 )
 from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import open_manifest, storage_failure
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.columns import partition_columns
 from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
 from pennon.manifest.snapshot import Snapshot
@@ -83,8 +83,7 @@ def change_root(
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("change", snapshot.location, error) from error
-        latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
-        return ConcurrentChange(snapshot.version, latest.version)
+        return ConcurrentChange()
     return ManifestCommitted(base.version)
 
 

@@ -19,7 +19,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestOutcome,
 )
 from pennon.manifest.dataset.commit_conflict import is_conflict
-from pennon.manifest.dataset.storage import open_manifest, storage_failure
+from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.rows import table_of_rows
 from pennon.manifest.table_identity import open_commit_base
@@ -71,8 +71,7 @@ def commit_statistics(
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", snapshot.location, error) from error
-        latest = open_manifest(snapshot.location, storage_options=snapshot.storage_options)
-        return ConcurrentChange(snapshot.version, latest.version)
+        return ConcurrentChange()
     committed = ManifestCommitted(base.version)
     keep_small(base)
     return committed

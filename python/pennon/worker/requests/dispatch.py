@@ -7,7 +7,7 @@ of the whole start.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
@@ -17,10 +17,7 @@ from pennon.worker.wire.messages import Read, RunFragment
 from pennon.worker.wire.write_messages import Write, WriteDeletes
 
 if TYPE_CHECKING:
-    from pennon.worker.wire.framing import FrameSocket
-
-Handler = Callable[[Mapping[str, object], "FrameSocket"], None]
-"""Answers one request: sends the reply's frames itself, raises to have an ``X`` frame sent."""
+    from pennon.worker.requests.handler import Handler
 
 _IMPORTING = threading.Lock()
 _DATA_PLANE: Mapping[str, Handler] = {

@@ -28,7 +28,7 @@ from pennon.worker.wire.metadata_messages import (
 )
 
 if TYPE_CHECKING:
-    from pennon.worker.requests.dispatch import Handler
+    from pennon.worker.requests.handler import Handler
     from pennon.worker.wire.framing import FrameSocket
 
 _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
