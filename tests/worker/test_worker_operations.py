@@ -80,16 +80,28 @@ def test_columns_are_pruned_and_counted_without_any(driver: Driver) -> None:
     assert sum(each.num_rows for each in rows) == 100
 
 
-def test_push_says_what_spark_need_not_evaluate_again(driver: Driver) -> None:
+def test_a_plan_is_refused_where_nobody_would_evaluate_a_predicate(driver: Driver) -> None:
     table = driver.create(["shop", "orders"], [*ORDERS, field("price", "double")])
-    asked = [
-        "`id` = CAST(5 AS BIGINT)",
-        "`price` > CAST('1.5' AS DOUBLE)",
-        "soundex(`region`) = 'x'",
-    ]
-    assert driver.ask("push_predicates", table=table["table"], predicates=asked) == {
-        "accepted": [True, False, False]
-    }
+    asked = ["`id` IS NOT NULL", "`price` > CAST('1.5' AS DOUBLE)", "soundex(`region`) = 'x'"]
+    plan = {"op": "plan_scan", "table": table["table"], "schema": table["schema"]}
+    driver.ask(**plan, predicates=asked, unrepeated=[0])
+    for position in (1, 2):
+        with pytest.raises(WorkerFailed, match="PREDICATE_NOT_EVALUABLE"):
+            driver.ask(**plan, predicates=asked, unrepeated=[0, position])
+
+
+def test_the_splits_that_come_with_a_plan_are_those_that_are_asked_for(driver: Driver) -> None:
+    table = driver.create(["shop", "orders"], ORDERS, [transform("identity", "id")])
+    driver.insert(table, orders(70))
+    table = loaded(driver, "shop", "orders")
+    for few in ("`id` < CAST(1 AS BIGINT)", "`id` < CAST(5 AS BIGINT)", "`id` IS NULL"):
+        plan, _ = driver.scan(table, [few])
+        size = {"num_tasks": 2, "max_bytes": 128 << 20}
+        driver.ask("pack_splits", plan=plan["plan"], predicates=[], **size)
+        asked = driver.connection.arrow()
+        known = [(each["object_ids"], each["split"]) for each in plan["packed"]]
+        assert known == list(zip(*asked.to_pydict().values(), strict=True))
+    assert driver.scan(table)[0]["packed"] is None
 
 
 def test_the_write_is_clustered_by_what_spark_can_evaluate(driver: Driver) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
-from pennon.planning import explain, is_exact, summary
+from pennon.planning import explain, summary
 from pennon.planning.column_summaries import scan_summary
 from pennon.planning.evaluation import Evaluation
 from pennon.planning.identity_tuples import identity_names, identity_tuples
@@ -32,11 +32,11 @@ from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.scan_report import scan_report
 from pennon.planning.splits import pack
 from pennon.worker.requests.kept_plans import (
+    check_unrepeated,
     evaluated_predicates,
     filtered_plan,
     find_plan,
     plan_of,
-    schema_of,
     snapshot_of,
 )
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
@@ -52,6 +52,9 @@ from pennon.worker.wire.metadata_messages import (
 )
 from pennon.worker.wire.split_texts import packed_column, split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
+
+if TYPE_CHECKING:
+    from pennon.planning import ScanPlan
 
 
 def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
@@ -169,14 +172,6 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
     return _described(alter.alter_table(request.catalog, request.identifier, request.changes))
 
 
-def push_predicates(request: m.PushPredicates) -> m.PushPredicatesReply:
-    """Answer ``push_predicates``."""
-    schema = schema_of(request.catalog, request.table).arrow
-    return m.PushPredicatesReply(
-        tuple(is_exact(predicate, schema) for predicate in request.predicates)
-    )
-
-
 def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
     full = snapshot_of(request.catalog, request.table).schema.arrow
@@ -185,6 +180,7 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     token, plan = plan_of(
         request.catalog, request.table, request.predicates, request.time_zone, constants
     )
+    check_unrepeated(request.catalog, token, request.unrepeated)
     snapshot = plan.snapshot
     grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
     # A statement that changes rows may read more of them than satisfy its condition.
@@ -217,7 +213,20 @@ def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
         partition_columns=tuple(identity_names(snapshot)),
         decided=decided,
         filtered=filtered,
+        packed=_packed(plan, request),
     )
+
+
+# Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
+_MOST_PACKED: Final = 64
+
+
+def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | None:
+    """Pack the leaves of a plan; None where their splits are many."""
+    if plan.table.num_rows > _MOST_PACKED:
+        return None
+    splits = _packed_splits(plan, request.num_tasks, request.max_bytes).to_pylist()
+    return tuple(m.PackedSplit(**each) for each in splits) if len(splits) <= _MOST_PACKED else None
 
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
@@ -236,13 +245,16 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
 def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
     plan = filtered_plan(request.catalog, request.plan, request.predicates)
-    packed = pack(plan, request.num_tasks, request.max_bytes)
+    splits = _packed_splits(plan, request.num_tasks, request.max_bytes)
+    return m.SplitsReply(arrow=True), splits.rename_columns(["object_id", "split"])
+
+
+def _packed_splits(plan: ScanPlan, num_tasks: int, max_bytes: int) -> pa.Table:
+    packed = pack(plan, num_tasks, max_bytes)
     object_ids = plan.table["object_id"].to_pylist()
     names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
     splits = packed_column(plan.table, packed)
-    return m.SplitsReply(arrow=True), pa.table(
-        {"object_id": pa.array(names, pa.utf8()), "split": splits}
-    )
+    return pa.table({"object_ids": pa.array(names, pa.utf8()), "split": splits})
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:

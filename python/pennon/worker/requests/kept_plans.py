@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.tables.loaded_table import reopen
-from pennon.errors import PlanNotRepeated
+from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
 from pennon.planning import plan_scan
 from pennon.planning.evaluation import Evaluation, evaluations
 from pennon.planning.leaf_constants import with_constants
+from pennon.planning.projection.bound_predicate import is_exact
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
 from pennon.worker.wire.tokens import PlanToken, TableToken
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
-    from pennon.spec.schema import NamespaceSchema
 
 _PLANS_BYTES: Final = 256 << 20
 # A plan without partitions, and what the tree of a condition takes for each letter of its text.
@@ -54,14 +54,17 @@ class _Kept:
         """What is known of the scan's rows, by the text of a predicate."""
         return dict(zip(self.readable, evaluations(self.plan), strict=True))
 
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """The predicates that the leaves' filters evaluate as Spark does."""
+        bound = zip(self.readable, self.plan.given, strict=True)
+        return frozenset(text for text, given in bound if is_exact(given))
+
     @property
     def nbytes(self) -> int:
         return int(self.plan.table.nbytes) + _PLAN_BYTES + _LETTER_BYTES * self.num_letters
 
 
-_schemas: Final[Cache[NamespaceSchema]] = Cache(
-    "schemas", max_bytes=8 << 20, weigh=lambda schema: 256 * (1 + len(schema.arrow))
-)
 _plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes)
 
 
@@ -106,6 +109,28 @@ def evaluated_predicates(catalog: Catalog, token: str, evaluation: Evaluation) -
         for position, text in enumerate(asked.predicates)
         if evaluated.get(text) is evaluation
     )
+
+
+def check_unrepeated(catalog: Catalog, token: str, unrepeated: Sequence[int]) -> None:
+    """Check that a plan evaluates what nobody evaluates behind it.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+        unrepeated: The predicates that Spark does not evaluate, by their positions.
+
+    Raises:
+        PredicateNotEvaluable: Rows would come that do not satisfy one of them.
+    """
+    asked = PlanToken.from_json(token)
+    kept = _kept(catalog, asked)
+    for position in unrepeated:
+        if asked.predicates[position] not in kept.exact:
+            raise PredicateNotEvaluable(
+                predicate=asked.predicates[position],
+                namespace=kept.plan.snapshot.location,
+                reason="the leaves' filters do not evaluate it as Spark does",
+            )
 
 
 def find_plan(catalog: Catalog, token: str) -> ScanPlan:
@@ -171,22 +196,6 @@ def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
         TableMadeAnew: Another table stands there by now.
     """
     return reopened(catalog, TableToken.from_json(table))
-
-
-def schema_of(catalog: Catalog, table: str) -> NamespaceSchema:
-    """Give the schema of the table that a token pins, without a look at the table where it can.
-
-    Args:
-        catalog: Brings the storage options.
-        table: The token of ``load_table``.
-
-    Raises:
-        TableMadeAnew: Another table stands there by now.
-    """
-    pinned = TableToken.from_json(table)
-    storage = storage_identity(catalog.storage)
-    key = TableKey(pinned.location, pinned.version, pinned.identity, storage)
-    return _schemas.find(key, lambda: reopened(catalog, pinned).schema)
 
 
 def reopened(catalog: Catalog, table: TableToken) -> Snapshot:

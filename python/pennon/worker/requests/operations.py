@@ -47,7 +47,6 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.DropTable, driver.drop_table),
     (m.RenameTable, driver.rename_table),
     (m.AlterTable, driver.alter_table),
-    (m.PushPredicates, driver.push_predicates),
     (m.PlanScan, driver.plan_scan),
     (m.ListSplits, driver.list_splits),
     (m.PackSplits, driver.pack_splits),

@@ -223,29 +223,17 @@ class AlterTable(NamedTableRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class PushPredicates(TableRequest):
-    """Which predicates need not be evaluated again by Spark."""
-
-    op: ClassVar[str] = "push_predicates"
-    predicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PushPredicatesReply:
-    """One answer per predicate, in order."""
-
-    accepted: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PlanScan(TableRequest):
-    """A scan, with the columns that are left after pruning; ``row_change``: of rows to change."""
+    """A scan with its pruned columns; ``unrepeated``: what Spark does not evaluate, by position."""
 
     op: ClassVar[str] = "plan_scan"
     schema: object
     predicates: tuple[str, ...]
+    unrepeated: tuple[int, ...]
     row_change: bool
     time_zone: str
+    num_tasks: int
+    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +262,16 @@ class SplitsReply:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedSplit:
+    """One of few splits of a scan that nothing groups; ``object_ids`` are apart by commas."""
+
+    object_ids: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlanScanReply:
-    """What holds for the whole scan; ``decided`` and ``filtered`` name predicates by position."""
+    """What holds for the whole scan; ``packed``: what ``pack_splits`` would answer, if short."""
 
     scan: str
     plan: str
@@ -291,6 +287,7 @@ class PlanScanReply:
     partition_columns: tuple[str, ...]
     decided: tuple[int, ...]
     filtered: tuple[int, ...]
+    packed: tuple[PackedSplit, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "3fc031b6e611"
+PROTOCOL: Final = "3dcfdf763214"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -110,8 +110,8 @@ public final class PennonScan
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
-  public PennonScan packed(int numTasks, long maxBytes) {
-    return new PennonScan(plan.packed(numTasks, maxBytes), null, true, false);
+  public PennonScan packed() {
+    return new PennonScan(plan.packed(), null, true, false);
   }
 
   /** This scan with fewer columns, the same ones of its partitioning and order among them. */

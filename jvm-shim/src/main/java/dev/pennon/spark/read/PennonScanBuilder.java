@@ -3,19 +3,16 @@ package dev.pennon.spark.read;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.sql.FragmentText;
-import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -31,6 +28,8 @@ public final class PennonScanBuilder
   private final TableHandle table;
   private final boolean isOfRowChange;
   private final List<String> sent = new ArrayList<>();
+  /** Which of what was sent Spark does not evaluate again. */
+  private final List<Integer> unrepeated = new ArrayList<>();
   /** What Spark evaluates again, with the text of each that has one. */
   private final List<Map.Entry<Expression, Optional<String>>> residual = new ArrayList<>();
   private StructType schema;
@@ -52,43 +51,39 @@ public final class PennonScanBuilder
   }
 
   /**
-   * Sends every condition that has a text. Spark is spared only the tests for NULL that the worker
-   * makes exactly as Spark does: a filter that is left in the plan is how Spark knows that this side
-   * of a join is selective, and prunes the other side's partitions by it while running.
+   * Sends every condition that has a text. Spark is spared only the tests of columns for NULL, which
+   * the worker makes exactly as Spark does, or fails: a filter that is left in the plan is how Spark
+   * knows that this side of a join is selective, and prunes the other side's partitions by it while
+   * running.
    */
   @Override
   public Seq<Expression> pushFilters(Seq<Expression> filters) {
     Set<String> names = Set.of(table.schema().fieldNames());
-    Map<String, Expression> nullTests = new LinkedHashMap<>();
     List<Expression> left = new ArrayList<>();
     for (Expression filter : items(filters)) {
       String text = FragmentText.ofTable(filter, names);
-      if (text != null) {
-        sent.add(text);
-      }
-      if (text != null && (filter instanceof IsNull || filter instanceof IsNotNull)) {
-        nullTests.put(text, filter);
+      if (text != null && isNullTest(filter, names)) {
+        unrepeated.add(sent.size());
       } else {
         left.add(filter);
         residual.add(Map.entry(filter, Optional.ofNullable(text)));
       }
-    }
-    if (!nullTests.isEmpty()) {
-      JsonNode accepted = accepted(List.copyOf(nullTests.keySet()));
-      int position = 0;
-      for (Expression nullTest : nullTests.values()) {
-        if (!accepted.path(position++).asBoolean()) {
-          left.add(nullTest);
-        }
+      if (text != null) {
+        sent.add(text);
       }
     }
     return sequence(left);
   }
 
-  private JsonNode accepted(List<String> texts) {
-    ObjectNode request = table.request("push_predicates");
-    request.set("predicates", Messages.strings(texts));
-    return Messages.field(WorkerConnection.answer(request), "PushPredicatesReply", "accepted");
+  private static boolean isNullTest(Expression filter, Set<String> names) {
+    if (!(filter instanceof IsNull || filter instanceof IsNotNull)) {
+      return false;
+    }
+    Expression tested = filter.children().head();
+    while (tested instanceof GetStructField field) {
+      tested = field.child();
+    }
+    return tested instanceof Attribute column && names.contains(column.name());
   }
 
   /** None in Spark's own form: the scan's description has what was sent. */
@@ -110,14 +105,14 @@ public final class PennonScanBuilder
   @Override
   public Scan build() {
     if (scan == null) {
-      ScanPlan plan = ScanPlan.request(table, sent, schema, isOfRowChange);
+      ScanPlan plan = ScanPlan.request(table, sent, unrepeated, schema, isOfRowChange);
       // What a statement has read is told by its conditions, not by the partitions that are there.
       Optional<String> left =
           isOfRowChange ? Optional.empty() : PartitionConditions.of(plan, undecided(plan));
       if (left.isPresent()) {
         List<String> more = new ArrayList<>(sent);
         more.add(left.get());
-        plan = ScanPlan.request(table, more, schema, false);
+        plan = ScanPlan.request(table, more, unrepeated, schema, false);
       }
       scan = PennonScan.of(plan);
     }

@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -40,7 +41,9 @@ import org.apache.spark.sql.types.StructType;
  * @param ordering the order that each split's rows can be read in; empty when none is known
  * @param filterColumns columns whose values, found while the query runs, can drop partitions
  * @param partitionColumns columns that every partition has one value of, which it names
- * @param packing how the leaves are packed; null when each is a split
+ * @param packing how the leaves are packed where nothing groups by them
+ * @param packedSplits the work when they are
+ * @param isPacked whether they are; else each is a split
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
  * @param decided predicates that partition values decide for all rows of the scan
@@ -63,6 +66,8 @@ record ScanPlan(
     List<String> filterColumns,
     List<String> partitionColumns,
     Packing packing,
+    Splits packedSplits,
+    boolean isPacked,
     KeyedLeaves derivedKeys,
     Set<String> decided,
     Set<String> filtered,
@@ -71,23 +76,43 @@ record ScanPlan(
   record Planning(long partitionsTotal, long millis) {}
 
   /** For how many tasks leaves are packed, and how much one of them reads at most. */
-  record Packing(int numTasks, long maxBytes) {}
+  record Packing(int numTasks, long maxBytes) {
+    static Packing ofSession() {
+      return new Packing(
+          SparkSession.active().leafNodeDefaultParallelism(), SQLConf.get().filesMaxPartitionBytes());
+    }
+
+    ObjectNode addTo(ObjectNode request) {
+      return request.put("num_tasks", numTasks).put("max_bytes", maxBytes);
+    }
+  }
 
   /** Key of the split that stands for none; any value is right, for it has no rows. */
   private static final long NO_SPLITS_KEY = 0;
 
-  /** Asks the worker for the plan; planning reads the manifest and opens no leaf. */
+  /**
+   * Asks the worker for the plan; planning reads the manifest and opens no leaf.
+   *
+   * @param unrepeated the positions of predicates that nobody but the worker evaluates
+   */
   static ScanPlan request(
-      TableHandle table, List<String> predicates, StructType schema, boolean isOfRowChange) {
-    ObjectNode request = table.request("plan_scan").put("row_change", isOfRowChange);
+      TableHandle table,
+      List<String> predicates,
+      List<Integer> unrepeated,
+      StructType schema,
+      boolean isOfRowChange) {
+    Packing packing = Packing.ofSession();
+    ObjectNode request = packing.addTo(table.request("plan_scan"));
+    request.put("row_change", isOfRowChange);
     request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     request.set("predicates", Messages.strings(predicates));
+    unrepeated.forEach(request.putArray("unrepeated")::add);
     request.set("schema", Messages.parse(schema.json()));
     long begun = System.nanoTime();
     JsonNode reply = WorkerConnection.answer(request);
     long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
     long total = Messages.field(reply, "PlanScanReply", "partitions_total").asLong();
-    return of(table, predicates, schema, reply, new Planning(total, millis));
+    return of(table, predicates, schema, reply, packing, new Planning(total, millis));
   }
 
   /** Sends a request whose reply is followed by a table of splits. */
@@ -106,6 +131,7 @@ record ScanPlan(
       List<String> predicates,
       StructType schema,
       JsonNode reply,
+      Packing packing,
       Planning planning) {
     List<Transform> keys = List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanScanReply", "keys")));
     int size = Messages.field(reply, "PlanScanReply", "splits").asInt();
@@ -119,12 +145,13 @@ record ScanPlan(
     } else {
       splits = Splits.of(List.of(PennonSplit.empty(new GenericInternalRow(keys.size()))));
     }
+    String token = Messages.field(reply, "PlanScanReply", "plan").asText();
     return new ScanPlan(
         table,
         List.copyOf(predicates),
         schema,
         Messages.field(reply, "PlanScanReply", "scan").asText(),
-        Messages.field(reply, "PlanScanReply", "plan").asText(),
+        token,
         keys,
         splits,
         Messages.toOptional(Messages.field(reply, "PlanScanReply", "rows")),
@@ -134,7 +161,9 @@ record ScanPlan(
         SortOrders.fromJson(Messages.field(reply, "PlanScanReply", "ordering")),
         List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "filter_columns"))),
         List.of(Messages.toStrings(Messages.field(reply, "PlanScanReply", "partition_columns"))),
-        null,
+        packing,
+        packed(table, token, packing, Messages.field(reply, "PlanScanReply", "packed")),
+        false,
         null,
         at(predicates, Messages.field(reply, "PlanScanReply", "decided")),
         at(predicates, Messages.field(reply, "PlanScanReply", "filtered")),
@@ -149,12 +178,13 @@ record ScanPlan(
 
   /** This plan with fewer columns: the same splits, read without the others. */
   ScanPlan narrowed(StructType narrower) {
-    return with(request(table, predicates, narrower, false), splits, packing, derivedKeys);
+    ScanPlan ofColumns = request(table, predicates, List.of(), narrower, false);
+    return with(ofColumns, splits, isPacked, derivedKeys);
   }
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
   ScanPlan withDerivedKeys(KeyedLeaves keyedLeaves) {
-    return with(Splits.later(() -> keyed(splits.list(), keyedLeaves)), null, keyedLeaves);
+    return with(this, Splits.later(() -> keyed(splits.list(), keyedLeaves)), false, keyedLeaves);
   }
 
   private static List<PennonSplit> keyed(List<PennonSplit> leaves, KeyedLeaves keyedLeaves) {
@@ -186,24 +216,26 @@ record ScanPlan(
   }
 
   /** This plan without keys, its leaves packed into as many splits as it pays to read at once. */
-  ScanPlan packed(int numTasks, long maxBytes) {
-    Packing packed = new Packing(numTasks, maxBytes);
-    return with(Splits.later(() -> packedUnder(packed, List.of())), packed, null);
+  ScanPlan packed() {
+    return with(this, packedSplits, true, null);
   }
 
-  private List<PennonSplit> packedUnder(Packing packed, List<String> runtimePredicates) {
-    ObjectNode request = table.catalogRequest("pack_splits").put("plan", token);
-    request.put("num_tasks", packed.numTasks()).put("max_bytes", packed.maxBytes());
+  /** The packed splits: those of few leaves come with the plan, others when they are needed. */
+  private static Splits packed(TableHandle table, String token, Packing packing, JsonNode known) {
+    return known.isNull()
+        ? Splits.later(() -> packedUnder(table, token, packing, List.of()))
+        : Splits.of(SplitTable.packed(known));
+  }
+
+  private static List<PennonSplit> packedUnder(
+      TableHandle table, String token, Packing packing, List<String> runtimePredicates) {
+    ObjectNode request = packing.addTo(table.catalogRequest("pack_splits").put("plan", token));
     request.set("predicates", Messages.strings(runtimePredicates));
     return askForSplits(request);
   }
 
-  private ScanPlan with(Splits otherSplits, Packing otherPacking, KeyedLeaves otherKeys) {
-    return with(this, otherSplits, otherPacking, otherKeys);
-  }
-
   private ScanPlan with(
-      ScanPlan ofColumns, Splits otherSplits, Packing otherPacking, KeyedLeaves otherKeys) {
+      ScanPlan ofColumns, Splits otherSplits, boolean otherIsPacked, KeyedLeaves otherKeys) {
     return new ScanPlan(
         table,
         predicates,
@@ -219,7 +251,9 @@ record ScanPlan(
         ordering,
         ofColumns.filterColumns,
         partitionColumns,
-        otherPacking,
+        packing,
+        packedSplits,
+        otherIsPacked,
         otherKeys,
         decided,
         filtered,
@@ -243,8 +277,8 @@ record ScanPlan(
     if (runtimePredicates.contains("FALSE")) {
       return List.of();
     }
-    if (packing != null) {
-      return packedUnder(packing, runtimePredicates);
+    if (isPacked) {
+      return packedUnder(table, token, packing, runtimePredicates);
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", token);
     request.set("predicates", Messages.strings(runtimePredicates));

@@ -40,7 +40,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -89,7 +88,7 @@ final class DerivedKeyRewrite {
 
   private Keyed scan(Node node) {
     if (reply.declined().contains(node.position())) {
-      return new Keyed(PackedScans.in(node.plan(), SQLConf.get()), null);
+      return new Keyed(PackedScans.in(node.plan()), null);
     }
     KeyedLeaves keys = reply.keysOfScans().get(node.position());
     if (keys == null) {

@@ -136,7 +136,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       return plan;
     }
     if (!outline.hasGroupings() && !outline.hasWorkForWorker() && listener == null) {
-      return PackedScans.in(plan, conf);
+      return PackedScans.in(plan);
     }
     ObjectNode request = request(outline, conf, plan instanceof Command);
     try {
@@ -153,11 +153,11 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
         rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
       }
       if (reply.isOneTask()) {
-        return OneTask.in(rewritten, conf);
+        return OneTask.in(rewritten);
       }
       return outline.hasGroupings() || listener != null
           ? rewritten
-          : PackedScans.in(rewritten, conf);
+          : PackedScans.in(rewritten);
     } catch (Exception e) {
       return UndecidedPlans.kept(plan, e, conf);
     }

@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Lets every scan of a small query have one partition, and Spark know of it: then no operator above
@@ -21,13 +20,13 @@ import org.apache.spark.sql.internal.SQLConf;
 final class OneTask {
   private OneTask() {}
 
-  static LogicalPlan in(LogicalPlan plan, SQLConf conf) {
+  static LogicalPlan in(LogicalPlan plan) {
     if (isRead(plan)) {
       // Not a shuffle: Spark reports no single partition of a scan, but of what is coalesced to one.
-      return new Repartition(1, false, PackedScans.in(plan, conf));
+      return new Repartition(1, false, PackedScans.in(plan));
     }
     List<LogicalPlan> children = new ArrayList<>();
-    items(plan.children()).forEach(child -> children.add(in(child, conf)));
+    items(plan.children()).forEach(child -> children.add(in(child)));
     return plan.withNewChildren(sequence(children));
   }
 

@@ -8,28 +8,21 @@ import dev.pennon.spark.read.PennonScan;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 
 /** Packs the leaves of scans whose partitioning nothing in the query can use. */
 final class PackedScans {
   private PackedScans() {}
 
-  static LogicalPlan in(LogicalPlan plan, SQLConf conf) {
+  static LogicalPlan in(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation relation
         && relation.scan() instanceof PennonScan scan) {
-      return scan.isDerived() || scan.isPacked() ? relation : packed(relation, scan, conf);
+      return scan.isDerived() || scan.isPacked()
+          ? relation
+          : ScanRelations.replaced(relation, scan.packed(), relation.output(), null, List.of());
     }
     List<LogicalPlan> children = new ArrayList<>();
-    items(plan.children()).forEach(child -> children.add(in(child, conf)));
+    items(plan.children()).forEach(child -> children.add(in(child)));
     return plan.withNewChildren(sequence(children));
-  }
-
-  private static LogicalPlan packed(
-      DataSourceV2ScanRelation relation, PennonScan scan, SQLConf conf) {
-    int numTasks = SparkSession.active().leafNodeDefaultParallelism();
-    PennonScan packed = scan.packed(numTasks, conf.filesMaxPartitionBytes());
-    return ScanRelations.replaced(relation, packed, relation.output(), null, List.of());
   }
 }

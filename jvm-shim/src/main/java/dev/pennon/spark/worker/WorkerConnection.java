@@ -38,7 +38,6 @@ public final class WorkerConnection implements AutoCloseable {
           "describe_namespace",
           "list_tables",
           "load_table",
-          "push_predicates",
           "plan_scan",
           "list_splits",
           "pack_splits",
