@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pennon.errors import UnknownColumn
-from pennon.planning.exact_conjuncts import is_exact
+from pennon.errors import PennonError, UnknownColumn
+from pennon.planning.projection import bound_predicate
 from pennon.planning.projection.bind import bind
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
@@ -32,6 +32,14 @@ _SCHEMA = pa.schema(
 def _bound(sql: str, time_zone: str = "UTC") -> str:
     bound = bind(parse_predicate(sql), _SCHEMA, time_zone)
     return str(leaf_filter(bound).sql(dialect=DataFusion))
+
+
+def is_exact(predicate: str, schema: pa.Schema) -> bool:
+    """Whether Spark need not evaluate a condition again."""
+    try:
+        return bound_predicate.is_exact(bind(parse_predicate(predicate), schema))
+    except PennonError:
+        return False
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Predicate and snapshot in, scan plan out: partitions, their versions and what is left."""
 
-from pennon.planning.exact_conjuncts import is_exact
 from pennon.planning.explain import explain, shortened, summary
 from pennon.planning.scan_plan import PlannedPartition, ScanPlan, plan_scan
 
@@ -8,7 +7,6 @@ __all__ = [
     "PlannedPartition",
     "ScanPlan",
     "explain",
-    "is_exact",
     "plan_scan",
     "shortened",
     "summary",

@@ -20,6 +20,7 @@ from pennon.planning.projection.bound_predicate import (
     not_evaluable,
 )
 from pennon.planning.residual import NO_RESIDUAL, leaf_filter
+from pennon.planning.row_estimate import estimate_rows
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
@@ -53,8 +54,25 @@ def scan_report(plan: ScanPlan) -> list[tuple[str, str]]:
         *_by_statistics(plan),
         *_residuals(plan),
         ("rows", "unknown" if plan.num_rows is None else f"{plan.num_rows} before filters"),
+        *_expected(plan),
         ("bytes", "unknown" if plan.num_bytes is None else readable_size(plan.num_bytes)),
     ]
+
+
+def _expected(plan: ScanPlan) -> Iterator[tuple[str, str]]:
+    """Tell how many rows filters are expected to leave; nothing where there are none."""
+    if not plan.row_filters:
+        return
+    estimate = estimate_rows(plan)
+    if estimate is None:
+        yield "expected rows", "unknown"
+    elif estimate.is_complete:
+        yield "expected rows", f"about {estimate.num_rows}"
+    else:
+        yield (
+            "expected rows",
+            f"at most about {estimate.num_rows}: not every filter can be estimated",
+        )
 
 
 def _of_versions(plan: ScanPlan) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
     from pennon.manifest.statistics_texts import ColumnBounds
 
-__all__ = ["has_possible_row", "may_match_at", "may_prune"]
+__all__ = ["counted_columns", "has_possible_row", "may_match_at", "may_prune"]
 
 
 def may_prune(predicate: BoundPredicate) -> bool:
@@ -73,7 +73,7 @@ def has_possible_row(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    known = column_bounds(snapshot, leaves, _counted_columns(parts))
+    known = column_bounds(snapshot, leaves, counted_columns(parts))
     return _possible_by(parts, known, leaves.num_rows)
 
 
@@ -97,11 +97,12 @@ def may_match_at(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    known = bounds_at(snapshot, addresses, _counted_columns(parts))
+    known = bounds_at(snapshot, addresses, counted_columns(parts))
     return _possible_by(parts, known, len(addresses))
 
 
-def _counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
+def counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
+    """List the types of the columns of predicates that statistics can be kept of, by field id."""
     return {
         column.field_id: column.type
         for part in parts
