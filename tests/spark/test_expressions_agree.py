@@ -44,6 +44,26 @@ def test_expressions_give_the_values_of_spark(
         assert set(compared.declined) == set(left), compared.declined
 
 
+def test_years_beyond_the_calendar_of_datafusion_are_those_of_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines = (GOLDEN / "times.sql").read_text(encoding="utf-8").splitlines()
+    wanted = [line for line in lines if line and not line.startswith("--")]
+    days = [day * sign for day in (90_000_001, 95_100_000, 104_000_123) for sign in (1, -1)]
+    micros = [day * 86_400_000_000 + at * 3_723_456_789 for at, day in enumerate(days)]
+    rows = edge_rows(len(days) + 1)
+    for name, values in (("d", days), ("ntz", micros), ("ts", micros)):
+        kind = pa.int32() if name == "d" else pa.int64()
+        far = pa.array([*values, None], kind).cast(VALUES[name][0])
+        rows = rows.set_column(rows.column_names.index(name), name, far)
+    texts = ["CAST(d AS STRING)", "CAST(CAST(ntz AS DATE) AS STRING)", "CAST(ts AS DATE)"]
+    session = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
+    with conf(spark, session | {"spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED"}):
+        compared = Expressions.over(spark, rows, tmp_path).compare([*wanted, *texts], SEMANTICS)
+    assert compared.different == {}
+    assert compared.declined == {}
+
+
 # What is an error in Spark under ANSI: the expression, and a row for which it is one.
 ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("i32 + 1", {"i32": 2**31 - 1}),

@@ -10,7 +10,7 @@ NULL rules: NULL stays NULL.
 | a cast that loses digits, compared with a literal | cast first | a function around the cast |
 | decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
-| date to text | year, month, day; a sign before more than four digits | none |
+| date to text | year, month, day; a sign before more than four digits | by cycles |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
 | DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
 | boolean to number | 0 and 1 | none |
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.predicate.expressions import calendar_cycles
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, cast, lossy_cast
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 INTEGER_DIGITS: Final[Mapping[int, int]] = {8: 3, 16: 5, 32: 10, 64: 19}
 _DOUBLE_DIGITS: Final = 15
 _PLAIN_FRACTION: Final = 6
+_TIMES: Final = (pa.date32(), NTZ, ZONED)
 
 
 def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
@@ -46,6 +48,14 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     can_fail = _failure(value, target, semantics)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
+    if value.type in _TIMES and pa.types.is_string(target):
+        return Typed(calendar_cycles.text(value.tree), target)
+    if value.type in _TIMES and pa.types.is_date(target):
+        return Typed(calendar_cycles.day_of(value), target)
+    if ZONED in (value.type, target) and {value.type, target} <= set(_TIMES):
+        # in UTC the same number; Arrow's own cast asks the calendar, which ends
+        local = cast(value.tree, NTZ) if pa.types.is_date(value.type) else value.tree
+        return Typed(cast(cast(local, pa.int64()), target), target)
     write = lossy_cast if _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
 
@@ -112,8 +122,7 @@ def _decimal_failure(source: pa.DataType, target: pa.DataType, semantics: Semant
 
 
 def _time_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics) -> bool | None:
-    times = (pa.date32(), NTZ, ZONED)
-    if source not in times or target not in times:
+    if source not in _TIMES or target not in _TIMES:
         return None
     needs_zone = ZONED in (source, target)
     return False if semantics.is_utc or not needs_zone else None

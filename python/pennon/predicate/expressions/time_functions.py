@@ -7,6 +7,7 @@ NULL rules: every function gives NULL for NULL. Dates are proleptic Gregorian in
 | date_trunc of weeks and longer counts nanoseconds: 1677 to 2262 | all years | computed by days |
 | the days of a week count from 0 | from 1, or from Monday | computed |
 | parts of zoned timestamps are the zone's | the session's | only in UTC |
+| years beyond 262142 have no parts | all years | ``calendar_cycles`` |
 
 Declined: timestamps with a zone where the session's is not UTC.
 """
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.expressions import calendar_cycles
+from pennon.predicate.expressions.calendar_cycles import DAY_MICROS as _DAY_MICROS
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, binary, call, cast, integer
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
     from pennon.predicate.expressions.semantics import Semantics
 
-_DAY_MICROS: Final = 86_400_000_000
 _DATE_PARTS: Final[Mapping[str, str]] = {
     "YEAR": "YEAR",
     "QUARTER": "QUARTER",
@@ -109,28 +111,37 @@ def part(name: str, value: Typed, semantics: Semantics) -> Typed:
     """
     source = local(value, semantics)
     if name in ("DAYOFWEEK", "DOW", "WEEKDAY", "DAYOFWEEK_ISO"):
-        return Typed(_day_of_week(name, source.tree), _INT)
+        return Typed(_day_of_week(name, source), _INT)
     field = _DATE_PARTS.get(name)
     if field is None:
         if name not in _TIME_PARTS or source.type != NTZ:
             raise Declined(why=f"EXTRACT({name}) of {source.type}")
         field = name
-    return Typed(_field(field, source.tree), _INT)
+    return Typed(_part(field, source), _INT)
+
+
+def _part(name: str, source: Typed) -> exp.Expr:
+    """Write a field of any date or timestamp without a zone."""
+    if name == "YEAR":
+        return calendar_cycles.year(source)
+    if name not in _TIME_PARTS:
+        return calendar_cycles.same_in_cycles(source, partial(_field, name))
+    return _field(name, cast(calendar_cycles.time_of_day(source), NTZ))
 
 
 def _field(name: str, tree: exp.Expr) -> exp.Expr:
+    """Write a field by DataFusion's calendar."""
     return cast(exp.Extract(this=exp.var(name), expression=tree.copy()), _INT)
 
 
-def _day_of_week(name: str, tree: exp.Expr) -> exp.Expr:
-    sunday_is_zero = _field("DOW", tree)
+def _day_of_week(name: str, source: Typed) -> exp.Expr:
     if name in ("DAYOFWEEK", "DOW"):
-        return cast(binary(exp.Add, sunday_is_zero, integer(1, _INT)), _INT)
-    return cast(_since_monday(tree), _INT)
+        return cast(binary(exp.Add, _part("DOW", source), integer(1, _INT)), _INT)
+    return cast(_since_monday(source), _INT)
 
 
-def _since_monday(tree: exp.Expr) -> exp.Expr:
-    shifted = binary(exp.Add, _field("DOW", tree), integer(6, _INT))
+def _since_monday(source: Typed) -> exp.Expr:
+    shifted = binary(exp.Add, _part("DOW", source), integer(6, _INT))
     return binary(exp.Mod, shifted, integer(7, _INT))
 
 
@@ -147,19 +158,19 @@ def formatted(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
     if "".join(pieces) != text or not any(piece.isalpha() for piece in pieces):
         raise Declined(why=f"the pattern {text}")
     source = local(value, semantics)
-    day = cast(cast(source.tree, pa.date32()), pa.string())
+    day = calendar_cycles.text(calendar_cycles.day_of(source))
     written: list[exp.Expr] = []
     for piece in pieces:
         if piece in _CLOCK and source.type != NTZ:
             raise Declined(why=f"the pattern {text} of {value.type}")
-        written.append(_written(piece, day, source.tree))
+        written.append(_written(piece, day, source))
     return Typed(reduce(partial(binary, exp.DPipe), written), pa.string())
 
 
-def _written(piece: str, day: exp.Expr, source: exp.Expr) -> exp.Expr:
+def _written(piece: str, day: exp.Expr, source: Typed) -> exp.Expr:
     """Write a field of a pattern; a year may have more than four digits, and a sign."""
     if piece in _CLOCK:
-        number = cast(_field(_CLOCK[piece], source), pa.string())
+        number = cast(_part(_CLOCK[piece], source), pa.string())
         return call("lpad", number, integer(2, _LONG), exp.Literal.string("0"))
     if piece == "yyyy":
         return call("left", day.copy(), integer(-6, _LONG))
@@ -180,12 +191,18 @@ def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
     source = local(value, semantics)
     if known is None:
         raise Declined(why=f"trunc to {unit}")
-    return Typed(_first_day(known, converted(source, pa.date32(), semantics).tree), pa.date32())
+    return Typed(_first_day(known, calendar_cycles.day_of(source)), pa.date32())
 
 
 def _first_day(unit: str, day: exp.Expr) -> exp.Expr:
     if unit == "WEEK":
-        return _moved(day, binary(exp.Sub, integer(0, _INT), _since_monday(day)))
+        since = _since_monday(Typed(day, pa.date32()))
+        return _moved(day, binary(exp.Sub, integer(0, _INT), since))
+    source = Typed(day, pa.date32())
+    return calendar_cycles.moved_in_cycles(source, partial(_first_known_day, unit))
+
+
+def _first_known_day(unit: str, day: exp.Expr) -> exp.Expr:
     if unit == "YEAR":
         month = integer(1, _INT)
     elif unit == "QUARTER":
@@ -206,7 +223,7 @@ def truncated(unit: str, value: Typed, semantics: Semantics) -> Typed:
         raise Declined(why=f"date_trunc of {value.type}")
     source = local(value, semantics)
     if unit in _MONTH_UNITS:
-        day = _first_day(_MONTH_UNITS[unit], cast(source.tree, pa.date32()))
+        day = _first_day(_MONTH_UNITS[unit], calendar_cycles.day_of(source))
         start = cast(day, NTZ)
     elif unit in _MICROS:
         start = _floored(source.tree, _MICROS[unit])
@@ -283,7 +300,7 @@ def next_day(value: Typed, name: Typed) -> Typed:
     numbers = [at for at, names in enumerate(_DAY_NAMES) if wanted in names]
     if not numbers:
         raise Declined(why="the next of no day")
-    ahead = binary(exp.Sub, integer(numbers[0] + 6, _INT), _since_monday(date(value).tree))
+    ahead = binary(exp.Sub, integer(numbers[0] + 6, _INT), _since_monday(date(value)))
     days = binary(exp.Add, binary(exp.Mod, ahead, integer(7, _INT)), integer(1, _INT))
     return Typed(_moved(value.tree, days), pa.date32())
 
@@ -291,9 +308,12 @@ def next_day(value: Typed, name: Typed) -> Typed:
 def last_day(value: Typed, semantics: Semantics) -> Typed:
     """Give the last day of a date's month."""
     day = converted(local(value, semantics), pa.date32(), semantics)
-    first = _first_day("MONTH", day.tree)
-    following = binary(exp.Add, first, _months(1))
-    return Typed(_moved(cast(following, pa.date32()), integer(-1, _INT)), pa.date32())
+    following = calendar_cycles.moved_in_cycles(day, _first_of_next_month)
+    return Typed(_moved(following, integer(-1, _INT)), pa.date32())
+
+
+def _first_of_next_month(day: exp.Expr) -> exp.Expr:
+    return _plus_months(1, pa.date32(), _first_known_day("MONTH", day))
 
 
 def moved_by_interval(
@@ -324,7 +344,7 @@ def moved_by_interval(
     source = local(value, semantics)
     if unit in ("YEAR", "MONTH"):
         months = number * (12 if unit == "YEAR" else 1)
-        moved = cast(binary(exp.Add, source.tree, _months(months)), source.type)
+        moved = calendar_cycles.moved_in_cycles(source, partial(_plus_months, months, source.type))
     elif source.type == pa.date32():
         if unit != "DAY":
             raise Declined(why="a time added to a date")
@@ -341,5 +361,6 @@ def moved_by_interval(
     return converted(Typed(moved, source.type, can_fail=True), value.type, semantics)
 
 
-def _months(count: int) -> exp.Expr:
-    return exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var("MONTH"))
+def _plus_months(months: int, kind: pa.DataType, tree: exp.Expr) -> exp.Expr:
+    interval = exp.Interval(this=exp.Literal.string(str(months)), unit=exp.var("MONTH"))
+    return cast(binary(exp.Add, tree, interval), kind)
