@@ -179,7 +179,8 @@ def analyzed(spark: SparkSession, statement: str) -> Callable[[], object]:
     jvm, session = spark._jvm.org.apache.spark.sql, spark._jsparkSession
     state = session.sessionState()
     modes = getattr(getattr(jvm.execution, "CommandExecutionMode$"), "MODULE$")
-    plan = state.executePlan(state.sqlParser().parsePlan(statement), modes.SKIP()).analyzed()
+    parsed = jvm.catalyst.parser.CatalystSqlParser().parsePlan(statement)
+    plan = state.executePlan(parsed, modes.SKIP()).analyzed()
     return lambda: jvm.classic.Dataset.ofRows(session, plan)
 
 
