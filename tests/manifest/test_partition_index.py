@@ -219,17 +219,18 @@ def test_the_leaf_of_a_tuple_is_the_one_that_has_it(tmp_path: Path, kind: str) -
     values = VALUES[kind][0]
     snapshot = namespace(tmp_path, values)
     rows = snapshot.leaves().table
-    for at in range(len(values)):
-        one = pa.record_batch([values.slice(at, 1)], names=["partition_field_c"])
-        found = snapshot.leaves_of(1, one)
-        if kind == "floats":
-            assert found is None
-        else:
-            assert found is not None
-            assert found.to_pylist() == rows.slice(at, 1).to_pylist()
-            other = snapshot.leaves_of(2, one)
-            assert other is not None
-            assert other.num_rows == 0
+    tuples = [
+        pa.record_batch([values.slice(at, 1)], names=["partition_field_c"])
+        for at in range(len(values))
+    ]
+    found = snapshot.leaves_of(1, tuples[::-1])
+    if kind == "floats":
+        assert found is None
+        return
+    assert found is not None
+    assert [each.to_pylist() for each in found[::-1]] == [[each] for each in rows.to_pylist()]
+    assert [len(each) for each in snapshot.leaves_of(2, tuples) or []] == [0] * len(tuples)
+    assert snapshot.leaves_of(1, []) == []
 
 
 def test_a_write_into_many_partitions_goes_over_no_list_of_them(

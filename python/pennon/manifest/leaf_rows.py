@@ -7,8 +7,10 @@ chosen one pass over ``__manifest`` is cheaper, and so it is for conditions on o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
@@ -23,13 +25,13 @@ from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     import lance
-    import numpy as np
     from numpy.typing import NDArray
 
     from pennon.caching import TableKey
 
-__all__ = ["MayMatch", "fetched", "few_of", "is_for_index", "leaf_rows"]
+__all__ = ["MayMatch", "fetched_lists", "few_of", "is_for_index", "leaf_rows"]
 
+_LIST: Final = "list"
 _LEAVES: Final = "leaves"
 _OBJECT_ID: Final = exp.column("object_id")
 _FEW: Final = 100
@@ -158,7 +160,7 @@ def _indexed(
         chosen = chosen.filter(mask)
     if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
         return None
-    rows = fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
+    rows = _fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
     for name in chosen.column_names:
         rows = rows.append_column(name, chosen[name])
     shown = statement([*columns, *_named(flags)], TABLE, condition)
@@ -198,7 +200,7 @@ def _evaluated(rows: pa.Table, query: exp.Select) -> pa.Table:
         raise InternalError(what=f"DataFusion refused the query {sql}: {error}") from error
 
 
-def fetched(
+def _fetched(
     manifest: lance.LanceDataset, addresses: pa.ChunkedArray, columns: list[str]
 ) -> pa.Table:
     """Read rows of ``__manifest`` by their addresses, in that order.
@@ -216,3 +218,30 @@ def fetched(
     if rows.num_rows != len(addresses):
         raise InternalError(what=f"{len(addresses)} rows of {manifest.uri} were {rows.num_rows}")
     return rows.replace_schema_metadata(None)
+
+
+def fetched_lists(
+    manifest: lance.LanceDataset,
+    addresses: Sequence[pa.ChunkedArray],
+    columns: list[str],
+    show: Callable[[pa.Table, Sequence[str]], pa.Table],
+) -> list[pa.Table]:
+    """Read several lists of rows at once, which costs little more than one of them.
+
+    Args:
+        manifest: ``__manifest`` at a version.
+        addresses: Of the rows of each list.
+        columns: What is read of them.
+        show: Makes what is returned of all rows; it may leave some out, and keeps the order and
+            the columns that it is told to.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    chunks = [chunk for each in addresses for chunk in each.chunks]
+    rows = _fetched(manifest, pa.chunked_array(chunks, pa.uint64()), columns)
+    numbers = np.repeat(np.arange(len(addresses)), [len(each) for each in addresses])
+    shown = show(rows.append_column(_LIST, pa.array(numbers, pa.int64())), [_LIST])
+    edges = np.searchsorted(shown[_LIST].to_numpy(), np.arange(len(addresses) + 1))
+    shown = shown.drop_columns(_LIST)
+    return [shown.slice(first, end - first) for first, end in pairwise(edges.tolist())]

@@ -61,16 +61,21 @@ class PartitionIndex:
         """What it weighs, in bytes."""
         return int(self.rows.nbytes)
 
-    def addresses_of(self, spec_version: int, values: pa.RecordBatch) -> pa.ChunkedArray | None:
-        """Give where the rows of a partition tuple's leaves are; None where a value is a float.
+    def addresses_of(
+        self, spec_version: int, tuples: Sequence[pa.RecordBatch]
+    ) -> list[pa.ChunkedArray] | None:
+        """Give where the rows of each tuple's leaves are; None where a value is a float.
 
         Args:
             spec_version: The version of their spec.
-            values: One row with its partition columns.
+            tuples: One row with its partition columns each.
         """
-        if not set(values.schema.names) <= set(self.rows.column_names):
+        if not all(set(each.schema.names) <= set(self.rows.column_names) for each in tuples):
             return None
-        mask = pc.equal(self.rows[SPEC_VERSION], pa.scalar(spec_version, pa.int32()))
+        of_spec = pc.equal(self.rows[SPEC_VERSION], pa.scalar(spec_version, pa.int32()))
+        return [self._addresses_of(of_spec, each) for each in tuples]
+
+    def _addresses_of(self, mask: pa.ChunkedArray, values: pa.RecordBatch) -> pa.ChunkedArray:
         for name, value in zip(values.schema.names, values.columns, strict=True):
             mask = pc.and_(mask, equals(self.rows[name], value[0]))
         return self.rows[ADDRESS].filter(mask)

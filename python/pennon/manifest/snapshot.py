@@ -46,7 +46,7 @@ from pennon.manifest.format.properties import (
     user_properties,
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
-from pennon.manifest.leaf_rows import MayMatch, fetched, is_for_index, leaf_rows
+from pennon.manifest.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
 from pennon.manifest.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
@@ -226,21 +226,23 @@ class Snapshot:
         names = [f"flag_{at}" for at in range(len(flags))]
         return replace(found, table=self._shown(found.table, [*names, *beside]))
 
-    def leaves_of(self, spec_version: int, values: pa.RecordBatch) -> pa.Table | None:
-        """Find the leaves of one partition tuple without a pass over all leaves' rows.
+    def leaves_of(
+        self, spec_version: int, tuples: Sequence[pa.RecordBatch]
+    ) -> list[pa.Table] | None:
+        """Find the leaves of partition tuples without a pass over all leaves' rows.
 
         Args:
             spec_version: The version of their spec.
-            values: One row with its partition columns.
+            tuples: One row with its partition columns each.
 
         Returns:
-            As ``leaves``; None where that has to be asked, for floats among the values.
+            As ``leaves``, for each tuple; None where that has to be asked, for floats among them.
         """
         index = self._index
-        addresses = None if index is None else index.addresses_of(spec_version, values)
+        addresses = None if index is None else index.addresses_of(spec_version, tuples)
         if addresses is None:
             return None
-        return self._shown(fetched(self.manifest, addresses, self._row_columns), ())
+        return fetched_lists(self.manifest, addresses, self._row_columns, self._shown)
 
     @property
     def _row_columns(self) -> list[str]:

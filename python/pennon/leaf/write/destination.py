@@ -19,9 +19,11 @@ from pennon.manifest import leaf_name
 from pennon.manifest.partition_index import equals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import lance
 
-    from pennon.manifest import Snapshot
+    from pennon.manifest import LeafName, Snapshot
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["Destination", "Destinations"]
@@ -75,8 +77,27 @@ class Destinations:
         self._columns = list(snapshot.schema.arrow)
         self._known: pa.Table | None = None
         self._num_asked = 0
+        self._expected: dict[str, pa.Table] = {}
         schema = pa.schema([plain_field(column) for column in self._columns])
         self._new = schema, write_layout(self._columns, schema)
+
+    def expect(self, tuples: Sequence[pa.RecordBatch]) -> None:
+        """Read of many tuples at once what ``find`` needs of each.
+
+        Args:
+            tuples: One row each; what was read of those before them is forgotten.
+        """
+        self._expected = {}
+        if len(tuples) > _FEW:
+            found = self._snapshot.leaves_of(self._spec.spec_version, tuples) or []
+            names = map(self._name_of, tuples)
+            self._expected = {
+                name.object_id: each for name, each in zip(names, found, strict=False)
+            }
+
+    def _name_of(self, values: pa.RecordBatch) -> LeafName:
+        scalars = [column[0] for column in values.columns]
+        return leaf_name(self._snapshot.salt, self._spec.spec_version, scalars)
 
     def find(self, values: pa.RecordBatch) -> Destination:
         """Find the leaf of a tuple, or name the one to make.
@@ -86,8 +107,7 @@ class Destinations:
             LeafMissing: The leaf's files are gone.
             LeafReadAtReference: The manifest has it read at a branch or a tag.
         """
-        scalars = [column[0] for column in values.columns]
-        name = leaf_name(self._snapshot.salt, self._spec.spec_version, scalars)
+        name = self._name_of(values)
         row = self._row(values, name.object_id)
         if row is None:
             schema, layout = self._new
@@ -113,16 +133,22 @@ class Destinations:
         )
 
     def _row(self, values: pa.RecordBatch, object_id: str) -> _Row | None:
-        known = self._named_rows(object_id) if self._num_asked < _FEW else None
-        self._num_asked += 1
-        if known is None or known.num_rows == 0:  # other writers name leaves in their own way
-            known = self._snapshot.leaves_of(self._spec.spec_version, values)
+        known = self._expected.get(object_id)
         if known is None:
-            known = self._equal_rows(values)
+            known = self._asked_rows(values, object_id)
         if known.num_rows == 0:
             return None
         names = [each.name for each in fields(_Row) if each.name in known.column_names]
         return _Row(**{name: known[name][0].as_py() for name in names})
+
+    def _asked_rows(self, values: pa.RecordBatch, object_id: str) -> pa.Table:
+        known = self._named_rows(object_id) if self._num_asked < _FEW else None
+        self._num_asked += 1
+        if known is not None and known.num_rows:
+            return known
+        # Other writers name leaves in their own way.
+        found = self._snapshot.leaves_of(self._spec.spec_version, [values])
+        return self._equal_rows(values) if found is None else found[0]
 
     def _named_rows(self, object_id: str) -> pa.Table:
         condition = exp.column("object_id").isin(exp.Literal.string(object_id))

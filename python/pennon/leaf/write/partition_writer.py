@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -43,6 +44,8 @@ __all__ = ["delete_files", "delete_fragment_files", "write_partitions"]
 
 # So many batches of a run are kept until Lance has decided that it takes them.
 _RESTARTABLE_BATCHES = 2
+# Their leaves are looked up together.
+_RUNS_AT_ONCE = 1000
 
 
 def write_partitions(
@@ -176,7 +179,12 @@ class _Task:
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Run]:
         for batch in batches:
             rows = conform(batch, self._snapshot.schema, self._target.location)
-            yield from runs(rows, partition_tuples(rows, self._spec, self._snapshot))
+            found = runs(rows, partition_tuples(rows, self._spec, self._snapshot))
+            while some := list(islice(found, _RUNS_AT_ONCE)):
+                new = {_tuple_key(run.values): run.values for run in some}
+                unknown = [new[key] for key in new if key not in self._partitions]
+                self._destinations.expect(unknown)
+                yield from some
 
     def write_run(self, first: Run, stream: _RunStream) -> None:
         key = _tuple_key(first.values)
