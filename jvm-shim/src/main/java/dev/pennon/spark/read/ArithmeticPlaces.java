@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Trees.nodes;
 
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.Serializable;
@@ -61,28 +62,27 @@ record ArithmeticPlaces(List<Place> places) implements Serializable {
 
   static ArithmeticPlaces of(LogicalPlan plan) {
     List<Place> places = new ArrayList<>();
-    addFrom(plan, places);
+    for (LogicalPlan node : nodes(plan)) {
+      for (Expression expression : items(node.expressions())) {
+        nodes(expression).stream().map(ArithmeticPlaces::place).forEach(places::addAll);
+      }
+    }
     return new ArithmeticPlaces(places);
   }
 
-  private static void addFrom(LogicalPlan plan, List<Place> places) {
-    items(plan.expressions()).forEach(each -> addFrom(each, places));
-    items(plan.children()).forEach(each -> addFrom(each, places));
-  }
-
-  private static void addFrom(Expression expression, List<Place> places) {
+  /** The place of an expression that can fail; none for any other. */
+  private static List<Place> place(Expression expression) {
     Kind kind = kind(expression);
-    if (kind != null) {
-      String source = expression instanceof Cast cast ? cast.child().dataType().sql() : "";
-      places.add(
-          new Place(
-              kind,
-              expression.prettyName(),
-              source,
-              expression.dataType(),
-              expression.origin().context()));
-    }
-    items(expression.children()).forEach(each -> addFrom(each, places));
+    String source = expression instanceof Cast cast ? cast.child().dataType().sql() : "";
+    return kind == null
+        ? List.of()
+        : List.of(
+            new Place(
+                kind,
+                expression.prettyName(),
+                source,
+                expression.dataType(),
+                expression.origin().context()));
   }
 
   private static Kind kind(Expression expression) {

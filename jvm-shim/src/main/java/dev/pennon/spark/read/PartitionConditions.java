@@ -1,7 +1,7 @@
 package dev.pennon.spark.read;
 
 import static dev.pennon.spark.compat.Sequences.items;
-import static dev.pennon.spark.compat.Sequences.sequence;
+import static dev.pennon.spark.compat.Trees.nodes;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.SparkTransforms;
@@ -72,15 +72,14 @@ final class PartitionConditions {
     return !used.isEmpty()
         && used.stream().allMatch(each -> names.contains(each.name()))
         && condition.deterministic()
-        && isComputable(condition);
+        && nodes(condition).stream().allMatch(PartitionConditions::isComputable);
   }
 
   private static boolean isComputable(Expression part) {
     // A column is bound before it is evaluated.
     return (part instanceof AttributeReference || !(part instanceof Unevaluable))
         && !(part instanceof PlanExpression)
-        && !(part instanceof UserDefinedExpression)
-        && items(part.children()).stream().allMatch(PartitionConditions::isComputable);
+        && !(part instanceof UserDefinedExpression);
   }
 
   private Optional<String> leftOf(ScanPlan plan) {
@@ -135,8 +134,7 @@ final class PartitionConditions {
       List<String> names = columns.stream().map(Attribute::name).toList();
       return new BoundReference(names.indexOf(column.name()), column.dataType(), true);
     }
-    List<Expression> operands = items(part.children()).stream().map(this::bound).toList();
-    return operands.isEmpty() ? part : part.withNewChildren(sequence(operands));
+    return part.mapChildren(this::bound);
   }
 
   /** An error of a value is one of the running query: such a tuple is kept. */

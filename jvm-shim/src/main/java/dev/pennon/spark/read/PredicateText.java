@@ -1,12 +1,12 @@
 package dev.pennon.spark.read;
 
+import static dev.pennon.spark.compat.Trees.operands;
+
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import dev.pennon.spark.catalog.SparkTransforms;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -79,15 +79,14 @@ public final class PredicateText {
       return extract(extract);
     }
     if (expression instanceof GeneralScalarExpression call) {
-      return call(call.name(), call.children());
+      return call.name().equals("AND") || call.name().equals("OR")
+          ? chain(call)
+          : call(call.name(), call.children());
     }
     throw new TypedLiteral.NotWritable();
   }
 
   private String call(String name, Expression[] arguments) throws TypedLiteral.NotWritable {
-    if (name.equals("AND") || name.equals("OR")) {
-      return chain(name, arguments);
-    }
     List<String> texts = new ArrayList<>();
     boolean isList = name.equals("IN");
     for (Expression argument : arguments) {
@@ -121,20 +120,19 @@ public final class PredicateText {
   }
 
   /** Operands of one connector beside each other, however deep Spark's tree of them is. */
-  private String chain(String name, Expression[] operands) throws TypedLiteral.NotWritable {
-    Deque<Expression> waiting = new ArrayDeque<>(Arrays.asList(operands));
+  private String chain(GeneralScalarExpression connector) throws TypedLiteral.NotWritable {
+    String name = connector.name();
     List<String> texts = new ArrayList<>();
-    while (!waiting.isEmpty()) {
-      Expression next = waiting.pop();
-      if (next instanceof GeneralScalarExpression call && call.name().equals(name)) {
-        for (int i = call.children().length - 1; i >= 0; i--) {
-          waiting.push(call.children()[i]);
-        }
-      } else {
-        texts.add(text(next));
-      }
+    for (Expression operand : operands((Expression) connector, part -> joined(name, part))) {
+      texts.add(text(operand));
     }
     return "(" + String.join(" " + name + " ", texts) + ")";
+  }
+
+  private static List<Expression> joined(String connector, Expression part) {
+    return part instanceof GeneralScalarExpression call && call.name().equals(connector)
+        ? Arrays.asList(call.children())
+        : List.of();
   }
 
   private String column(NamedReference reference) throws TypedLiteral.NotWritable {

@@ -1,11 +1,12 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.compat.Trees.conjuncts;
+
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -28,7 +29,7 @@ final class ComparedColumns {
     this.join = join;
     this.ids = ids;
     if (join.condition().isDefined()) {
-      add(join.condition().get());
+      conjuncts(join.condition().get()).forEach(this::add);
     }
   }
 
@@ -43,10 +44,7 @@ final class ComparedColumns {
   }
 
   private void add(Expression condition) {
-    if (condition instanceof And and) {
-      add(and.left());
-      add(and.right());
-    } else if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
+    if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
       BinaryComparison equality = (BinaryComparison) condition;
       AttributeSet ofLeft = join.left().outputSet();
       AttributeSet ofRight = join.right().outputSet();

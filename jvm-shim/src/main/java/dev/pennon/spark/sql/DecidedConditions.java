@@ -2,12 +2,12 @@ package dev.pennon.spark.sql;
 
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
+import static dev.pennon.spark.compat.Trees.conjuncts;
+import static dev.pennon.spark.compat.Trees.nodes;
 
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.read.PennonScan;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -48,15 +48,14 @@ final class DecidedConditions {
    */
   static LogicalPlan without(LogicalPlan plan, boolean byValues) {
     DecidedConditions conditions = new DecidedConditions(byValues);
-    conditions.noteRepeated(plan);
+    nodes(plan).forEach(conditions::noteRepeated);
     return conditions.in(plan);
   }
 
   private void noteRepeated(LogicalPlan plan) {
-    if (plan instanceof Filter) {
-      items(plan.expressions()).forEach(this::noteRepeated);
+    if (plan instanceof Filter filter) {
+      nodes(filter.condition()).forEach(this::noteRepeated);
     }
-    items(plan.children()).forEach(this::noteRepeated);
   }
 
   private void noteRepeated(Expression expression) {
@@ -68,7 +67,6 @@ final class DecidedConditions {
         }
       }
     }
-    items(expression.children()).forEach(this::noteRepeated);
   }
 
   private LogicalPlan in(LogicalPlan plan) {
@@ -84,14 +82,7 @@ final class DecidedConditions {
         return rest;
       }
     }
-    List<LogicalPlan> children = new ArrayList<>();
-    boolean isChanged = false;
-    for (LogicalPlan child : items(plan.children())) {
-      LogicalPlan changed = in(child);
-      isChanged |= changed != child;
-      children.add(changed);
-    }
-    return isChanged ? plan.withNewChildren(sequence(children)) : plan;
+    return plan.mapChildren(this::in);
   }
 
   /** A filter without what all rows satisfy; itself where that is nothing, null above no scan. */
@@ -105,16 +96,11 @@ final class DecidedConditions {
     }
     Expression kept = null;
     boolean isChanged = false;
-    Deque<Expression> waiting = new ArrayDeque<>(List.of(filter.condition()));
-    while (!waiting.isEmpty()) {
-      Expression next = waiting.pop();
-      if (next instanceof And and) {
-        waiting.push(and.right());
-        waiting.push(and.left());
-      } else if (isSatisfied(scan, next)) {
+    for (Expression conjunct : conjuncts(filter.condition())) {
+      if (isSatisfied(scan, conjunct)) {
         isChanged = true;
       } else {
-        kept = kept == null ? next : new And(kept, next);
+        kept = kept == null ? conjunct : new And(kept, conjunct);
       }
     }
     if (!isChanged) {

@@ -1,16 +1,16 @@
 package dev.pennon.spark.sql;
 
+import static dev.pennon.spark.catalog.SparkTransforms.quoted;
 import static dev.pennon.spark.compat.Sequences.empty;
 import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
+import static dev.pennon.spark.compat.Trees.operands;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.read.TypedLiteral;
 import dev.pennon.spark.worker.Messages;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Matcher;
@@ -226,24 +226,17 @@ public final class FragmentText {
     return "PARTITION_TRANSFORM(" + String.join(", ", texts) + ")";
   }
 
-  private static String quoted(String name) {
-    return "`" + name.replace("`", "``") + "`";
-  }
-
   /** Operands of one connector beside each other, however deep Spark's tree of them is. */
   private String chain(Expression connector) throws TypedLiteral.NotWritable {
-    Deque<Expression> waiting = new ArrayDeque<>(List.of(connector));
-    List<String> operands = new ArrayList<>();
-    while (!waiting.isEmpty()) {
-      Expression next = waiting.pop();
-      if (next.getClass() == connector.getClass()) {
-        waiting.push(next.children().apply(1));
-        waiting.push(next.children().apply(0));
-      } else {
-        operands.add(text(next));
-      }
+    List<String> texts = new ArrayList<>();
+    for (Expression operand :
+        operands(
+            connector,
+            part ->
+                part.getClass() == connector.getClass() ? items(part.children()) : List.of())) {
+      texts.add(text(operand));
     }
-    return "(" + String.join(connector instanceof And ? " AND " : " OR ", operands) + ")";
+    return "(" + String.join(connector instanceof And ? " AND " : " OR ", texts) + ")";
   }
 
   private String membership(Expression value, List<Expression> members)

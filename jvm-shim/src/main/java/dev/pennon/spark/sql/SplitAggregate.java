@@ -93,7 +93,7 @@ final class SplitAggregate {
   private final List<NamedExpression> merged = new ArrayList<>();
   private final List<NamedExpression> finished = new ArrayList<>();
 
-  private SplitAggregate(Aggregate aggregate) throws Unsplittable {
+  private SplitAggregate(Aggregate aggregate) {
     this.aggregate = aggregate;
     this.evalMode = EvalMode$.MODULE$.fromSQLConf(SQLConf.get());
     for (Expression group : items(aggregate.groupingExpressions())) {
@@ -196,12 +196,10 @@ final class SplitAggregate {
         }
       }
     }
-    List<Expression> children = new ArrayList<>();
-    items(expression.children()).forEach(child -> children.add(overColumns(child)));
-    return expression.withNewChildren(sequence(children));
+    return expression.mapChildren(this::overColumns);
   }
 
-  private NamedExpression result(NamedExpression output, boolean isMerged) throws Unsplittable {
+  private NamedExpression result(NamedExpression output, boolean isMerged) {
     Expression value = replaced((Expression) output, isMerged);
     if (output instanceof Alias) {
       return (NamedExpression) value;
@@ -215,7 +213,7 @@ final class SplitAggregate {
         empty());
   }
 
-  private Expression replaced(Expression expression, boolean isMerged) throws Unsplittable {
+  private Expression replaced(Expression expression, boolean isMerged) {
     if (expression instanceof AggregateExpression function) {
       Expression value = result(function, isMerged);
       return value.dataType().equals(function.dataType())
@@ -230,14 +228,10 @@ final class SplitAggregate {
     if (expression instanceof Attribute || !expression.deterministic()) {
       throw new Unsplittable();
     }
-    List<Expression> children = new ArrayList<>();
-    for (Expression child : items(expression.children())) {
-      children.add(replaced(child, isMerged));
-    }
-    return expression.withNewChildren(sequence(children));
+    return expression.mapChildren(child -> replaced(child, isMerged));
   }
 
-  private Expression result(AggregateExpression expression, boolean isMerged) throws Unsplittable {
+  private Expression result(AggregateExpression expression, boolean isMerged) {
     AggregateFunction function = expression.aggregateFunction();
     if (expression.mode() != Complete$.MODULE$) {
       throw new Unsplittable();
@@ -260,8 +254,7 @@ final class SplitAggregate {
 
   /** A count or sum of different values, of which the worker has to see all at once. */
   private Expression distinct(
-      AggregateFunction function, Option<Expression> filter, boolean isMerged)
-      throws Unsplittable {
+      AggregateFunction function, Option<Expression> filter, boolean isMerged) {
     boolean isCount = function instanceof Count count && count.children().size() == 1;
     if (!isCount && !(function instanceof Sum)) {
       throw new Unsplittable();
@@ -272,7 +265,7 @@ final class SplitAggregate {
     return isMerged ? complete(with(function, part.merged()), true) : part.column();
   }
 
-  private String simpleName(AggregateFunction function) throws Unsplittable {
+  private String simpleName(AggregateFunction function) {
     if (function instanceof Sum sum
         && sum.child().dataType() instanceof NumericType
         && isSession(sum.evalContext().evalMode())) {
@@ -296,7 +289,7 @@ final class SplitAggregate {
     return evalMode.equals(mode);
   }
 
-  private Expression count(Expression argument, boolean isMerged) throws Unsplittable {
+  private Expression count(Expression argument, boolean isMerged) {
     if (argument instanceof Literal literal && literal.value() == null) {
       throw new Unsplittable();
     }
@@ -310,8 +303,7 @@ final class SplitAggregate {
   }
 
   /** Spark's own division of a sum by a count, over the columns. */
-  private Expression average(Average average, Option<Expression> filter, boolean isMerged)
-      throws Unsplittable {
+  private Expression average(Average average, Option<Expression> filter, boolean isMerged) {
     DataType given = average.child().dataType();
     if (!(given instanceof NumericType)) {
       throw new Unsplittable();
@@ -332,11 +324,7 @@ final class SplitAggregate {
     if (expression instanceof Attribute attribute) {
       return attribute.exprId().equals(average.sum().exprId()) ? sum : count;
     }
-    List<Expression> children = new ArrayList<>();
-    for (Expression child : items(expression.children())) {
-      children.add(substituted(child, average, sum, count));
-    }
-    return expression.withNewChildren(sequence(children));
+    return expression.mapChildren(child -> substituted(child, average, sum, count));
   }
 
   private AttributeReference part(
@@ -384,7 +372,7 @@ final class SplitAggregate {
     return new Alias(value, column.name(), column.exprId(), empty(), Option.empty(), empty());
   }
 
-  private static final class Unsplittable extends Exception {
+  private static final class Unsplittable extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     Unsplittable() {

@@ -59,9 +59,7 @@ final class WindowText {
     if (expression instanceof WindowExpression call) {
       return column(call);
     }
-    List<Expression> children = new ArrayList<>();
-    items(expression.children()).forEach(child -> children.add(overColumns(child)));
-    return children.isEmpty() ? expression : expression.withNewChildren(sequence(children));
+    return expression.mapChildren(this::overColumns);
   }
 
   /** Tells a function, which the worker may know, and names its column. */
