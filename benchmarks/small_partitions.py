@@ -1,8 +1,8 @@
 """Reading 5,000 small partitions, beside the same rows as Parquet in 5,000 directories.
 
 Both sides are Spark at ``local[2]``, each in a process of its own; they take turns, and every query
-has to give the same rows. Parquet's directories are listed before. A round takes half a minute, so
-that two count where nothing else is said.
+has to give the same rows. Parquet's directories are listed before. A round takes half a minute: one
+counts where nothing else is said.
 
 python -m benchmarks.small_partitions
 """
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from benchmarks.join import PARQUET, PENNON
 from benchmarks.plan_peers import FEWER_LISTING_TASKS
-from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad, print_table
+from benchmarks.side_by_side import FOLDER, SPARK_CONF, OtherLoad, print_table
 from benchmarks.spark_side import Side
 
 import pennon
@@ -81,7 +81,7 @@ def main() -> None:
     """Print the table."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--partitions", type=int, default=5_000)
-    arguments.add_argument("--rounds", type=int, default=min(RUNS, 2))
+    arguments.add_argument("--rounds", type=int, default=1)
     asked = arguments.parse_args()
     count = asked.partitions
     make(count)

@@ -69,3 +69,13 @@ def test_files_that_are_each_sorted_come_as_one_sorted_stream(tmp_path: Path) ->
     found = pa.Table.from_batches(stream.batches, stream.schema)["a"].to_pylist()
     wanted = [*range(0, 700, 2), *range(100, 400), *range(50), *range(200, 600, 2)]
     assert found == sorted(wanted)
+
+
+def test_rows_of_many_small_leaves_come_in_few_batches_and_in_their_order(tmp_path: Path) -> None:
+    for at in range(0, 1000, 20):
+        lance.write_dataset(ROWS.slice(at, 20), str(tmp_path / str(at)))
+    stream = run(fragment(tmp_path, *(LeafRead(str(at), 1) for at in range(0, 1000, 20))))
+    batches = list(stream.batches)
+    assert batches[0].num_rows == 20, "whoever wants few rows does not wait for more leaves"
+    assert len(batches) < 10
+    assert pa.Table.from_batches(batches)["s"].to_pylist() == ROWS["s"].to_pylist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:
     import lance
+
+_COALESCED_ROWS: Final = 8_192
+_COALESCED_BYTES: Final = 1 << 20
 
 
 def run(fragment: Fragment) -> BatchStream:
@@ -64,7 +67,7 @@ def _scan(relation: Relation) -> BatchStream:
     scans = [
         leaf.scanned(dataset, views) for leaf, dataset in zip(relation.leaves, opened, strict=True)
     ]
-    return BatchStream(views.schema, _one_after_the_other(scans))
+    return BatchStream(views.schema, coalesced(_one_after_the_other(scans)))
 
 
 def _fragments_of(
@@ -78,6 +81,38 @@ def _fragments_of(
             continue
         for at in range(first, end):
             yield replace(leaf, fragments=(at, at + 1)), dataset
+
+
+def coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put small batches together: each costs its reader as much as a thousand rows do.
+
+    The first comes as it is, and how many rows are waited for doubles from there: whoever wants few
+    rows does not wait for leaves that he has no use for.
+
+    Args:
+        batches: All of one schema, as leaves give them.
+
+    Yields:
+        The same rows in their order.
+
+    Example:
+        >>> rows = pa.RecordBatch.from_pydict({"a": [1]})
+        >>> [batch.num_rows for batch in coalesced([rows] * 6)]
+        [1, 2, 3]
+    """
+    held: list[pa.RecordBatch] = []
+    num_rows, num_bytes, wanted = 0, 0, 1
+    for batch in batches:
+        held.append(batch)
+        num_rows += batch.num_rows
+        num_bytes += batch.nbytes
+        if num_rows < wanted and num_bytes < _COALESCED_BYTES:
+            continue
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)
+        wanted = min(_COALESCED_ROWS, 2 * num_rows)
+        held, num_rows, num_bytes = [], 0, 0
+    if held:
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 def _one_after_the_other(scans: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:

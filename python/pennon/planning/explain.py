@@ -19,6 +19,8 @@ _ALL_TABLES = "`object_type` = 'table'"
 _AND = " AND "
 _OF_VERSION = re.compile(r"object_id LIKE '(v\d+)\$%'")
 _PARTITION_FIELD = "partition_field_"
+_NOT_NULL = re.compile(r"\bNOT ((?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*) IS NULL")
+_TIME = re.compile(r"arrow_cast\('(?P<value>[^']*)', '(?P<kind>Date|Timestamp)[^']*'\)")
 
 
 def summary(plan: ScanPlan) -> str:
@@ -36,7 +38,7 @@ def summary(plan: ScanPlan) -> str:
         lines.append(f"manifest: {readable_condition(condition)}")
     if plan.row_filters:
         more = f" and {len(plan.row_filters) - 1} more" if len(plan.row_filters) > 1 else ""
-        lines.append(f"rows where: {shortened(plan.row_filters[0])}{more}")
+        lines.append(f"rows where: {readable_filter(plan.row_filters[0])}{more}")
     return "\n".join(lines)
 
 
@@ -58,7 +60,23 @@ def readable_condition(sql: str) -> str:
         'v1 AND k = 3'
     """
     plain = sql.replace("`", "").replace(_PARTITION_FIELD, "")
-    return shortened(_OF_VERSION.sub(r"\1", plain))
+    return readable_filter(_OF_VERSION.sub(r"\1", plain))
+
+
+def readable_filter(sql: str) -> str:
+    """Write a filter on rows as people write one, and short.
+
+    Example:
+        >>> readable_filter("NOT `a` IS NULL AND `d` > arrow_cast('2024-01-01', 'Date32')")
+        "`a` IS NOT NULL AND `d` > DATE '2024-01-01'"
+    """
+    plain = _NOT_NULL.sub(r"\1 IS NOT NULL", sql)
+    return shortened(_TIME.sub(_written_time, plain))
+
+
+def _written_time(literal: re.Match[str]) -> str:
+    kind = "DATE" if literal["kind"].startswith("Date") else "TIMESTAMP"
+    return f"{kind} '{literal['value'].replace('.000000', '')}'"
 
 
 def shortened(text: str) -> str:

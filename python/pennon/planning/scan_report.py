@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from pennon.planning.explain import readable_condition, shortened
+from pennon.planning.explain import readable_condition, readable_filter
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.projection.bound_predicate import (
     BoundPredicate,
@@ -92,7 +92,7 @@ def _versions(leaves: pa.Table) -> dict[str, int]:
 
 def _pruning(plan: ScanPlan, part: BoundPredicate) -> str:
     """Tell of one conjunct by what it prunes, or why it does not."""
-    text = shortened(leaf_filter(part).sql(dialect=DataFusion))
+    text = readable_filter(leaf_filter(part).sql(dialect=DataFusion))
     asked = manifest_query(plan.snapshot, [part])
     if asked.condition is None:
         return f"{text}: prunes nothing, {_why(part)}"
@@ -125,14 +125,17 @@ def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:
     if plan.row_filters and decided:
         yield "decided", f"by the values of {decided} partitions"
     for index in sorted(by_index)[:_MOST_RESIDUALS]:
-        yield "residual", f"{shortened(plan.row_filters[index])} in {by_index[index]} partitions"
+        yield (
+            "residual",
+            f"{readable_filter(plan.row_filters[index])} in {by_index[index]} partitions",
+        )
     if len(by_index) > _MOST_RESIDUALS:
         yield "residual", f"{len(by_index) - _MOST_RESIDUALS} more"
     if not by_index:
         yield "residual", "none"
     inexact = [part for part in conjuncts(plan.bound) if not is_exact(part)]
     for part in inexact if by_index else ():
-        yield "left to Spark", shortened(leaf_filter(part).sql(dialect=DataFusion))
+        yield "left to Spark", readable_filter(leaf_filter(part).sql(dialect=DataFusion))
 
 
 def readable_size(count: int) -> str:
