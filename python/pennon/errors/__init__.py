@@ -24,6 +24,7 @@ from pennon.errors.catalog import (
     RowChangeModeRefused,
     RowsMoved,
     StatementNotSupported,
+    StreamNotRepeatable,
     TableAlreadyExists,
     TableMadeAnew,
     TableNotFound,
@@ -35,6 +36,7 @@ from pennon.errors.catalog import (
     UnsupportedTableChange,
     UnsupportedTransform,
     WriteConflict,
+    WriteOptionNotSupported,
 )
 from pennon.errors.execution import (
     FragmentDivision,
@@ -244,6 +246,7 @@ __all__ = [
     "StorageDenied",
     "StorageFailure",
     "StorageFull",
+    "StreamNotRepeatable",
     "TableAlreadyExists",
     "TableMadeAnew",
     "TableNotFound",
@@ -267,6 +270,7 @@ __all__ = [
     "VersionsDiffer",
     "WriteColumnUnknown",
     "WriteConflict",
+    "WriteOptionNotSupported",
     "WriteOrderColumnNotFound",
     "WriteOrderSyntax",
     "WriteOrderTypeNotSupported",

@@ -50,7 +50,30 @@ class StatementNotSupported(PennonError):
     """A statement of Spark or of another table format that means nothing here."""
 
     condition = "STATEMENT_NOT_SUPPORTED"
-    template = "Cannot {statement} of {table}: {why}. Type instead: {advice}."
+    template = "Cannot run {statement} on {table}: {why}. Type instead: {advice}."
+    sql_state = "0A000"
+
+
+class WriteOptionNotSupported(PennonError):
+    """An option by which another format chooses what a write does."""
+
+    condition = "WRITE_OPTION_NOT_SUPPORTED"
+    template = (
+        "Cannot write {table} with the option {option}: it is another format's, and would be"
+        " passed over. {advice}."
+    )
+    sql_state = "0A000"
+
+
+class StreamNotRepeatable(PennonError):
+    """A stream is to be written where a repeated batch could not be told."""
+
+    condition = "STREAM_NOT_REPEATABLE"
+    template = (
+        "Cannot write a stream into {table}: it keeps no ids of commits, and a batch that is"
+        " repeated after a restart would be there twice. Write into a table with strong"
+        " transactions, or write the batches by foreachBatch."
+    )
     sql_state = "0A000"
 
 

@@ -90,7 +90,9 @@ class SnapshotNotFound(PennonError):
     """No version of the namespace answers the version or the time asked for."""
 
     condition = "SNAPSHOT_NOT_FOUND"
-    template = "Cannot open {location} {asked}: {existing}. Choose one of these."
+    template = (
+        "Cannot open {location} {asked}: {existing}. Choose a version, or a time, that it has."
+    )
     sql_state = "42704"
 
 

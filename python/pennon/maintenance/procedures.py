@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import is_path
@@ -22,6 +21,7 @@ from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.procedure_signature import Arguments, Parameter, Procedure, Rows
+from pennon.maintenance.procedures_of_iceberg import instead_of
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -35,19 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# What does the work of Iceberg's procedures.
-_ALSO_CALLED: Final[Mapping[str, str]] = {
-    "rewrite_data_files": "compact",
-    "rewrite_position_delete_files": "compact",
-    "remove_orphan_files": "vacuum",
-    "rollback_to_snapshot": "rollback",
-    "set_current_snapshot": "rollback",
-    "compute_table_stats": "analyze",
-    "compute_partition_stats": "analyze",
-    "add_files": "adopt",
-    "create_changelog_view": "changes",
-    "register": "register_table",
-}
 
 
 def located(catalog: Catalog, table: str) -> str:
@@ -389,7 +376,6 @@ def call(
     if found is None:
         # These two plan a query, so that the JVM answers them.
         known = sorted([*PROCEDURES, "explain_join", "explain_scan"])
-        near = [_ALSO_CALLED[name]] if name in _ALSO_CALLED else get_close_matches(name, known, 1)
-        why = f"there is none, did you mean {near[0]}" if near else "there is none"
+        why = f"there is none{instead_of(name, known)}"
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(known))
     return found.schema, found.run(catalog, found.checked(arguments))

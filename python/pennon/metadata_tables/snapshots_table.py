@@ -76,6 +76,9 @@ def _summary(entry: HistoryEntry) -> list[tuple[str, str]]:
         "spec-version": record.spec_version,
         "commit-id": record.identity.id,
         "user": record.identity.user,
+        "application": record.identity.application,
+        "query-id": record.identity.query_id,
+        "epoch": record.identity.epoch,
     }
     return [(name, str(value)) for name, value in stated.items() if value not in (None, "")]
 

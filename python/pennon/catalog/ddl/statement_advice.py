@@ -32,6 +32,7 @@ _DELETE: Final = (
 )
 _NO_KEYS: Final = "the format has no identifier fields"
 _MERGE: Final = "MERGE INTO {table} … ON …, which names the columns that identify a row"
+_HISTORY: Final = "SELECT * FROM {table}.history, or {table}.snapshots for what each commit did"
 _ADVICE: Final = (
     _Advice(("ADD", "PARTITION"), _VALUES, "INSERT INTO {table} …, which makes it with its rows"),
     _Advice(("DROP", "PARTITION"), _VALUES, _DELETE),
@@ -72,6 +73,8 @@ _ADVICE: Final = (
         _NO_STATEMENT,
         "CALL {catalog}.system.rollback(table => '{name}', version => 3)",
     ),
+    _Advice(("DESCRIBE", "HISTORY"), _NO_STATEMENT, _HISTORY),
+    _Advice(("DESC", "HISTORY"), _NO_STATEMENT, _HISTORY),
     _Advice(
         ("CREATE", "VIEW"),
         "the catalog {catalog} keeps tables alone",

@@ -76,6 +76,11 @@ class PartitionedTable(StoredTable):
             raise TableMadeAnew(table=name, location=location)
         return cls(name, base)
 
+    @property
+    def knows_commits(self) -> bool:
+        """Those of strong transactions stand in the manifest."""
+        return self.snapshot.is_strong
+
     def check_writable(self, verb: str) -> None:
         """Allow it."""
 

@@ -75,6 +75,11 @@ class StoredTable(ABC):
         )
 
     @property
+    def knows_commits(self) -> bool:
+        """Whether a commit that was made is found by its id at any later version."""
+        return False
+
+    @property
     def write_order(self) -> WriteOrder | None:
         """The order that rows within a partition are written in."""
         return WriteOrder.of(self.snapshot.properties, self.snapshot.schema)

@@ -171,7 +171,7 @@ def load(
 def reopen(
     name: str,
     location: str,
-    version: int,
+    version: int | None,
     identity: str,
     storage: Mapping[str, str],
     *,
@@ -182,7 +182,7 @@ def reopen(
     Args:
         name: The table's name, for errors.
         location: Path or URL.
-        version: The version that was loaded.
+        version: The version that was loaded; None for the newest.
         identity: The ``Table.identity`` that was loaded.
         storage: Given to Lance.
         layout: How it was stored.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -40,6 +40,8 @@ __all__ = ["find_metadata_table", "load_changes", "read_metadata", "refuse_to_dr
 _NET_CHANGES = "netchanges"
 # Namespaces that are searched for the sake of a message.
 _MOST_SEARCHED = 20
+# What Iceberg's users write behind a table for one of its versions.
+_VERSIONS_OF_ICEBERG: Final = ("tag_", "branch_", "snapshot_id_", "at_timestamp_")
 
 
 def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
@@ -67,10 +69,10 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
             for each in METADATA_TABLES.values()
             if has_manifest or not each.needs_manifest
         ]
-        raise TableNotFound(
-            table=request.catalog.full_name(request.identifier),
-            near=f"{table.name} is a table, whose metadata tables are {', '.join(names)}",
-        )
+        near = f"{table.name} is a table, whose metadata tables are {', '.join(names)}"
+        if name.lower().startswith(_VERSIONS_OF_ICEBERG):
+            near = f"earlier versions are read by {table.name} VERSION AS OF …"
+        raise TableNotFound(table=request.catalog.full_name(request.identifier), near=near)
     return _described(table, known)
 
 

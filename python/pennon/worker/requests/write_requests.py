@@ -10,8 +10,10 @@ from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl.evolving_columns import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, sorting
+from pennon.catalog.tables.loaded_table import reopen
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import MalformedMessage, NotWholePartitions
+from pennon.catalog.write_options import check_options
+from pennon.errors import MalformedMessage, NotWholePartitions, StreamNotRepeatable
 from pennon.leaf.read.metadata_columns import LEAF
 from pennon.leaf.write.written_files import count_files
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
@@ -31,7 +33,10 @@ _TASK_BYTES = 32 << 20
 def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     """Answer ``plan_write``."""
     token = TableToken.from_json(request.table)
+    check_options(token.name, request.options)
     table = _table(request.catalog, request.table)
+    if request.is_stream:  # its table was loaded when it was started
+        table, token = _newest(request.catalog, token)
     mode = table.check_write(_mode(request.mode), request.predicates)
     spec, columns = table.snapshot.current_spec, table.snapshot.schema
     clustered = clustering(spec, columns)
@@ -104,6 +109,21 @@ def delete_rows(request: m.DeleteRows) -> m.CommitWriteReply:
     table = _table(request.catalog, request.table)
     version = table.delete_rows(request.predicates, request.commit)
     return m.CommitWriteReply(version, partitions=0, files=0, bytes=0)
+
+
+def _newest(catalog: Catalog, token: TableToken) -> tuple[StoredTable, TableToken]:
+    """Open the newest version of a table for a batch of a stream.
+
+    Raises:
+        StreamNotRepeatable: The table does not know its commits again.
+    """
+    snapshot = reopen(
+        token.name, token.location, None, token.identity, catalog.storage, layout=token.layout
+    )
+    table = stored_table(token.name, snapshot)
+    if not table.knows_commits:
+        raise StreamNotRepeatable(table=token.name)
+    return table, replace(token, version=snapshot.version, identity=snapshot.identity)
 
 
 def _table(catalog: Catalog, token: str) -> StoredTable:

@@ -25,6 +25,7 @@ class PlanWrite(TableRequest):
     predicates: tuple[str, ...]
     options: Mapping[str, str]
     query_id: str
+    is_stream: bool
 
 
 @dataclass(frozen=True, slots=True)

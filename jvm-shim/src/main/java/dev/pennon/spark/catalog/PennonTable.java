@@ -43,6 +43,7 @@ public class PennonTable
       Set.of(
           TableCapability.BATCH_READ,
           TableCapability.BATCH_WRITE,
+          TableCapability.STREAMING_WRITE,
           TableCapability.AUTOMATIC_SCHEMA_EVOLUTION,
           TableCapability.OVERWRITE_BY_FILTER,
           TableCapability.OVERWRITE_DYNAMIC,

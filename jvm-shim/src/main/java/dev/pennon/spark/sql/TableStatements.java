@@ -35,6 +35,8 @@ final class TableStatements {
           List.of("OPTIMIZE"),
           List.of("RESTORE", "TABLE"),
           List.of("RESTORE"),
+          List.of("DESCRIBE", "HISTORY"),
+          List.of("DESC", "HISTORY"),
           List.of("MSCK", "REPAIR", "TABLE"),
           List.of("ANALYZE", "TABLE"),
           List.of("TRUNCATE", "TABLE"),

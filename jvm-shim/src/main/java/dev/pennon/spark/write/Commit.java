@@ -20,13 +20,25 @@ public final class Commit {
   private static final int PAUSE_MILLISECONDS = 100;
 
   private final TableHandle table;
-  private final String id = UUID.randomUUID().toString();
+  private final String id;
   private final String queryId;
+  private final Long epoch;
   private boolean sent;
 
   public Commit(TableHandle table, String queryId) {
+    this(table, UUID.randomUUID().toString(), queryId, null);
+  }
+
+  private Commit(TableHandle table, String id, String queryId, Long epoch) {
     this.table = table;
+    this.id = id;
     this.queryId = queryId;
+    this.epoch = epoch;
+  }
+
+  /** The commit of a micro batch, which is the same after a restart of its stream. */
+  static Commit ofEpoch(TableHandle table, String queryId, long epoch) {
+    return new Commit(table, queryId + "-" + epoch, queryId, epoch);
   }
 
   /** Names this commit in a request. */
@@ -38,7 +50,7 @@ public final class Commit {
         .put("query_id", queryId)
         .put("user", context.sparkUser())
         .put("application", context.applicationId())
-        .putNull("epoch");
+        .put("epoch", epoch);
     return request;
   }
 

@@ -18,8 +18,12 @@ class PennonBatchWrite implements BatchWrite {
   private CustomTaskMetric[] written = {};
 
   PennonBatchWrite(WritePlan plan) {
+    this(plan, new Commit(plan.table(), plan.queryId()));
+  }
+
+  PennonBatchWrite(WritePlan plan, Commit commit) {
     this.plan = plan;
-    this.commit = new Commit(plan.table(), plan.queryId());
+    this.commit = commit;
   }
 
   @Override

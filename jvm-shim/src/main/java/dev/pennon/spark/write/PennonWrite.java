@@ -8,6 +8,7 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /**
  * A planned write: rows come grouped by partition, so that a task holds one open at a time.
@@ -48,6 +49,11 @@ class PennonWrite implements RequiresDistributionAndOrdering {
   @Override
   public BatchWrite toBatch() {
     return reporting(new PennonBatchWrite(plan));
+  }
+
+  @Override
+  public StreamingWrite toStreaming() {
+    return new PennonStreamingWrite(plan);
   }
 
   /** Keeps the write whose commit says what Spark's page shows. */

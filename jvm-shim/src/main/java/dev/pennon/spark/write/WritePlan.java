@@ -10,6 +10,7 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import java.util.List;
 import java.util.function.Supplier;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -52,6 +53,7 @@ record WritePlan(
     request.put("mode", mode.name()).put("query_id", write.queryId());
     request.set("predicates", Messages.strings(mode.predicates()));
     request.set("schema", Messages.parse(write.schema().json()));
+    request.put("is_stream", isOfStream(write));
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
     JsonNode reply = WorkerConnection.answer(request);
     return new WritePlan(
@@ -64,6 +66,12 @@ record WritePlan(
         write.queryId(),
         Messages.field(reply, "PlanWriteReply", "task_bytes").asLong(),
         reads);
+  }
+
+  /** Whether a stream writes, not a statement within its batches: the thread knows its id. */
+  private static boolean isOfStream(LogicalWriteInfo write) {
+    String stream = SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId");
+    return write.queryId().equals(stream);
   }
 
   String description() {

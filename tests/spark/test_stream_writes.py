@@ -1,0 +1,115 @@
+"""Streams written into tables: a commit per batch, made once however often the batch is sent."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException, StreamingQueryException
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def arrive(spark: SparkSession, folder: Path, first: int) -> None:
+    rows = spark.range(first, first + 40).selectExpr("id", "id % 3 AS k")
+    rows.coalesce(1).write.mode("append").parquet(str(folder))
+
+
+def streamed(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.schema("id BIGINT, k BIGINT").parquet(str(folder))
+
+
+def write(rows: DataFrame, table: str, checkpoint: Path, mode: str = "append") -> None:
+    query = (
+        rows.writeStream.option("checkpointLocation", str(checkpoint))
+        .outputMode(mode)
+        .trigger(availableNow=True)
+        .toTable(table)
+    )
+    assert query.awaitTermination(240)
+
+
+def ids(spark: SparkSession, table: str) -> list[int]:
+    return sorted(row.id for row in spark.table(table).select("id").collect())
+
+
+def test_a_batch_that_is_sent_again_after_a_restart_is_there_once(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    table, folder, checkpoint = f"{namespace}.t", tmp_path / "arriving", tmp_path / "checkpoint"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, k BIGINT) PARTITIONED BY (k)")
+    for batch in range(3):
+        arrive(spark, folder, batch * 40)
+        write(streamed(spark, folder), table, checkpoint)
+        if batch == 0:
+            spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
+            spark.sql(f"INSERT INTO {table} VALUES (-1, NULL)")
+    expected = [-1, *range(120)]
+    assert ids(spark, table) == expected
+    # The stream ends behind the commit of its last batch, before its own note of it.
+    (checkpoint / "commits" / "2").unlink()
+    (checkpoint / "commits" / ".2.crc").unlink(missing_ok=True)
+    spark.sql(f"INSERT INTO {table} VALUES (120, 1)")
+    write(streamed(spark, folder), table, checkpoint)
+    assert ids(spark, table) == [*expected, 120]
+    arrive(spark, folder, 200)
+    write(streamed(spark, folder), table, checkpoint)
+    assert ids(spark, table) == [*expected, 120, *range(200, 240)]
+    epochs = spark.sql(f"SELECT summary['epoch'] AS e FROM {table}.snapshots ORDER BY snapshot_id")
+    assert [row.e for row in epochs.collect() if row.e is not None] == ["0", "1", "2", "3"]
+
+
+def test_complete_results_replace_those_of_the_batch_before(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    table, folder = f"{namespace}.sums", tmp_path / "arriving"
+    spark.sql(f"CREATE TABLE {table} (k BIGINT, n BIGINT) PARTITIONED BY (k)")
+    for batch in range(2):
+        arrive(spark, folder, batch * 40)
+        counted = streamed(spark, folder).groupBy("k").count().withColumnRenamed("count", "n")
+        write(counted, table, tmp_path / "checkpoint", "complete")
+    found = {row.k: row.n for row in spark.table(table).collect()}
+    assert found == {0: 27, 1: 27, 2: 26}
+
+
+def test_a_batch_that_fails_leaves_no_row_and_is_taken_up_again(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    table, folder, checkpoint = f"{namespace}.t", tmp_path / "arriving", tmp_path / "checkpoint"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, k BIGINT) PARTITIONED BY (k)")
+    arrive(spark, folder, 0)
+    failing = streamed(spark, folder).selectExpr("IF(id = 39, raise_error('no'), id) AS id", "k")
+    with pytest.raises(StreamingQueryException):
+        write(failing, table, checkpoint)
+    assert ids(spark, table) == []
+    write(streamed(spark, folder), table, checkpoint)
+    assert ids(spark, table) == list(range(40))
+
+
+def test_a_stream_is_refused_where_a_repeated_batch_could_not_be_told(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    folder, table = tmp_path / "arriving", f"{namespace}.weak"
+    arrive(spark, folder, 0)
+    weak = "TBLPROPERTIES ('transaction' = 'weak')"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, k BIGINT) PARTITIONED BY (k) {weak}")
+    with pytest.raises(StreamingQueryException, match="STREAM_NOT_REPEATABLE"):
+        write(streamed(spark, folder), table, tmp_path / "checkpoint")
+    assert ids(spark, table) == []
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("option", ["branch", "replaceWhere", "overwrite-mode", "txnAppId"])
+def test_options_by_which_other_formats_choose_rows_are_refused(
+    spark: SparkSession, namespace: str, option: str
+) -> None:
+    table = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {table} AS SELECT id FROM range(3)")
+    writer = spark.range(9, 10).write.option(option, "id = 1")
+    with pytest.raises(PySparkException, match="WRITE_OPTION_NOT_SUPPORTED"):
+        writer.mode("overwrite").insertInto(table)
+    assert ids(spark, table) == [0, 1, 2]
