@@ -105,6 +105,14 @@ def fair_pool(megabytes: int) -> RuntimeEnvBuilder:
     return RuntimeEnvBuilder().with_fair_spill_pool(megabytes << 20).with_disk_manager_os()
 
 
+def test_groups_that_may_spill_are_computed_in_small_batches(tmp_path: Path) -> None:
+    one, joining = big(tmp_path, 1000)
+    grouping = Query("SELECT `id`, max(`name`) AS `name` FROM `r0` GROUP BY `id`", joining.schema)
+    large, small = 1 << 20, 1 << 16
+    sizes = [engine.rows_at_once((one,), grouping, memory) for memory in (large, small)]
+    assert sizes[1] < sizes[0] == engine.rows_at_once((one,), joining, small)
+
+
 def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

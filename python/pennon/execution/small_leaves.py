@@ -159,7 +159,7 @@ class _Reader:
             if num_bytes > most_bytes:
                 return None
             batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-        return _Rows(left, batches, num_bytes, _num_rows(dataset, leaf))
+        return _Rows(left, batches, num_bytes, row_count(dataset, leaf))
 
     def _hold(self, rows: _Rows) -> bool:
         if rows.num_bytes > self._left:
@@ -176,7 +176,13 @@ class _Reader:
         return True
 
 
-def _num_rows(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
+def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
+    """Count the rows of the part of a leaf that is read, filters left out.
+
+    Args:
+        dataset: The leaf, opened.
+        leaf: What of it is read.
+    """
     if leaf.fragments is None:
         return int(dataset.count_rows())
     return sum(each.count_rows() for each in dataset.get_fragments()[slice(*leaf.fragments)])
