@@ -72,7 +72,7 @@ def test_a_condition_chooses_partitions(tmp_path: Path) -> None:
     assert sorted(fragments(latest(snapshot))) == [1, 4, 4]
 
 
-@pytest.mark.parametrize("kind", ["append", "replace", "truncate", "drop"])
+@pytest.mark.parametrize("kind", ["append", "replace", "drop"])
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_write_based_on_what_was_compacted_goes_on(tmp_path: Path, kind: str, times: int) -> None:
     snapshot = fragmented(tmp_path)
@@ -85,13 +85,13 @@ def test_a_write_based_on_what_was_compacted_goes_on(tmp_path: Path, kind: str, 
     if kind in ("append", "replace"):
         getattr(transaction, kind)(stage(snapshot, {99: "eu"}))
     else:
-        getattr(transaction, kind)([leaf])
+        transaction.drop([leaf])
     compact(snapshot.location)
     if times == 2:
         append(latest(snapshot), {55: "us"})
         assert isinstance(rewrite(latest(snapshot), regions(snapshot)["eu"]).commit(), Committed)
     assert isinstance(transaction.commit(), Committed)
-    expected = {"append": [0, 10, 20, 30, 99], "replace": [99], "truncate": []}
+    expected = {"append": [0, 10, 20, 30, 99], "replace": [99]}
     assert regions(latest(snapshot)).get("eu") == expected.get(kind)
     assert check(snapshot.location).is_valid
 
@@ -173,7 +173,7 @@ def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = fragmented(tmp_path)
-    look = _Compaction._found
+    look = _Compaction._rewrites
     gone = iter([0, 10])
 
     def found(self: _Compaction, *asked: object) -> dict[str, LeafRewrite]:
@@ -183,7 +183,7 @@ def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
                 change(latest(snapshot), {each}).commit()
         return rewrites
 
-    monkeypatch.setattr(_Compaction, "_found", found)
+    monkeypatch.setattr(_Compaction, "_rewrites", found)
     assert compact(snapshot.location, where="region = 'eu'").num_rows == 2
     assert regions(latest(snapshot))["eu"] == [20, 30]
     # The rewrites that met a commit have left no file.
