@@ -166,13 +166,13 @@ def progress_on_stderr() -> Progress:
     """Give a progress that is rewritten on one line, once a second, where a person looks."""
     if not sys.stderr.isatty():
         return no_progress
-    told = time.monotonic()
+    last_shown = time.monotonic()
 
     def show(what: str, done: int, total: int) -> None:
-        nonlocal told
+        nonlocal last_shown
         now = time.monotonic()
-        if now - told >= _SECONDS_BETWEEN:
-            told = now
+        if now - last_shown >= _SECONDS_BETWEEN:
+            last_shown = now
             sys.stderr.write(f"\r{what}: {done:,} of {total:,}\033[K")
             if done == total:
                 sys.stderr.write("\r\033[K")

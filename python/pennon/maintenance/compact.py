@@ -103,7 +103,7 @@ def compact(
         done.notes.append("the table has no write order: ALTER TABLE … WRITE ORDERED BY sets one")
         return done
     work = _Compaction(target_bytes, strategy, done)
-    chosen = _wanted(snapshot, where)
+    chosen = _chosen_leaves(snapshot, where)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         work.run(snapshot, some, is_dry=dry_run)
@@ -136,7 +136,7 @@ def _is_worn(fragment: lance.FragmentMetadata) -> bool:
     return bool(fragment.num_deletions > fragment.physical_rows * _WORN_SHARE)
 
 
-def _wanted(snapshot: Snapshot, where: str | None) -> list[str]:
+def _chosen_leaves(snapshot: Snapshot, where: str | None) -> list[str]:
     rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
     object_ids: list[str] = rows["object_id"].to_pylist()
     return object_ids
@@ -150,7 +150,7 @@ class _Compaction:
 
     def run(self, snapshot: Snapshot, leaves: Sequence[str], *, is_dry: bool = False) -> None:
         """Rewrite some leaves with one commit; one after the other where that meets another."""
-        found = self._found(snapshot, leaves)
+        found = self._rewrites(snapshot, leaves)
         if is_dry:
             self._count(list(found.values()), list(found), 0)
             return
@@ -165,7 +165,7 @@ class _Compaction:
         text = object_id
         for _ in range(_MEETINGS):
             newest = Snapshot.open(location, storage_options=options)
-            found = self._found(newest, [object_id])
+            found = self._rewrites(newest, [object_id])
             if not found or self._try(newest, found):
                 return
             text = next(iter(found))
@@ -191,7 +191,7 @@ class _Compaction:
         self.done.files_after += files_after
         self.done.num_rows += sum(each.num_rows for each in rewrites)
 
-    def _found(self, snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, LeafRewrite]:
+    def _rewrites(self, snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, LeafRewrite]:
         """Find what to rewrite, by the partitions' values."""
         found = {}
         for state in leaf_states(snapshot, leaves).values():

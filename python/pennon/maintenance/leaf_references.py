@@ -85,5 +85,7 @@ def recorded_versions(
 
 
 def _pairs(rows: pa.Table) -> set[LeafVersion]:
-    told = rows.filter(pc.and_(rows["location"].is_valid(), rows[READ_VERSION.name].is_valid()))
-    return set(zip(told["location"].to_pylist(), told[READ_VERSION.name].to_pylist(), strict=True))
+    recorded = rows.filter(pc.and_(rows["location"].is_valid(), rows[READ_VERSION.name].is_valid()))
+    return set(
+        zip(recorded["location"].to_pylist(), recorded[READ_VERSION.name].to_pylist(), strict=True)
+    )

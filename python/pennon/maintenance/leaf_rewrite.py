@@ -127,18 +127,25 @@ def _stage(
         written += write_partitions(rows, target)
     for piece in () if order is None else _pieces(rows):
         # Each piece has files of its own, so that the rows of every file are sorted.
-        told: list[pa.Array] = []
+        places_of_pieces: list[pa.Array] = []
         ordered = clustered(
-            piece, snapshot, spec, order, gathered_bytes=2 * _PIECE_BYTES, observe=told.append
+            piece,
+            snapshot,
+            spec,
+            order,
+            gathered_bytes=2 * _PIECE_BYTES,
+            observe=places_of_pieces.append,
         )
         written += write_partitions(ordered, target)
-        places += [pa.array(each.to_numpy().astype("int64") + num_seen) for each in told]
+        places += [
+            pa.array(each.to_numpy().astype("int64") + num_seen) for each in places_of_pieces
+        ]
         num_seen += sum(each.num_rows for each in piece)
     staged = written[first:]
     _check(leaf, staged)
     if staged:
-        told_of_all = pa.chunked_array(places, pa.int64())
-        record_places(leaf_uri(snapshot.location, leaf.location), staged, told_of_all, options)
+        all_places = pa.chunked_array(places, pa.int64())
+        record_places(leaf_uri(snapshot.location, leaf.location), staged, all_places, options)
 
 
 def _check(leaf: LeafRewrite, staged: Sequence[StagedPartition]) -> None:

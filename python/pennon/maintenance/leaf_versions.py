@@ -72,19 +72,20 @@ def forgotten_version(
     detached = detached_versions(leaf_uri(location, place), storage_options)
     if not detached:
         return VersionFound(int(main.version), "the newest of its main branch, it has no other")
-    told = _statistics(row.metadata)
-    if told is None:
+    recorded = _statistics(row.metadata)
+    if recorded is None:
         return VersionUnknown(detached, "the row tells no number of rows to recognise it by")
     datasets = {each: open_own_leaf(location, place, each, storage_options) for each in detached}
-    fitting = [each for each, dataset in datasets.items() if _fits(dataset, told)]
+    fitting = [each for each, dataset in datasets.items() if _fits(dataset, recorded)]
     if len(fitting) > 1:
         built_on = {datasets[each].read_transaction(each).read_version for each in fitting}
         fitting = [each for each in fitting if each not in built_on] or fitting
     if len(fitting) == 1:
-        return VersionFound(fitting[0], f"the detached version with {told[0]} rows")
-    if not fitting and _fits(main, told):
+        return VersionFound(fitting[0], f"the detached version with {recorded[0]} rows")
+    if not fitting and _fits(main, recorded):
         return VersionFound(int(main.version), "the newest of its main branch")
-    why = f"{len(fitting)} of {len(detached)} detached versions have the {told[0]} rows of the row"
+    num_fitting, num_rows = len(fitting), recorded[0]
+    why = f"{num_fitting} of {len(detached)} detached versions have the {num_rows} rows of the row"
     return VersionUnknown(fitting or detached, why)
 
 
@@ -106,8 +107,8 @@ def _statistics(metadata: str | None) -> tuple[int, int | None] | None:
     return int(str(kept["num_rows"])), int(fragments) if fragments.isdecimal() else None
 
 
-def _fits(dataset: lance.LanceDataset, told: tuple[int, int | None]) -> bool:
-    num_rows, num_fragments = told
+def _fits(dataset: lance.LanceDataset, recorded: tuple[int, int | None]) -> bool:
+    num_rows, num_fragments = recorded
     if num_fragments is not None and len(dataset.get_fragments()) != num_fragments:
         return False
     return bool(dataset.count_rows() == num_rows)

@@ -80,20 +80,24 @@ def changes_between(
     for old, new in pairwise(numbers):
         was = before if before is not None else snapshot.at_version(old)
         before = now = snapshot.at_version(new)
-        found = row_difference(was, now, schema)
-        pairs = paired(found, key) if key else _unpaired(found)
+        difference = row_difference(was, now, schema)
+        pairs = paired(difference, key) if key else _unpaired(difference)
         if pairs is None:
             raise ChangesNotPaired(table=snapshot.location, version=new, key=", ".join(key))
-        gone = _told(found.deleted, pairs[0], (DELETE, UPDATE_PREIMAGE), new, times[new])
-        come = _told(found.inserted, pairs[1], (INSERT, UPDATE_POSTIMAGE), new, times[new])
+        gone = _change_rows(
+            difference.deleted, pairs[0], (DELETE, UPDATE_PREIMAGE), new, times[new]
+        )
+        come = _change_rows(
+            difference.inserted, pairs[1], (INSERT, UPDATE_POSTIMAGE), new, times[new]
+        )
         yield from (each for each in (gone, come) if len(each))
 
 
-def _unpaired(found: RowDifference) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    return np.zeros(len(found.deleted), np.bool_), np.zeros(len(found.inserted), np.bool_)
+def _unpaired(difference: RowDifference) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return np.zeros(len(difference.deleted), np.bool_), np.zeros(len(difference.inserted), np.bool_)
 
 
-def _told(
+def _change_rows(
     rows: pa.Table,
     is_update: NDArray[np.bool_],
     kinds: tuple[str, str],

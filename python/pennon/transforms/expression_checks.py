@@ -259,8 +259,8 @@ class _Check:
                 continue
             if not _is_same(one, other):
                 reason = (
-                    f"for {_spelled(row)} it gives {_told(one)} where col{position} is "
-                    f"{first}, and {_told(other)} where it is {second}"
+                    f"for {_spelled(row)} it gives {_shown(one)} where col{position} is "
+                    f"{first}, and {_shown(other)} where it is {second}"
                 )
                 raise self._rejected(_IS_PROMOTABLE, reason)
 
@@ -326,7 +326,7 @@ def _is_same(one: _Value, other: _Value) -> bool:
     return bool(one == other)
 
 
-def _told(value: _Value) -> str:
+def _shown(value: _Value) -> str:
     return f"an error ({value.reason})" if isinstance(value, _Failure) else repr(value)
 
 

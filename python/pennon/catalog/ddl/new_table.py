@@ -16,7 +16,7 @@ from pennon.errors import InvalidTableName, NewTableRefused
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["check_meaning", "check_table_name", "check_wanted"]
+__all__ = ["check_meaning", "check_new_table", "check_table_name"]
 
 # Spark names its own default, parquet, where saveAsTable is given no format.
 _FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
@@ -62,7 +62,7 @@ def check_meaning(
         raise error
 
 
-def check_wanted(table: str, properties: Mapping[str, str]) -> None:
+def check_new_table(table: str, properties: Mapping[str, str]) -> None:
     """Refuse what a table of Pennon cannot be.
 
     Args:

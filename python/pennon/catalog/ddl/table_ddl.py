@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
-from pennon.catalog.ddl.new_table import check_meaning, check_table_name, check_wanted
+from pennon.catalog.ddl.new_table import check_meaning, check_new_table, check_table_name
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -117,7 +117,7 @@ def stage(
     if not _is_path(identifier):
         check_table_name(identifier)
     check_meaning(catalog.name, catalog.full_name(identifier), properties, transforms)
-    check_wanted(catalog.full_name(identifier), properties)
+    check_new_table(catalog.full_name(identifier), properties)
     arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
     columns = NamespaceSchema.with_fresh_ids(arrow)
     for name in columns.arrow.names:

@@ -201,7 +201,7 @@ def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
     return None
 
 
-def _is_told(snapshot: PlainSnapshot) -> bool:
+def _has_whole_history(snapshot: PlainSnapshot) -> bool:
     """Whether every version since says what made it, so that a commit would have been found."""
     newest = lance.dataset(
         snapshot.location, storage_options=dict(snapshot.storage_options) or None
@@ -235,7 +235,7 @@ def _commit(
         if made is not None:  # by another try of it, which came between
             return made
         why = "another commit changed the dataset in a way that does not commute"
-        if any(words in str(error).lower() for words in _FINAL) and _is_told(snapshot):
+        if any(words in str(error).lower() for words in _FINAL) and _has_whole_history(snapshot):
             _refuse(commit_id)
         raise WriteConflict(table=snapshot.location, why=why) from error
     return int(committed.version)

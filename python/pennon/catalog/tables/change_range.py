@@ -31,16 +31,16 @@ class ChangeBounds:
         end: As ``start``.
         start_micros: A time, in microseconds since the epoch.
         end_micros: As ``start_micros``.
-        is_start_told: Whether the commit at the start is told of, too.
-        is_end_told: Whether the commit at the end is.
+        includes_start: Whether the changes of the commit at the start count, too.
+        includes_end: Whether those of the commit at the end do.
     """
 
     start: str | None = None
     end: str | None = None
     start_micros: int | None = None
     end_micros: int | None = None
-    is_start_told: bool = True
-    is_end_told: bool = True
+    includes_start: bool = True
+    includes_end: bool = True
 
 
 def find_changes(
@@ -85,24 +85,24 @@ def find_changes(
 
     first, last = numbers[0], numbers[-1]
     if bounds.start is not None:
-        first = named(bounds.start) + (not bounds.is_start_told)
+        first = named(bounds.start) + (not bounds.includes_start)
     elif bounds.start_micros is not None:
-        least = bounds.start_micros + (not bounds.is_start_told)
+        least = bounds.start_micros + (not bounds.includes_start)
         later = [n for n, moment in zip(numbers, moments, strict=True) if moment >= least]
         first = later[0] if later else last + 1
     if bounds.end is not None:
-        last = named(bounds.end) - (not bounds.is_end_told)
+        last = named(bounds.end) - (not bounds.includes_end)
     elif bounds.end_micros is not None:
-        most = bounds.end_micros - (not bounds.is_end_told)
+        most = bounds.end_micros - (not bounds.includes_end)
         last = max((n for n, each in zip(numbers, moments, strict=True) if each <= most), default=0)
     if bounds.start is not None and bounds.end is not None and first > last + 1:
         raise ChangeRangeReversed(table=newest.name, start=bounds.start, end=bounds.end)
-    told = [each for each in numbers if each <= last]
-    if not told or first > told[-1]:
+    covered = [each for each in numbers if each <= last]
+    if not covered or first > covered[-1]:
         return newest, ChangeRange(base=last, last=last)
-    end = newest if told[-1] == numbers[-1] else load(catalog, identifier, str(told[-1]))
+    end = newest if covered[-1] == numbers[-1] else load(catalog, identifier, str(covered[-1]))
     names = tuple(key_columns(end, key)) if is_paired else ()
-    return end, ChangeRange(_base(newest, numbers, first), told[-1], names, is_net)
+    return end, ChangeRange(_base(newest, numbers, first), covered[-1], names, is_net)
 
 
 def _base(table: Table, numbers: Sequence[int], first: int) -> int:

@@ -201,7 +201,7 @@ class _Values:
         self._batches: list[pa.RecordBatch] = []
         self._owners: list[RawRow] = []
         self._waiting = 0
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def add(self, row: RawRow, dataset: lance.LanceDataset) -> None:
         """Take the rows of a leaf."""
@@ -254,6 +254,6 @@ class _Values:
 
     def _tell(self, row: RawRow, section: str, name: str, problem: str) -> None:
         """Tell a leaf's first problem of a kind."""
-        if (row.object_id, name) not in self._told:
-            self._told.add((row.object_id, name))
+        if (row.object_id, name) not in self._reported:
+            self._reported.add((row.object_id, name))
             self._check.findings.append(violation(section, f"leaf {row.object_id}", problem))

@@ -95,7 +95,7 @@ def analyze(
     if not snapshot.is_strong:
         done.notes.append("the table is in weak mode: anyone may move its leaves on at any time")
         return done
-    fields = _wanted(snapshot, columns)
+    fields = _chosen_fields(snapshot, columns)
     rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
     chosen = rows["object_id"].to_pylist()
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
@@ -111,7 +111,7 @@ def analyze(
     return done
 
 
-def _wanted(snapshot: Snapshot, columns: Sequence[str]) -> Fields:
+def _chosen_fields(snapshot: Snapshot, columns: Sequence[str]) -> Fields:
     if not columns:
         return counted_fields(snapshot.properties, snapshot.schema)
     known = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)

@@ -93,8 +93,8 @@ def rewritten_leaves(location: str, storage_options: StorageOptions | None = Non
         Leaf and version → the version that it was made from.
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    told = exp.func("contains", exp.column("metadata"), exp.Literal.string('"rewrites"'))
-    rows = select(manifest, ["object_type", "metadata"], COMMIT, told).table
+    has_rewrites = exp.func("contains", exp.column("metadata"), exp.Literal.string('"rewrites"'))
+    rows = select(manifest, ["object_type", "metadata"], COMMIT, has_rewrites).table
     return {
         (leaf, after): before
         for record in records_in(rows)
@@ -227,5 +227,5 @@ def add_records(location: str, version: int, storage_options: StorageOptions | N
 def _records_of(manifest: lance.LanceDataset, *, since: lance.LanceDataset) -> list[CommitRecord]:
     columns = ["object_type", "metadata"]
     known = {each.object_id for each in records_in(select(since, columns, COMMIT).table)}
-    told = records_in(select(manifest, columns, COMMIT).table)
-    return [each for each in told if each.object_id not in known]
+    recorded = records_in(select(manifest, columns, COMMIT).table)
+    return [each for each in recorded if each.object_id not in known]

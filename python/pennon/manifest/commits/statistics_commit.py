@@ -64,10 +64,10 @@ def commit_statistics(
         rows = rows.filter(pc.fill_null(stands, fill_value=False))
         if not rows.num_rows:
             return ManifestCommitted(snapshot.version)
-        told = table_of_rows([record.row()], base.schema)
+        record_rows = table_of_rows([record.row()], base.schema)
         merge = base.merge_insert("object_id").when_matched_update_all()
         merge = merge.when_not_matched_insert_all().conflict_retries(0)
-        merge.execute(pa.concat_tables([with_changes(rows, changes), told]))
+        merge.execute(pa.concat_tables([with_changes(rows, changes), record_rows]))
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("commit to", snapshot.location, error) from error

@@ -94,7 +94,7 @@ def history(
     times = {int(each["version"]): each["timestamp"].astimezone(UTC) for each in versions}
     files = LanceFileSession(str(manifest.uri), storage_options=dict(storage_options or {}) or None)
 
-    def told(version: int, transaction: lance.Transaction | None) -> HistoryEntry:
+    def read_entry(version: int, transaction: lance.Transaction | None) -> HistoryEntry:
         added = _added(location, version, transaction, storage_options)
         operation, record = _maker(transaction, added, files, location)
         return HistoryEntry(version, times[version], operation, record)
@@ -109,7 +109,7 @@ def history(
 
     def entry(version: int) -> HistoryEntry | None:
         made = transactions[version]
-        return None if made is None else if_there(version, lambda: told(version, *made))
+        return None if made is None else if_there(version, lambda: read_entry(version, *made))
 
     # Lance reads the transactions of one dataset from one thread at a time.
     transactions = {

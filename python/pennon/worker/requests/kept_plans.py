@@ -140,10 +140,10 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
         PlanNotRepeated: The same question has another answer now: derived keys and splits name
             partitions by their places in the plan.
     """
-    return _found(catalog, PlanToken.from_json(token))
+    return _plan_of(catalog, PlanToken.from_json(token))
 
 
-def _found(catalog: Catalog, token: PlanToken) -> ScanPlan:
+def _plan_of(catalog: Catalog, token: PlanToken) -> ScanPlan:
     kept = _kept(catalog, token)
     if kept.fingerprint != token.leaves:
         snapshot = kept.plan.snapshot
@@ -162,7 +162,7 @@ def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> Sc
         predicates: Spark SQL texts beside those of the plan.
     """
     asked = PlanToken.from_json(token)
-    plan = _found(catalog, asked)
+    plan = _plan_of(catalog, asked)
     if not predicates:
         return plan
     return filtered(plan, [*asked.predicates, *predicates], asked.time_zone)

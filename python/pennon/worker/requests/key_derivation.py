@@ -102,16 +102,16 @@ def _ordered(plans: Mapping[int, ScanPlan]) -> dict[int, pa.Table]:
 
 
 def _verdicts_inside(
-    found: Mapping[int, Verdict], fragments: Sequence[ChosenFragment]
+    verdicts: Mapping[int, Verdict], fragments: Sequence[ChosenFragment]
 ) -> dict[int, Verdict]:
     """Tell what serves the operators that workers compute; Spark merges a partial aggregate."""
-    told: dict[int, Verdict] = {}
+    inside: dict[int, Verdict] = {}
     for candidate in (fragment.candidate for fragment in fragments):
-        for position in found.keys() & set(candidate.positions):
+        for position in verdicts.keys() & set(candidate.positions):
             is_merged = position == candidate.root and candidate.mode is FragmentMode.PARTIAL
-            verdict = found[position]
-            told[position] = verdict if is_merged else verdict.in_worker()
-    return told
+            verdict = verdicts[position]
+            inside[position] = verdict if is_merged else verdict.in_worker()
+    return inside
 
 
 def _tasks(fragment: ChosenFragment) -> pa.RecordBatch:
