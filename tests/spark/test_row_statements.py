@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from tests.spark.assert_join import WITHOUT_BROADCASTS, conf, shuffles_in
+from tests.torture.held_statements import analyzed
 from tests.torture.random_row_changes import LAYOUTS
 from tests.torture.row_changes import run_table
 
 import pennon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -172,16 +172,6 @@ def test_a_statement_is_not_run_again_where_its_columns_are_others(
     with pytest.raises(PySparkException, match="ROWS_MOVED"):
         run()
     assert sorted(row.v for row in spark.table(table).collect()) == [1, 2, 3, 4]
-
-
-def analyzed(spark: SparkSession, statement: str) -> Callable[[], object]:
-    """Have Spark analyze a statement, which pins its table, and give what executes it."""
-    jvm, session = spark._jvm.org.apache.spark.sql, spark._jsparkSession
-    state = session.sessionState()
-    modes = getattr(getattr(jvm.execution, "CommandExecutionMode$"), "MODULE$")
-    parsed = jvm.catalyst.parser.CatalystSqlParser().parsePlan(statement)
-    plan = state.executePlan(parsed, modes.SKIP()).analyzed()
-    return lambda: jvm.classic.Dataset.ofRows(session, plan)
 
 
 def test_a_row_that_matches_several_times_is_refused(spark: SparkSession, table: str) -> None:

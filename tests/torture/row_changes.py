@@ -1,5 +1,7 @@
 """Random row-level statements on partitioned tables, each also run by DuckDB; all rows compared.
 
+Some of them are analyzed, and executed when `rewrite_partitions` or `compact` has come before them.
+
 Run it with ``make torture-rows N=2000``; a failure prints the seed and every statement of its
 table.
 """
@@ -18,6 +20,7 @@ import duckdb
 import lance
 from pyspark.errors import PySparkException
 from tests.conftest import RUN_CONF
+from tests.torture.held_statements import analyzed
 from tests.torture.random_row_changes import COLUMNS, LAYOUTS, rows, statement
 
 from pennon import session
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _STATEMENTS_PER_TABLE = 12
+# So many of the statements on a partitioned table are come before by maintenance.
+_BESIDE = 0.4
 # Statements find mistakes, not rows: their settings make planning and starting a task cheap.
 _COPY_ON_WRITE = ", ".join(
     f"'write.{each}.mode' = 'copy-on-write'" for each in ("delete", "update", "merge")
@@ -57,7 +62,7 @@ def run_table(
         statements: How many.
         layout: How the table is partitioned; ``plain`` for a Lance dataset without a manifest.
     """
-    choose = random.Random(seed)  # noqa: S311 - to be repeated
+    choose, beside_it = random.Random(seed), random.Random(seed)  # noqa: S311 - to be repeated
     layout = choose.choice((*LAYOUTS, "plain")) if layout is None else layout
     copies = layout != "plain" and seed % 2 == 1
     first, other = rows(choose, 120, is_unique=False), rows(choose, 60, is_unique=False)
@@ -84,7 +89,11 @@ def run_table(
         theirs = made.sql.format(table="t", other="o")
         ran.append(theirs)
         try:
-            spark.sql(made.sql.format(table=table, other=beside))
+            ours = made.sql.format(table=table, other=beside)
+            if made.is_for_both and layout != "plain" and beside_it.random() < _BESIDE:
+                ran.append(_run_behind(spark, ours, table, beside_it))
+            else:
+                spark.sql(ours)
         except PySparkException as failure:
             if not made.is_for_both and "PARTITION_FIELD_EXISTS" in str(failure):
                 continue
@@ -96,6 +105,22 @@ def run_table(
         marked = spark.sql(f"SELECT 1 FROM {table}.files WHERE deleted_record_count > 0").count()
         if marked:
             raise Difference("\n".join([*ran, f"{marked} files have rows that are marked as gone"]))
+
+
+def _run_behind(spark: SparkSession, statement: str, table: str, choose: random.Random) -> str:
+    """Run a statement whose table was maintained between its analysis and its execution."""
+    run = analyzed(spark, statement)
+    name = table.removeprefix("lance.")
+    calls = [
+        f"CALL lance.system.rewrite_partitions('{name}')",
+        f"CALL lance.system.compact('{name}')",
+    ]
+    told = []
+    for call in choose.sample(calls, choose.choice((1, 1, 2))):
+        [row] = spark.sql(call).collect()
+        told.append(f"-- behind {call}: {row[0]}")
+    run()
+    return "\n".join(told)
 
 
 def _compare(
