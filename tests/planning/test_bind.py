@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pytest
 
-from pennon.errors import PennonError, UnknownColumn
+import pennon
+from pennon.errors import PennonError, PredicateSyntaxError, UnknownColumn
 from pennon.planning.projection import bound_predicate
 from pennon.planning.projection.bind import bind
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _SCHEMA = pa.schema(
     [
@@ -143,3 +149,12 @@ def test_the_hour_of_a_date_is_not_that_of_its_time() -> None:
 @pytest.mark.parametrize("call", ["makedecimal(l)", "PARTITION_TRANSFORM()"])
 def test_a_call_without_its_arguments_is_no_failure(call: str) -> None:
     assert not is_exact(f"{call} = 1", _SCHEMA)
+
+
+def test_messages_are_in_the_words_of_who_asks(tmp_path: Path) -> None:
+    with pytest.raises(PredicateSyntaxError, match="a value is missing at line 1") as missing:
+        parse_predicate("d >=")
+    assert "sqlglot" not in str(missing.value)
+    table = pennon.create(str(tmp_path / "t"), _SCHEMA, ["i"])
+    with pytest.raises(PennonError, match=r"find column Top.Inner: the table has Top, which is"):
+        table.scan(columns=["Top.Inner"]).to_arrow()

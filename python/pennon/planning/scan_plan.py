@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.errors import UnknownColumn
 from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.statistics import IS_COUNTED
 from pennon.planning.manifest_query import manifest_query
@@ -303,6 +304,12 @@ def _parsed(
 def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
     if columns is None:
         return schema
+    for name in columns:
+        above = name.partition(".")[0]
+        if "." in name and name not in schema.names and above in schema.names:
+            raise UnknownColumn(
+                column=name, columns=f"{above}, which is read as a whole, fields and all"
+            )
     return pa.schema(
         [schema.field(resolve_column([name], schema).path[0]) for name in columns],
         metadata=schema.metadata,

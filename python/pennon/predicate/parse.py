@@ -30,6 +30,8 @@ _LONGEST_SHOWN: Final = 200
 _PARENTHESES: Final = re.compile(r"[()]")
 # What most expressions of a query are.
 _NAME: Final = re.compile(r"`([^`]+)`")
+# What the parser says of an operator without its other side: the names of its own classes.
+_MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 
 def parse_predicate(sql: str) -> exp.Expression:
@@ -81,7 +83,8 @@ def parse_expression(sql: str) -> exp.Expression:
         raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS) from error
     except ParseError as error:
         first: Mapping[str, object] = error.errors[0] if error.errors else {}
-        reason = str(first.get("description") or "it is no expression").rstrip(".")
+        told = str(first.get("description") or "it is no expression").rstrip(".")
+        reason = _MISSING.sub("a value is missing", told)
         raise _failure(sql, reason, first.get("line"), first.get("col")) from error
     except TokenError as error:
         raise _failure(sql, "a text or a name does not end", None, None) from error
