@@ -60,10 +60,15 @@ CASES: dict[str, Callable[[dict], bool | None]] = {
 }
 
 
+@pytest.mark.parametrize("longest", [2, 2_000], ids=["cut", "whole"])
 @pytest.mark.parametrize("predicate", CASES, ids=lambda text: text[:12])
 def test_a_long_list_keeps_the_rows_that_plain_python_keeps(
-    namespace: pennon.PartitionedNamespace, predicate: str
+    namespace: pennon.PartitionedNamespace,
+    predicate: str,
+    longest: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("pennon.manifest.leaf_rows._LONG", longest)
     expected = sorted(row["id"] for row in ROWS if CASES[predicate](row))
     found = namespace.scan(where=predicate).to_arrow()["id"].to_pylist()
     assert sorted(found) == expected

@@ -22,6 +22,7 @@ from pennon.manifest.format.rows import TABLE
 from pennon.manifest.named_rows import MOST_NAMES, named_rows
 from pennon.manifest.partition_index import SPEC_VERSION, PartitionIndex
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.literal_list import LiteralList
 
 if TYPE_CHECKING:
     import lance
@@ -35,6 +36,7 @@ _LIST: Final = "list"
 _LEAVES: Final = "leaves"
 _OBJECT_ID: Final = exp.column("object_id")
 _FEW: Final = 100
+_LONG: Final = 2_000
 # Of so many leaves one may be fetched by its address: a scattered row costs as much as a hundred
 # of a scan (1,000 of 1,000,000 in 29 ms, all of them in 290 ms).
 _ONE_OF: Final = 100
@@ -152,6 +154,7 @@ def _indexed(
     indexed = [name for name in columns if name in known]
     wanted = [*map(exp.column, [ADDRESS, *indexed]), *(each for each in named if each is not None)]
     query = exp.select(*wanted, copy=False).from_(_LEAVES).where(asked, copy=False)
+    _leave_out_absent(query, index.rows)
     chosen = _evaluated(index.rows, query)
     num_ruled_out = 0
     if may_match is not None and chosen.num_rows > few_of(index.num_leaves):
@@ -185,6 +188,29 @@ def _over_index(condition: exp.Expr, columns: set[str]) -> exp.Expr | None:
     tree = condition.transform(rewritten)
     is_known = all(column.name in columns for column in tree.find_all(exp.Column))
     return tree if is_known else None
+
+
+def _leave_out_absent(query: exp.Select, rows: pa.Table) -> None:
+    """Take out of long lists what no row has: DataFusion parses and plans each value of a list.
+
+    A value of no row is equal to none, under NOT too; one stays, so that NULL IN stays NULL.
+    """
+    present: dict[tuple[str, int], LiteralList] = {}
+    for node in query.find_all(exp.In):
+        listed, column = node.args.get("field"), node.this
+        if not isinstance(listed, LiteralList) or not isinstance(column, exp.Column):
+            continue
+        scalars = listed.literals.scalars
+        kind = rows.schema.field(column.name).type
+        if len(scalars) < _LONG or scalars[0].type != kind or pa.types.is_floating(kind):
+            continue
+        asked = column.name, id(listed.literals)
+        if asked not in present:
+            values = pa.array(scalars, kind)
+            known = pc.unique(rows[column.name]).drop_null()
+            found = values.filter(pc.is_in(values, value_set=known))
+            present[asked] = LiteralList.of([*(found or values[:1])])
+        node.set("field", present[asked].copy())
 
 
 def _evaluated(rows: pa.Table, query: exp.Select) -> pa.Table:
