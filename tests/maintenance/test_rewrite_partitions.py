@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -78,6 +79,21 @@ def test_a_change_of_a_partition_meanwhile_is_not_lost(
     assert table.maintenance.rewrite_partitions().num_rows == 17
     assert ids(table) == [each for each in before if each != (3, "us")]
     assert specs(table) == ["v2"] * 6
+
+
+def test_a_rollback_to_the_older_spec_leaves_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, is_done = evolved(tmp_path), module._is_done
+    first = next(each.version for each in table.history() if each.operation == "append")
+
+    def behind_a_rollback(*arguments: Any) -> bool:
+        pennon.open(table.location).maintenance.rollback(first)
+        return is_done(*arguments)
+
+    monkeypatch.setattr(module, "_is_done", behind_a_rollback)
+    assert table.maintenance.rewrite_partitions().partitions == []
+    assert len(ids(pennon.open(table.location))) == 18
 
 
 @pytest.mark.parametrize("kind", ["delete", "update", "merge", "overwrite"])

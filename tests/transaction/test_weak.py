@@ -5,8 +5,10 @@ from __future__ import annotations
 import lance
 import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.test_row_changes import change
 
-from pennon.transaction import Committed, Transaction
+from pennon.transaction import Committed, Conflicted, Transaction
+from pennon.transaction.conflicts import ROWS_CHANGED
 
 
 @pytest.mark.spec("Multi-Partition Transaction (Weak) 3")
@@ -47,3 +49,24 @@ def test_dropped_partition_comes_back_empty_of_old_rows(tmp_path):
     transaction.drop(base.leaves().table["object_id"].to_pylist())
     transaction.commit()
     assert regions(append(latest(base), {2: "eu"})) == {"eu": [2]}
+
+
+def test_rows_come_to_a_partition_that_was_dropped_since_they_were_written(tmp_path):
+    base = append(make(tmp_path, strong=False), {1: "eu", 2: "us", 3: "asia"})
+    ids = {
+        row["partition_field_region"]: row["object_id"] for row in base.leaves().table.to_pylist()
+    }
+    adding, replacing, changing = (
+        Transaction(base),
+        Transaction(base),
+        change(base, {3}, {6: "asia"}),
+    )
+    adding.append(stage(base, {4: "eu"}))
+    replacing.replace(stage(base, {5: "us"}))
+    dropping = Transaction(base)
+    dropping.drop(ids.values())
+    assert isinstance(dropping.commit(), Committed)
+    assert isinstance(adding.commit(), Committed)
+    assert isinstance(replacing.commit(), Committed)
+    assert changing.commit() == Conflicted("region=asia", ROWS_CHANGED)
+    assert regions(latest(base)) == {"eu": [4], "us": [5]}

@@ -134,7 +134,14 @@ def _is_done(
 ) -> bool:
     """Move the rows of some leaves with one commit; False where another one came between."""
     snapshot = Snapshot.open(location, storage_options=options)
-    states = list(leaf_states(snapshot, leaves).values())
+    # A rollback may have made the older spec the present one again.
+    states = [
+        each
+        for each in leaf_states(snapshot, leaves).values()
+        if not each.object_id.startswith(f"v{snapshot.current_spec.spec_version}$")
+    ]
+    if not states:
+        return True
     transaction = Transaction(snapshot, operation="rewrite_partitions")
     staged: list[StagedPartition] = []
     with transaction.removing_on_failure(staged):

@@ -58,10 +58,16 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
     dropped = check_layouts(changes, newest.schema.arrow, newest.specs)
     if dropped is not None:
         return dropped
-    snapshot = _registered(base, changes)
+    # A leaf that was dropped since the rows were written for it is made again, empty.
+    snapshot = _registered(newest, changes)
     if snapshot is None:
         return Retryable(_MAX_ATTEMPTS)
     states = leaf_states(snapshot, changes)
+    for object_id, change in changes.items():
+        if isinstance(change, ChangeRows) and object_id not in states:
+            gone = leaf_states(base, [object_id])
+            values = gone[object_id].values if object_id in gone else {}
+            return Conflicted(partition_text(values), ROWS_CHANGED)
     check_writable(base.location, changes, states)
 
     def apply(object_id: str) -> None:
