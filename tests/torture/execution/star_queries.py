@@ -83,7 +83,8 @@ class StarQueries:
         if choice < 0.91:
             # In this order rows that tie are the same rows.
             order = ", ".join(f"{each} {self.direction()}" for each in known)
-            cut = f"LIMIT {self.rng.choice([1, 7, 40])}{self.rng.choice(['', '', ' OFFSET 5'])}"
+            first = f"LIMIT {self.rng.choice([0, 1, 7, 40])}"
+            cut = self.rng.choice([first, first, f"{first} OFFSET 5", "OFFSET 30"])
             return f"(SELECT * FROM {table} ORDER BY {order} {cut})", known
         keys = [each for each in known if each in KEYS][:2]
         if not keys or "s" not in known:
@@ -133,7 +134,7 @@ class StarQueries:
         return f"({' UNION ALL '.join(texts)})", shared
 
     def from_clause(self) -> tuple[str, dict[str, Sequence[str]]]:
-        first = self.rng.choice(["f", "f", "f", "g", "g", "i", "h", "h", "c"])
+        first = self.rng.choice(["f", "f", "f", "g", "g", "i", "h", "h", "c", "x", "x"])
         sql, columns = self.relation(first)
         alias = self.name()
         visible = {alias: columns}
@@ -180,7 +181,7 @@ class StarQueries:
         alias, key, table = self.rng.choice(candidates)
         inner = self.name()
         where = self.condition(inner, table)
-        match self.rng.randrange(7):
+        match self.rng.randrange(8):
             case 0:
                 return f"{alias}.{key} IN (SELECT {key} FROM {table} {inner} WHERE {where})"
             case 1:
@@ -194,6 +195,9 @@ class StarQueries:
             case 4 if "q" in visible[alias] and "q" in self.columns[table]:
                 correlated = f"{inner}.{key} = {alias}.{key}"
                 return f"{alias}.q >= (SELECT max(q) FROM {table} {inner} WHERE {correlated})"
+            case 7 if "q" in visible[alias] and "q" in self.columns[table]:
+                highest = f"SELECT max(q) AS m FROM {table} {inner} WHERE {where} GROUP BY {key}"
+                return f"{alias}.q >= (SELECT min(m) FROM ({highest}))"
             case 6 if "q" in visible[alias]:
                 correlated = f"{inner}.{key} = {alias}.{key} AND {where}"
                 word = self.rng.choice(["", "NOT "])
@@ -206,14 +210,17 @@ class StarQueries:
 
     def select(self) -> str:
         source, visible = self.from_clause()
-        every = [f"{alias}.{column}" for alias, columns in visible.items() for column in columns]
+        every = [
+            self.readable(f"{alias}.{column}")
+            for alias, columns in visible.items()
+            for column in columns
+        ]
         conditions = []
         if self.rng.random() < 0.5:
             column = self.rng.choice(every)
-            if column.split(".")[1] in CONDITIONS:
-                conditions.append(
-                    self.rng.choice(CONDITIONS[column.split(".")[1]]).format(c=column)
-                )
+            asked = CONDITIONS.get(column.rpartition(".")[2])
+            if asked:
+                conditions.append(self.rng.choice(asked).format(c=column))
         if self.rng.random() < 0.4:
             conditions.append(self.subquery_condition(visible) or "TRUE")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -245,8 +252,14 @@ class StarQueries:
         having = self.rng.choice(["", "", " HAVING count(*) > 1"])
         return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {by}{having}"
 
+    def readable(self, column: str) -> str:
+        """Write a column; of days of which Python has no dates, something that it reads."""
+        if not column.endswith(".e"):
+            return column
+        return self.rng.choice(["unix_date({c})", *GROUPED["e"]]).format(c=column)
+
     def grouped(self, column: str) -> str:
-        name = column.split(".")[1]
+        name = column.rpartition(".")[2]
         if name not in GROUPED or self.rng.random() < 0.8:
             return column
         return self.rng.choice(GROUPED[name]).format(c=column)
