@@ -6,13 +6,15 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
-from tests.transaction.lake import append, latest, make, regions, stage
+from tests.transaction.lake import append, latest, make, read, regions, stage
 from tests.transaction.test_row_changes import found
 
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
@@ -29,6 +31,7 @@ from pennon.manifest.commits.commit_lookup import find_commit, give_up
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, strong
+from pennon.transaction import transaction as transaction_module
 from pennon.transaction.abandonment import abandon
 from pennon.transaction.conflicts import ROWS_CHANGED
 
@@ -340,3 +343,32 @@ def test_a_commit_is_given_up_where_another_writer_gave_the_manifest_stable_row_
     with pytest.raises(CommitGivenUp):
         transaction.commit()
     assert regions(append(latest(base), {2: "eu"})) == {"eu": [1, 2]}
+
+
+def test_a_batch_that_two_drivers_send_at_once_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a restarted stream stages anew may be in other leaves than before."""
+    base = append(make(tmp_path), {1: "a", 2: "b"})
+    meeting = threading.Barrier(2)
+    rows, tries = manifest_commit._rows, iter([True, True])
+
+    def met(*arguments: Any) -> Any:
+        made = rows(*arguments)
+        if next(tries, False):  # both have looked for the commit, and none has made it
+            meeting.wait(60)
+        return made
+
+    monkeypatch.setattr(manifest_commit, "_rows", met)
+    # Two drivers have no queue in common.
+    monkeypatch.setattr(transaction_module, "commit_append", strong.commit_strong)
+
+    def commit(region: str) -> object:
+        transaction = Transaction(base, CommitIdentity("stream-7", query_id="stream", epoch=7))
+        transaction.append(stage(base, {3: region}))
+        return transaction.commit()
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(commit, ["a", "b"]))
+    assert all(isinstance(each, Committed) for each in outcomes)
+    assert sorted(row["id"] for row in read(latest(base))) == [1, 2, 3]

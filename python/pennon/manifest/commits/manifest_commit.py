@@ -179,7 +179,7 @@ def commit_leaves(
 @dataclass(frozen=True, slots=True)
 class _Rows:
     table: pa.Table
-    makes_objects: bool  # leaves or namespaces that the base does not have
+    makes_objects: bool  # leaves, namespaces or records that the base may not have
 
 
 def _merge(base: lance.LanceDataset, rows: _Rows, removed: Sequence[str]) -> MergeInsertBuilder:
@@ -230,7 +230,9 @@ def _rows(
         for each in changes
         if each.object_id not in known
     ]
-    makes_objects = bool(new)
+    # A batch of a stream that is sent again may have rows of other leaves: its record, by which the
+    # commit is known, is the one row that two of them have in common.
+    makes_objects = bool(new) or any(each.identity.epoch is not None for each in records)
     new += [each.row() for each in records]
     if snapshot.has_read_versions:
         new += _version_rows(
