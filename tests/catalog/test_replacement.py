@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.transaction.lake import SCHEMA, append, latest, make, read, regions, stage
 
+import pennon
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
-from pennon.errors import NotWholePartitions, OverlapsOlderPartition
+from pennon.errors import NotWholePartitions, OverlapsOlderPartition, WriteConflict
 from pennon.manifest import Snapshot, change_root, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transaction import Committed, Conflicted, Transaction
@@ -62,6 +63,34 @@ def test_rows_that_come_to_a_new_partition_meanwhile_refuse_its_overwrite(
     assert isinstance(theirs.commit(), Committed)
     assert mine.commit() == Conflicted("region=asia", ROWS_CHANGED)
     assert regions(latest(base))["asia"] == [8]
+
+
+@pytest.mark.parametrize("condition", [None, "region IN ('eu', 'new')"])
+def test_a_key_that_a_merge_moved_meanwhile_is_not_there_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
+) -> None:
+    """The overwrite takes no partition that was made since; the merge has read what it takes."""
+    table = pennon.create(str(tmp_path / "t"), SCHEMA, ["region"])
+    table.append([{"id": 1, "region": "eu"}])
+    commit = Transaction.commit
+
+    def behind_others(transaction: Transaction) -> object:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        theirs = pennon.open(table.location)
+        theirs.append([{"id": 9, "region": "appended"}])
+        rows = [{"id": 5, "region": "new"}]
+        theirs.merge(rows, on="id").when_not_matched_insert_all().execute()
+        return commit(transaction)
+
+    ours = pennon.open(table.location)
+    monkeypatch.setattr(Transaction, "commit", behind_others)
+    with pytest.raises(WriteConflict, match="region=(new|appended): a statement that read"):
+        ours.overwrite([{"id": 5, "region": "eu"}], condition)
+    assert sorted(pennon.open(table.location).scan().to_arrow()["id"].to_pylist()) == [1, 5, 9]
+    ours = pennon.open(table.location)
+    ours.overwrite([{"id": 5, "region": "eu"}], condition)
+    left = pennon.open(table.location).scan().to_arrow()["id"].to_pylist()
+    assert sorted(left) == ([5] if condition is None else [5, 9])
 
 
 def test_rows_beside_the_condition_take_none_away_in_weak_mode(tmp_path: Path) -> None:

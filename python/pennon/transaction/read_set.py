@@ -9,10 +9,11 @@ Partitions that the conditions rule out do not matter, and neither do rewrites o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pennon.errors import PennonError
 from pennon.manifest.commits.commit_lookup import is_rewritten
+from pennon.manifest.versions.history import history
 from pennon.planning import plan_scan
 from pennon.predicate.parse import readable_predicates
 from pennon.transaction.leaf_state import leaf_states, partition_text
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from pennon.manifest import Snapshot
     from pennon.manifest.commits.commit_lookup import Rewrites
 
-__all__ = ["ReadSet"]
+__all__ = ["CoveredSet", "ReadSet"]
+
+# Rows that are added whatever is there: an overwrite that came first took none of them.
+_READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,51 @@ class ReadSet:
         return Conflicted(
             partition_text(values), f"this statement read it, and another commit {what} meanwhile"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSet:
+    """What an overwrite replaces, whoever makes partitions of it meanwhile.
+
+    Args:
+        snapshot: What it was started on.
+        predicates: Spark SQL texts that all have to hold; none covers every row.
+    """
+
+    snapshot: Snapshot
+    predicates: tuple[str, ...]
+
+    def changed_in(
+        self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
+    ) -> Conflicted | None:
+        """Find a covered partition that a statement made of rows which this one replaces.
+
+        Neither can have come first then: this one does not take its rows, and that one has read
+        others that this one takes. Rows that are merely appended come behind this one.
+
+        Args:
+            latest: The table after other commits.
+            rewrites: Not asked: partitions that go are looked at one by one.
+
+        Returns:
+            The partition in conflict; None where all that others made was appended.
+
+        Spec: "Conflict".
+        """
+        del rewrites
+        base = self.snapshot
+        try:
+            made = _leaves(latest, self.predicates).keys() - _leaves(base, self.predicates).keys()
+        except PennonError:
+            return Conflicted("of any value", "the columns of its condition changed meanwhile")
+        if not made:
+            return None
+        since = history(base.location, base.storage_options, limit=latest.version - base.version)
+        if all(each.operation in _READ_NOTHING for each in since):
+            return None
+        state = leaf_states(latest, made).get(min(made))
+        reason = "a statement that read what this one replaces made it meanwhile"
+        return Conflicted(partition_text({} if state is None else state.values), reason)
 
 
 def _has_same_rows(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
     from pennon.transaction.leaf_state import LeafState
-    from pennon.transaction.read_set import ReadSet
+    from pennon.transaction.read_set import CoveredSet, ReadSet
     from pennon.transaction.staged import Change
 
 __all__ = ["commit_strong", "commit_together"]
@@ -53,7 +53,7 @@ def commit_strong(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None = None,
-    read: ReadSet | None = None,
+    read: CoveredSet | ReadSet | None = None,
 ) -> Outcome:
     """Make the changes of all leaves visible with one commit of the manifest.
 
@@ -117,7 +117,7 @@ def _tried_on_newest(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
-    read: ReadSet | None,
+    read: CoveredSet | ReadSet | None,
 ) -> Outcome:
     """Commit where the base has expired: rows to add fit every version, the rest fits none.
 
@@ -158,7 +158,7 @@ def _alone(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
-    read: ReadSet | None = None,
+    read: CoveredSet | ReadSet | None = None,
 ) -> Outcome:
     states = leaf_states(base, changes)
     record = described(base, changes, states, identity, operation)
@@ -173,7 +173,7 @@ def _tried(
     changes: Mapping[str, Change],
     states: Mapping[str, LeafState],
     records: Sequence[CommitRecord],
-    read: ReadSet | None = None,
+    read: CoveredSet | ReadSet | None = None,
 ) -> Outcome | None:
     snapshot = base
     check_writable(base.location, changes, states)
@@ -226,7 +226,7 @@ def _judged(
     changes: Mapping[str, Change],
     states: Mapping[str, LeafState],
     now: Mapping[str, LeafState],
-    read: ReadSet | None,
+    read: CoveredSet | ReadSet | None,
 ) -> tuple[Mapping[str, Change], frozenset[str]] | Conflicted:
     """Give the changes as they are to be made on a newer snapshot, and which have to be redone."""
 

@@ -12,7 +12,7 @@ from pennon.transaction.abandonment import abandon
 from pennon.transaction.group_commit import commit_append, in_turn
 from pennon.transaction.isolation import SERIALIZABLE, isolation
 from pennon.transaction.outcome import Committed
-from pennon.transaction.read_set import ReadSet
+from pennon.transaction.read_set import CoveredSet, ReadSet
 from pennon.transaction.row_change_mode import is_copy_on_write
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, by_leaf
 from pennon.transaction.strong import commit_strong
@@ -69,7 +69,7 @@ class Transaction:
         self._operation = operation
         self._is_sent = False
         self._changes: dict[str, Change] = {}
-        self._read: ReadSet | None = None
+        self._read: CoveredSet | ReadSet | None = None
 
     def append(self, staged: Iterable[StagedPartition]) -> None:
         """Add rows to partitions.
@@ -115,6 +115,18 @@ class Transaction:
         """
         for object_id in object_ids:
             self._add(object_id, Drop())
+
+    def cover(self, predicates: Iterable[str]) -> None:
+        """Say of which rows an overwrite takes the place.
+
+        Args:
+            predicates: Spark SQL texts that all have to hold; none for every row.
+
+        Raises:
+            UnknownIsolation: The table's property has another value than it can have.
+        """
+        if isolation(self.snapshot.properties, self._operation) == SERIALIZABLE:
+            self._read = CoveredSet(self.snapshot, tuple(predicates))
 
     def change_rows(
         self,

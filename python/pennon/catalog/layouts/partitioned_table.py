@@ -130,6 +130,8 @@ class PartitionedTable(StoredTable):
             transaction.append(parts)
         else:
             replace_rows(transaction, parts, self._replaced(mode, predicates, parts))
+            if mode is WriteMode.OVERWRITE:
+                transaction.cover(predicates)
         return self._committed(transaction)
 
     def change_rows(
