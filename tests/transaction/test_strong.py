@@ -19,7 +19,9 @@ from pennon.errors import (
     LeafMissing,
     LeafSchemaMismatch,
     PartitionValueOverflow,
+    WriteConflict,
 )
+from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
 
@@ -292,6 +294,17 @@ def test_partition_value_that_the_manifest_cannot_hold_is_refused_not_wrapped(tm
     wider = evolved(base, [arrow.field(0), arrow.field(1).with_type(pa.int64())])
     with pytest.raises(PartitionValueOverflow, match="partition field region.*int32"):
         stage(wider, pa.record_batch({"id": [1], "region": [2**40]}))
+
+
+@pytest.mark.parametrize("region", ["eu", "new"])
+def test_rows_whose_files_a_vacuum_took_are_refused(tmp_path, region):
+    base = append(make(tmp_path), {1: "eu"})
+    transaction = Transaction(base)
+    transaction.append(stage(base, {2: region}))
+    vacuum(base.location, older_than=dt.datetime.now(dt.UTC) + dt.timedelta(minutes=1))
+    with pytest.raises(WriteConflict, match="files of its new rows are gone"):
+        transaction.commit()
+    assert regions(latest(base)) == {"eu": [1]}
 
 
 def test_nothing_is_written_on_top_of_files_that_are_gone(tmp_path):

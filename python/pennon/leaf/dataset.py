@@ -18,7 +18,7 @@ from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.errors import LeafMissing, LeafReadAtReference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "ResolvedLeaf",
@@ -209,6 +209,20 @@ def check_files(
     for file in fragment.metadata.files:
         if file.base_id is None and not session.contains(f"data/{file.path}"):
             raise missing_files(dataset)
+
+
+def are_there(
+    uri: str, paths: Iterable[str], storage_options: Mapping[str, str] | None = None
+) -> bool:
+    """Whether data files of a leaf are there.
+
+    Args:
+        uri: The leaf.
+        paths: Below its ``data``.
+        storage_options: Given to Lance.
+    """
+    session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
+    return all(session.contains(f"data/{path}") for path in paths)
 
 
 def resolve_reference(

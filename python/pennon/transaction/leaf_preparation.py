@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, assert_never
 
-from pennon.errors import InternalError
-from pennon.leaf.dataset import check_files, open_leaf
+from pennon.errors import InternalError, WriteConflict
+from pennon.leaf.dataset import are_there, check_files, open_leaf
 from pennon.leaf.write.column_filling import has_initial_defaults
 from pennon.leaf.write.leaf_commit import (
     LeafCommit,
@@ -78,6 +79,7 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         What the manifest has to record.
     """
     dataset = _leaf(snapshot, state, change)
+    _check_staged(snapshot, change, str(dataset.uri))
     if state is not None and isinstance(change, Append | ChangeRows):
         check_files(dataset, snapshot.storage_options)
     schema = snapshot.schema.arrow
@@ -121,6 +123,16 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
         _order(state, change, dataset),
         changed_statistics(state, change, dataset, snapshot.schema),
     )
+
+
+def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
+    """Refuse rows whose files a vacuum took: what is built of them could never be read."""
+    staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
+    fragments = [json.loads(each) for part in staged for each in part.fragments]
+    paths = [file["path"] for each in fragments for file in each["files"]]
+    if paths and not are_there(uri, paths, snapshot.storage_options):
+        why = "files of its new rows are gone, as vacuum takes them when a write lasts longer"
+        raise WriteConflict(table=snapshot.location, why=why)
 
 
 def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) -> str | None:
