@@ -29,6 +29,7 @@ from pennon.transaction.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.leaf_preparation import prepare_leaves
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
+from pennon.transaction.read_set import ReadSet
 from pennon.transaction.relocation import relocate
 from pennon.transaction.staged import Append, Drop, Rewrite
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
     from pennon.transaction.leaf_state import LeafState
-    from pennon.transaction.read_set import CoveredSet, ReadSet
+    from pennon.transaction.read_set import CoveredSet
     from pennon.transaction.staged import Change
 
 __all__ = ["commit_strong", "commit_together"]
@@ -205,7 +206,10 @@ def _tried(
         moved = [prepared[each] for each in changes if each in prepared]
         rewrites = _rewrites(changes, states, prepared)
         told = [replace(each, rewrites=rewrites) for each in records]
-        match commit_leaves(snapshot, moved, removed, told, is_exclusive=read is not None):
+        # Overwrites of other partitions go on beside each other: what a commit made since this
+        # look is left to the next one.
+        is_exclusive = isinstance(read, ReadSet)
+        match commit_leaves(snapshot, moved, removed, told, is_exclusive=is_exclusive):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():
