@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -170,3 +172,27 @@ def test_what_a_branch_may_read_stays(table: PartitionedNamespace) -> None:
     )
     plan = table.scan().plan()
     assert plan.num_rows == 1
+
+
+def test_a_tag_is_made_and_dropped_beside_readers_and_writers(tmp_path: Path) -> None:
+    """Lance borrows the object by which a tag is changed, and all threads shared one."""
+    table = pennon.create(tmp_path / "t", pa.schema({"id": pa.int64()}))
+    table.append([{"id": 0}])
+    is_over = threading.Event()
+
+    def read() -> int:
+        count = 0
+        while not is_over.is_set():
+            count += pennon.open(table.location).scan("id >= 0").count_rows()
+        return count
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        try:
+            for number in range(60):
+                other = pennon.open(table.location)
+                other.create_tag(f"t{number}")
+                other.drop_tag(f"t{number}")
+        finally:
+            is_over.set()
+        assert all(each.result() for each in readers)

@@ -7,12 +7,13 @@ version of each leaf, so that one tag holds the whole table.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import lance
 
@@ -25,6 +26,7 @@ __all__ = ["HELD", "Tag", "drop_tag", "holding_name", "listed_names", "set_tag",
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _RETAINED: Final = "pennon.max-ref-age-ms"
 _MAIN: Final = "main"
+_LISTINGS: Final = 9
 _MILLISECOND: Final = timedelta(milliseconds=1)
 # A tag that only holds a version while something reads it. Lance makes a tag before it can be told
 # how long it is to hold, so its name says that, too, for whoever is killed between the two.
@@ -74,12 +76,27 @@ def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
         StorageFailure: The storage refused.
     """
     try:
-        listed = dataset.tags.list()
+        listed = _listed(dataset)
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("list the tags of", str(dataset.uri), error) from error
     return {
         name: _tag(name, each) for name, each in sorted(listed.items()) if each["branch"] is None
     }
+
+
+def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
+    """List the tags; again where one was dropped between its listing and its reading."""
+    for _ in range(_LISTINGS):
+        with contextlib.suppress(OSError, ValueError):
+            found: Mapping[str, Mapping[str, Any]] = dataset.tags.list()
+            return found
+    last: Mapping[str, Mapping[str, Any]] = dataset.tags.list()
+    return last
+
+
+def _tags_to_change(dataset: lance.LanceDataset) -> lance.dataset.Tags:
+    """Give the tags by an object that no other thread has, for Lance borrows it to change one."""
+    return dataset.checkout_version(dataset.version).tags
 
 
 def set_tag(
@@ -116,8 +133,8 @@ def set_tag(
         raise TagAlreadyExists(tag=name, table=table, version=there.version)
     if there is None and not create:
         raise TagNotFound(verb="replace", tag=name, table=table, known=listed_names(known))
-    tags = dataset.tags
     try:
+        tags = _tags_to_change(dataset)
         if there is None:
             tags.create(name, version)
         else:
@@ -148,7 +165,7 @@ def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
     if name not in known:
         raise TagNotFound(verb="drop", tag=name, table=table, known=listed_names(known))
     try:
-        dataset.tags.delete(name)
+        _tags_to_change(dataset).delete(name)
     except (OSError, RuntimeError, ValueError) as error:
         if name in tags_of(dataset):
             raise storage_failure("drop a tag of", table, error) from error
@@ -199,7 +216,7 @@ def _failure(
         return storage_failure("make a tag of", table, error)
     there = tags_of(dataset).get(name)
     if there is not None and there.version == version:
-        dataset.tags.delete(name)
+        _tags_to_change(dataset).delete(name)
     why = f"its version {version} is gone"
     advice = "Choose one of the versions that its metadata table snapshots lists"
     return TagRefused(tag=name, table=table, why=why, advice=advice)
