@@ -309,6 +309,26 @@ def test_a_table_that_is_there_gets_a_name_and_no_second_one(catalog: Catalog) -
         register_table(catalog, ("shop", "other"), "nowhere")
 
 
+def test_of_two_names_given_at_once_none_stays_beside_the_other(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes between the first one's look for a name and its registration."""
+    made = pennon.create(f"{catalog.root}/parted", pa.schema({"id": pa.int64()}))
+    held = Directory.register
+    waiting = ["second"]
+
+    def register(directory: Directory, identifier: tuple[str, ...], location: str) -> None:
+        while waiting:
+            register_table(catalog, ("shop", waiting.pop()), made.location)
+        held(directory, identifier, location)
+
+    monkeypatch.setattr(Directory, "register", register)
+    with pytest.raises(RegistrationRefused, match=r"it has the name lance\.shop\.second"):
+        register_table(catalog, ("shop", "first"), made.location)
+    assert Directory(catalog).tables(("shop",)) == ["second"]
+    assert load(catalog, ("shop", "second")).snapshot.location == made.location
+
+
 def test_a_plain_dataset_gets_a_name_below_the_root_alone(tmp_path: Path, catalog: Catalog) -> None:
     rows = pa.table({"id": [1, 2]})
     lance.write_dataset(rows, f"{catalog.root}/loose")

@@ -42,8 +42,8 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
         InvalidTableName: The name cannot be typed or stored.
         TableNotFound: Nothing is there.
         PathNotTable: Something else is there.
-        RegistrationRefused: It has a name, is part of a table, a plain dataset that is not right
-            below the root, or a table of the older draft.
+        RegistrationRefused: It has a name, or was given one meanwhile, is part of a table, a plain
+            dataset that is not right below the root, or a table of the older draft.
 
     Example:
         >>> from pennon.catalog.configured_catalog import Catalog
@@ -60,10 +60,15 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
     layout = load(catalog, (location,)).snapshot.layout
     _check_whole(catalog, identifier, location, layout)
     _check_unnamed(catalog, directory, identifier, location)
-    if layout is TableLayout.PLAIN:
-        directory.register_plain(identifier, location)
-    else:
-        directory.register(identifier, location)
+    is_plain = layout is TableLayout.PLAIN
+    (directory.register_plain if is_plain else directory.register)(identifier, location)
+    try:
+        # Again: of writers that all found it without a name, none but the first may go on. Two
+        # that see each other both give way, for a table with two names loses its files with one.
+        _check_unnamed(catalog, directory, identifier, location)
+    except RegistrationRefused:
+        (directory.deregister_plain if is_plain else directory.deregister)(identifier)
+        raise
     return load(catalog, identifier)
 
 
@@ -104,7 +109,7 @@ def _check_unnamed(catalog: Catalog, directory: Directory, identifier: Name, loc
     """Refuse a second name in the catalog: dropping one would delete the other's files."""
     for parent in directory.with_descendants(()):
         for name in directory.tables(parent):
-            known = directory.find((*parent, name))
+            known = directory.find((*parent, name)) if (*parent, name) != identifier else None
             if known is not None and _one_spelling(catalog, known.location) == location:
                 raise RegistrationRefused(
                     path=location,
