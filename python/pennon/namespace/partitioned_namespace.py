@@ -107,7 +107,8 @@ class PartitionedNamespace(TableRows):
             name: The column; a field of a struct by its path, ``address.zip``.
             type: Its Arrow type, which must be one of Spark SQL's.
             nullable: False needs a default, or a table without rows.
-            default: What rows that are there, and rows written without the column, have.
+            default: What rows that are there have, and those of Spark's INSERT without the column;
+                rows appended from Python have NULL there.
             comment: Its comment.
 
         Returns:
