@@ -269,7 +269,7 @@ def test_rows_of_a_null_partition_are_changed_by_a_source(spark: SparkSession, t
     assert rows_of(spark.table(table)) == [(1, "a", 7), (2, "a", 2), (3, "b", 3), (4, None, 7)]
 
 
-@pytest.mark.parametrize(("threshold", "join"), [("10MB", "ShuffledHashJoin"), ("1", "SortMerge")])
+@pytest.mark.parametrize(("threshold", "join"), [("10MB", "ShuffledHashJoin"), ("-1", "SortMerge")])
 def test_only_a_small_source_is_hashed(
     spark: SparkSession, table: str, threshold: str, join: str
 ) -> None:
