@@ -20,7 +20,8 @@ def arrive(spark: SparkSession, folder: Path, first: int) -> None:
 
 
 def streamed(spark: SparkSession, folder: Path) -> DataFrame:
-    return spark.readStream.schema("id BIGINT, k BIGINT").parquet(str(folder))
+    source = spark.readStream.schema("id BIGINT, k BIGINT").option("maxFilesPerTrigger", 1)
+    return source.parquet(str(folder))
 
 
 def write(rows: DataFrame, table: str, checkpoint: Path, mode: str = "append") -> None:
@@ -57,10 +58,11 @@ def test_a_batch_that_is_sent_again_after_a_restart_is_there_once(
     write(streamed(spark, folder), table, checkpoint)
     assert ids(spark, table) == [*expected, 120]
     arrive(spark, folder, 200)
+    arrive(spark, folder, 240)
     write(streamed(spark, folder), table, checkpoint)
-    assert ids(spark, table) == [*expected, 120, *range(200, 240)]
+    assert ids(spark, table) == [*expected, 120, *range(200, 280)]
     epochs = spark.sql(f"SELECT summary['epoch'] AS e FROM {table}.snapshots ORDER BY snapshot_id")
-    assert [row.e for row in epochs.collect() if row.e is not None] == ["0", "1", "2", "3"]
+    assert [row.e for row in epochs.collect() if row.e is not None] == ["0", "1", "2", "3", "4"]
 
 
 def test_complete_results_replace_those_of_the_batch_before(

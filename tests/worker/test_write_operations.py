@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
+
 import pyarrow as pa
 import pytest
 from tests.worker.worker_client import Driver, WorkerFailed, field, transform
+
+import pennon
 
 FIELDS = [field("id", "long"), field("region", "string")]
 BY_REGION = [transform("identity", "region")]
@@ -121,3 +126,21 @@ def test_a_staged_table_has_no_name_until_it_is_published(driver: Driver) -> Non
 def test_procedures_are_listed_with_their_parameters(driver: Driver) -> None:
     listed = {each["name"]: each for each in driver.ask("list_procedures")["procedures"]}
     assert listed["check"]["parameters"][0] == {"name": "table", "type": "string", "required": True}
+
+
+def test_a_batch_of_a_stream_is_planned_where_the_streams_own_version_has_expired(
+    driver: Driver, table: dict
+) -> None:
+    token = json.loads(table["table"])
+    other = pennon.open(token["location"])
+    started_on = other.append(rows((3, "eu")))  # which this worker never opened
+    other.append(rows((4, "us")))
+    other.maintenance.expire_snapshots(dt.datetime.now(dt.UTC) + dt.timedelta(1), retain_last=1)
+    started = json.dumps({**token, "version": started_on})
+    asked = {"table": started, "schema": table["schema"], "query_id": "stream"}
+    with pytest.raises(WorkerFailed):
+        driver.ask("plan_write", **asked)
+    planned = driver.ask("plan_write", **asked, is_stream=True)
+    staged = driver.connection.upload(planned["write"], rows((5, "eu")))["staged"]
+    driver.ask("commit_write", write=planned["write"], staged=staged)
+    assert regions(driver) == {"eu": [1, 3, 5], "us": [2, 4]}

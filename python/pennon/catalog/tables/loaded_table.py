@@ -29,14 +29,14 @@ from pennon.errors import (
 from pennon.leaf.read.metadata_columns import ROW_ID_COLUMNS, metadata_columns
 from pennon.manifest import Snapshot
 from pennon.manifest.partition_struct import struct_fields
-from pennon.manifest.table_identity import table_id
+from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.table_layout import TableLayout
 from pennon.manifest.versions.tags import listed_names, tags_of
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
 
-__all__ = ["Table", "load", "reopen"]
+__all__ = ["Table", "load", "reopen", "reopen_newest"]
 
 _LAST_VERSION = (1 << 64) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -171,7 +171,7 @@ def load(
 def reopen(
     name: str,
     location: str,
-    version: int | None,
+    version: int,
     identity: str,
     storage: Mapping[str, str],
     *,
@@ -182,7 +182,7 @@ def reopen(
     Args:
         name: The table's name, for errors.
         location: Path or URL.
-        version: The version that was loaded; None for the newest.
+        version: The version that was loaded.
         identity: The ``Table.identity`` that was loaded.
         storage: Given to Lance.
         layout: How it was stored.
@@ -200,6 +200,26 @@ def reopen(
         raise TableNotFound(table=name, near="it was dropped meanwhile")
     if _of_table(snapshot.identity) != _of_table(identity):
         raise TableMadeAnew(table=name, location=location)
+    return snapshot
+
+
+def reopen_newest(name: str, location: str, table_id: str, storage: Mapping[str, str]) -> Snapshot:
+    """Open the newest version of a table that was loaded earlier.
+
+    Args:
+        name: The table's name, for errors.
+        location: Path or URL.
+        table_id: The ``Table.table_id`` that was loaded; empty where there was none.
+        storage: Given to Lance.
+
+    Raises:
+        TableMadeAnew: Another table stands there by now.
+        TableNotFound: Nothing is there any more.
+    """
+    snapshot = _open(location, None, None, storage)
+    if snapshot is None:
+        raise TableNotFound(table=name, near="it was dropped meanwhile")
+    check_same_table(snapshot, table_id)
     return snapshot
 
 

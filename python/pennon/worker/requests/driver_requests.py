@@ -338,7 +338,12 @@ def _described(table: Table) -> m.TableReply:
 def _description(table: Table) -> m.TableReply:
     snapshot = table.snapshot
     token = TableToken(
-        table.name, snapshot.location, snapshot.version, snapshot.layout, table.identity
+        table.name,
+        snapshot.location,
+        snapshot.version,
+        snapshot.layout,
+        table.identity,
+        table.table_id or "",
     )
     return m.TableReply(
         token.to_json(),

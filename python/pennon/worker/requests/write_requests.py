@@ -10,7 +10,7 @@ from pennon.catalog.columns.spark_types import arrow_schema
 from pennon.catalog.ddl.evolving_columns import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, sorting
-from pennon.catalog.tables.loaded_table import reopen
+from pennon.catalog.tables.loaded_table import reopen_newest
 from pennon.catalog.write_mode import WriteMode
 from pennon.catalog.write_options import check_options
 from pennon.errors import MalformedMessage, NotWholePartitions, StreamNotRepeatable
@@ -34,9 +34,10 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     """Answer ``plan_write``."""
     token = TableToken.from_json(request.table)
     check_options(token.name, request.options)
-    table = _table(request.catalog, request.table)
-    if request.is_stream:  # its table was loaded when it was started
+    if request.is_stream:  # the version that it was started on may have expired
         table, token = _newest(request.catalog, token)
+    else:
+        table = _table(request.catalog, request.table)
     mode = table.check_write(_mode(request.mode), request.predicates)
     spec, columns = table.snapshot.current_spec, table.snapshot.schema
     clustered = clustering(spec, columns)
@@ -117,9 +118,7 @@ def _newest(catalog: Catalog, token: TableToken) -> tuple[StoredTable, TableToke
     Raises:
         StreamNotRepeatable: The table does not know its commits again.
     """
-    snapshot = reopen(
-        token.name, token.location, None, token.identity, catalog.storage, layout=token.layout
-    )
+    snapshot = reopen_newest(token.name, token.location, token.table_id, catalog.storage)
     table = stored_table(token.name, snapshot)
     if not table.knows_commits:
         raise StreamNotRepeatable(table=token.name)

@@ -59,6 +59,7 @@ class TableToken(Token):
         layout: How it is stored.
         identity: What tells it from another table that was, or will be, at the location; and, where
             the manifest leaves the versions of leaves open, one query's look from the next one's.
+        table_id: What all its versions have in common; empty where nothing tells.
     """
 
     name: str
@@ -66,6 +67,7 @@ class TableToken(Token):
     version: int
     layout: TableLayout
     identity: str = ""
+    table_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
