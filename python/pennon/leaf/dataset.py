@@ -203,12 +203,9 @@ def check_files(
     fragment = next(iter(dataset.get_fragments()), None)
     if fragment is None:
         return
-    session = LanceFileSession(
-        str(dataset.uri), storage_options=dict(storage_options or {}) or None
-    )
-    for file in fragment.metadata.files:
-        if file.base_id is None and not session.contains(f"data/{file.path}"):
-            raise missing_files(dataset)
+    own = [file.path for file in fragment.metadata.files if file.base_id is None]
+    if not are_there(str(dataset.uri), own, storage_options):
+        raise missing_files(dataset)
 
 
 def are_there(

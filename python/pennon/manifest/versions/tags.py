@@ -7,7 +7,6 @@ version of each leaf, so that one tag holds the whole table.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
 from collections.abc import Mapping
@@ -86,12 +85,16 @@ def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
 
 def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
     """List the tags; again where one was dropped between its listing and its reading."""
-    for _ in range(_LISTINGS):
-        with contextlib.suppress(OSError, ValueError):
-            found: Mapping[str, Mapping[str, Any]] = dataset.tags.list()
-            return found
-    last: Mapping[str, Mapping[str, Any]] = dataset.tags.list()
-    return last
+    attempts = _LISTINGS
+    while True:
+        try:
+            listed: Mapping[str, Mapping[str, Any]] = dataset.tags.list()
+        except (OSError, ValueError) as error:
+            attempts -= 1
+            if not attempts or "not found" not in str(error).lower():
+                raise
+        else:
+            return listed
 
 
 def _tags_to_change(dataset: lance.LanceDataset) -> lance.dataset.Tags:

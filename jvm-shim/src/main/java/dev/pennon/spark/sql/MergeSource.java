@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.SHUFFLE_HASH$;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Some;
@@ -27,13 +28,17 @@ final class MergeSource {
 
   private MergeSource() {}
 
-  /** The plan with the hint at the join of its MERGE, if there is one that it holds for. */
+  /** The plan with the hint at the join of its MERGE, if it is one that it holds for. */
   static LogicalPlan hashed(LogicalPlan plan, JoinSelectionHelper spark, SQLConf conf) {
+    return plan instanceof WriteDelta ? below(plan, spark, conf) : plan;
+  }
+
+  private static LogicalPlan below(LogicalPlan plan, JoinSelectionHelper spark, SQLConf conf) {
     return plan.mapChildren(
         child ->
             child instanceof MergeRows merge && merge.child() instanceof Join join
-                ? merge.mapChildren(below -> hinted(join, spark, conf))
-                : hashed(child, spark, conf));
+                ? merge.mapChildren(joined -> hinted(join, spark, conf))
+                : below(child, spark, conf));
   }
 
   private static LogicalPlan hinted(Join join, JoinSelectionHelper spark, SQLConf conf) {

@@ -46,12 +46,14 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
         plan instanceof DeleteFromTable
             || plan instanceof UpdateTable
             || plan instanceof MergeIntoTable;
-    return isStatement
-            && EliminateSubqueryAliases.apply(plan.children().head())
-                instanceof DataSourceV2Relation target
-            && target.table() instanceof PennonTable
-        ? plan.mapExpressions(expression -> hidden(expression, metadataOf(target)))
-        : plan;
+    if (isStatement
+        && EliminateSubqueryAliases.apply(plan.children().head())
+            instanceof DataSourceV2Relation target
+        && target.table() instanceof PennonTable) {
+      Set<ExprId> metadata = metadataOf(target);
+      return plan.mapExpressions(expression -> hidden(expression, metadata));
+    }
+    return plan;
   }
 
   private static Set<ExprId> metadataOf(DataSourceV2Relation relation) {
@@ -90,17 +92,14 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
 
   /** The plan whose nodes are each given the metadata columns that they name. */
   private static LogicalPlan supplied(LogicalPlan plan, Set<ExprId> metadata) {
-    LogicalPlan below =
-        plan.mapChildren(child -> supplied(child, metadata));
+    LogicalPlan below = plan.mapChildren(child -> supplied(child, metadata));
     List<AttributeReference> missing = new ArrayList<>();
     for (NamedExpression column : items(below.missingInput().toSeq())) {
       if (column instanceof AttributeReference known && metadata.contains(known.exprId())) {
         missing.add(known);
       }
     }
-    return missing.isEmpty()
-        ? below
-        : below.mapChildren(child -> with(child, missing));
+    return missing.isEmpty() ? below : below.mapChildren(child -> with(child, missing));
   }
 
   /** A plan over the relation that is read, with further columns of it; any other plan as it is. */
