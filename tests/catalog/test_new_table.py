@@ -16,6 +16,7 @@ from pennon.errors import (
     InvalidTableName,
     NewTableRefused,
     RowChangeModeRefused,
+    TablePropertyRefused,
 )
 
 if TYPE_CHECKING:
@@ -71,6 +72,30 @@ def test_a_way_to_change_rows_that_there_is_not_is_refused_where_it_is_set(
         alter_table(catalog, ("ns", "t"), [setting])
     table = alter_table(catalog, ("ns", "t"), [{**setting, "value": "Copy-on-write"}])
     assert table.snapshot.properties[name] == "Copy-on-write"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("write.format.default", "parquet", "Leave it out: files are Lance's"),
+        ("format-version", "2", "the format has one version"),
+        ("gc.enabled", "false", "expire_snapshots or vacuum"),
+        ("write.isolaton", "snapshot", r"Did you mean write\.isolation\?"),
+        ("delta.appendOnly", "true", "Leave it out"),
+        ("write.compaction.enabled", "perhaps", "neither 'true' nor 'false'"),
+    ],
+)
+def test_a_property_that_another_format_acts_upon_is_refused_with_what_to_write_instead(
+    catalog: Catalog, name: str, value: str, advice: str
+) -> None:
+    with pytest.raises(TablePropertyRefused, match=advice):
+        create(catalog, **{name: value})
+    create(catalog, team="sales", **{"write.merge.mode": "copy-on-write", "team.write.x": "1"})
+    setting = {"change": "set_property", "property": name, "value": value}
+    with pytest.raises(TablePropertyRefused, match=advice):
+        alter_table(catalog, ("ns", "t"), [setting])
+    # Tables of earlier releases may have it: it can be taken away.
+    alter_table(catalog, ("ns", "t"), [{"change": "remove_property", "property": name}])
 
 
 @pytest.mark.parametrize("name", ["", "..", "we;ird/na", "a$b", "a\nb"])

@@ -207,6 +207,14 @@ class NewTableRefused(PennonError):
     sql_state = "0A000"
 
 
+class TablePropertyRefused(PennonError):
+    """A table property that another format acts upon, or a value that one cannot have."""
+
+    condition = "TABLE_PROPERTY_REFUSED"
+    template = "Cannot set the property {property} = '{value}' of table {table}: {why}. {advice}"
+    sql_state = "0A000"
+
+
 class UnsupportedTableChange(PennonError):
     """An ALTER TABLE that cannot be done safely."""
 

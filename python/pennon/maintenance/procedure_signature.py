@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import ProcedureArgument
@@ -23,14 +23,17 @@ class Parameter:
 
     Args:
         name: Its name.
-        type: Its type as Spark's JSON spells it: ``string``, ``long``, ``boolean``, ``timestamp``
-            (which arrives as microseconds of UTC).
+        type: Its type as Spark's DDL spells it: ``string``, ``long``, ``boolean``, ``timestamp``
+            (which arrives as microseconds of UTC), ``array<long>``.
         is_required: Whether it has to be given.
+        instead: For a parameter that Iceberg's procedure of this name has and this one has not:
+            what to write. It is declared so that a call gets this sentence, not Spark's.
     """
 
     name: str
     type: str = "string"
     is_required: bool = False
+    instead: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,17 @@ class Procedure:
         ]
         return {"type": "struct", "fields": fields}
 
+    @property
+    def signature(self) -> tuple[Parameter, ...]:
+        """The parameters as Spark is told them.
+
+        Spark asks for required ones before it looks at the others, so beside one that is refused
+        none is required: `checked` asks for them.
+        """
+        if all(each.instead is None for each in self.parameters):
+            return tuple(self.parameters)
+        return tuple(replace(each, is_required=False) for each in self.parameters)
+
     def checked(self, arguments: Arguments) -> dict[str, object]:
         """Bring arguments to the parameters' names.
 
@@ -67,7 +81,7 @@ class Procedure:
             ProcedureArgument: One is unknown, missing or of another type.
         """
         by_name = {each.name.lower(): each for each in self.parameters}
-        known = ", ".join(each.name for each in self.parameters) or "none"
+        known = ", ".join(each.name for each in self.parameters if each.instead is None) or "none"
         found: dict[str, object] = {}
         for name, value in arguments.items():
             parameter = by_name.get(name.lower())
@@ -75,6 +89,9 @@ class Procedure:
                 raise ProcedureArgument(
                     procedure=self.name, parameter=name, why="there is no such one", known=known
                 )
+            if parameter.instead is not None and value is not None:
+                why = f"it is that of Iceberg's; {parameter.instead}"
+                raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
             if value is not None and not isinstance(value, _PYTHON[parameter.type]):
                 why = f"it is {value!r}, not a {parameter.type}"
                 raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
@@ -92,4 +109,5 @@ _PYTHON: Final[Mapping[str, type]] = {
     "long": int,
     "boolean": bool,
     "timestamp": int,
+    "array<long>": list,
 }

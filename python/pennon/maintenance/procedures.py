@@ -250,7 +250,16 @@ PROCEDURES: Mapping[str, Procedure] = {
         Procedure(
             "expire_snapshots",
             "Forget old versions of a table, and delete the files that only they need.",
-            (_TABLE, Parameter("older_than", "timestamp"), Parameter("retain_last", "long")),
+            (
+                _TABLE,
+                Parameter("older_than", "timestamp"),
+                Parameter("retain_last", "long"),
+                Parameter(
+                    "snapshot_ids",
+                    "array<long>",
+                    instead="versions expire by their age: write older_than or retain_last",
+                ),
+            ),
             {
                 **dict.fromkeys(
                     ("expired_versions", "deleted_leaf_versions", "deleted_files", "freed_bytes"),
@@ -335,7 +344,14 @@ PROCEDURES: Mapping[str, Procedure] = {
         Procedure(
             "register_table",
             "Give a name to a partitioned namespace or a Lance dataset that is there.",
-            (_TABLE, Parameter("path", is_required=True)),
+            (
+                _TABLE,
+                Parameter("path", is_required=True),
+                Parameter(
+                    "metadata_file",
+                    instead="write path => '…' with the table's folder, which has no such file",
+                ),
+            ),
             {"table": "string", "location": "string", "version": "long"},
             _register_table,
         ),

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.column_changes import changed_columns
+from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT, OrderChange, statement_of
 from pennon.catalog.ddl.tag_change import change_tag
@@ -70,6 +71,7 @@ def alter_table(
         UnknownIsolation: A property about isolation has another value than it can have.
         RowChangeModeRefused: A property asks for rows to be changed in a way that there is not.
         InvalidRetention: A property about the versions that are kept is no number it can be.
+        TablePropertyRefused: A property that another format acts upon.
         WriteConflict: Others changed the table each time it was tried.
     """
     statement = _statement(changes)
@@ -98,6 +100,7 @@ def alter_table(
             )
         before = table.snapshot
         is_same = changed.schema is before.schema
+        check_names(table.name, changed.properties)
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
         check_row_change_modes(properties)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table, check_table_name
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
@@ -111,6 +112,7 @@ def stage(
         UnknownIsolation: A property about isolation has another value than it can have.
         RowChangeModeRefused: A property asks for rows to be changed in a way that there is not.
         InvalidRetention: A property about the versions that are kept is no number it can be.
+        TablePropertyRefused: A property that another format acts upon.
 
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
@@ -125,6 +127,7 @@ def stage(
     spec = spec_of(columns, calls_of(transforms))
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
+    check_names(catalog.full_name(identifier), kept)
     kept = checked_order(kept, columns)
     check_isolation(kept)
     check_row_change_modes(kept)

@@ -303,7 +303,7 @@ def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
                 each.description,
                 tuple(
                     m.ProcedureParameter(one.name, one.type, one.is_required)
-                    for one in each.parameters
+                    for one in each.signature
                 ),
             )
             for each in PROCEDURES.values()

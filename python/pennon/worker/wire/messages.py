@@ -357,7 +357,7 @@ class ListProcedures(CatalogRequest):
 
 @dataclass(frozen=True, slots=True)
 class ProcedureParameter:
-    """A parameter; ``type`` is Spark's, as its JSON spells it."""
+    """A parameter; ``type`` is Spark's, as its DDL spells it."""
 
     name: str
     type: str

@@ -31,7 +31,7 @@ public final class WorkerProcedure extends RowsProcedure {
   }
 
   private static ProcedureParameter parameter(JsonNode json) {
-    DataType type = DataType.fromJson(Messages.print(Messages.field(json, "ProcedureParameter", "type")));
+    DataType type = DataType.fromDDL(Messages.field(json, "ProcedureParameter", "type").asText());
     ProcedureParameter.Builder parameter =
         ProcedureParameter.in(Messages.field(json, "ProcedureParameter", "name").asText(), type);
     // What is not given arrives as NULL, and the worker knows what that means.
