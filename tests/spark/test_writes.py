@@ -10,6 +10,7 @@ import lance
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import expr, partitioning
+from tests.spark.assert_join import conf
 
 import pennon
 
@@ -43,6 +44,41 @@ def test_dataframe_writer_creates_and_appends(spark: SparkSession, namespace: st
     frame.writeTo(f"{namespace}.t").partitionedBy(partitioning.months("day")).create()
     frame.writeTo(f"{namespace}.t").append()
     assert rows_of(spark.table(f"{namespace}.t")) == rows_of(frame.union(frame))
+
+
+def test_columns_that_a_write_leaves_out_are_as_spark_has_them(
+    spark: SparkSession, namespace: str
+) -> None:
+    """Their DEFAULT, else NULL; a session can have a write without them refused."""
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, s STRING, n INT)")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN n SET DEFAULT 5")
+    spark.range(1).writeTo(name).append()
+    spark.sql(f"INSERT INTO {name} (id) VALUES (1)")
+    assert [tuple(row) for row in spark.table(name).orderBy("id").collect()] == [
+        (0, None, 5),
+        (1, None, 5),
+    ]
+    refused = pytest.raises(PySparkException, match="CANNOT_FIND_DATA")
+    setting = {"spark.sql.defaultColumn.useNullsForMissingDefaultValues": "false"}
+    with conf(spark, setting), refused:
+        spark.range(1).writeTo(name).append()
+    assert spark.table(name).count() == 2
+
+
+def test_a_load_into_one_partition_is_divided_among_tasks(
+    spark: SparkSession, namespace: str
+) -> None:
+    """At Spark's defaults: adaptive execution divides what is more than a task should write."""
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (k INT, id BIGINT, text STRING) PARTITIONED BY (k)")
+    # Some 70 MB of text that no codec makes shorter, from eight tasks.
+    rows = "SELECT 1, id, randstr(32000, 7) || id FROM range(0, 2200, 1, 8)"
+    spark.sql(f"INSERT INTO {name} {rows}")
+    [files] = spark.sql(f"SELECT file_count FROM {name}.partitions").collect()
+    assert files[0] > 1
+    counted = spark.sql(f"SELECT count(*), sum(id), count(DISTINCT text) FROM {name}").head()
+    assert tuple(counted) == (2200, sum(range(2200)), 2200)
 
 
 @pytest.mark.parametrize(
