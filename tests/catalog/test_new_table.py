@@ -80,7 +80,7 @@ def test_a_way_to_change_rows_that_there_is_not_is_refused_where_it_is_set(
         ("write.format.default", "parquet", "Leave it out: files are Lance's"),
         ("format-version", "2", "the format has one version"),
         ("gc.enabled", "false", "expire_snapshots or vacuum"),
-        ("write.isolaton", "snapshot", r"Did you mean write\.isolation\?"),
+        ("write.isolaton", "snapshot", r"Write write\.isolation if"),
         ("delta.appendOnly", "true", "Leave it out"),
         ("write.compaction.enabled", "perhaps", "neither 'true' nor 'false'"),
     ],

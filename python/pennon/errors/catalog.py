@@ -211,7 +211,7 @@ class TablePropertyRefused(PennonError):
     """A table property that another format acts upon, or a value that one cannot have."""
 
     condition = "TABLE_PROPERTY_REFUSED"
-    template = "Cannot set the property {property} = '{value}' of table {table}: {why}. {advice}"
+    template = "Cannot set the property {property} = '{value}' of table {table}: {why}. {advice}."
     sql_state = "0A000"
 
 

@@ -25,7 +25,6 @@ _KNOWN: Final = frozenset(
     if setting.place is Place.TABLE
     for command in _COMMANDS
 )
-_LEAVE_OUT: Final = "Leave it out"
 # What to write instead, by the beginning of the name: the first that fits.
 _INSTEAD: Final[Mapping[str, str]] = {
     "format-version": "Leave it out: the format has one version",
@@ -75,7 +74,7 @@ def check_names(table: str, properties: Mapping[str, str]) -> None:
             ...
         pennon.errors.catalog.TablePropertyRefused: [TABLE_PROPERTY_REFUSED] Cannot set the \
 property write.ordr = 'id' of table lance.shop.orders: nothing here reads a property of that name. \
-Did you mean write.order?
+Write write.order if that is meant.
     """
     for name, value in properties.items():
         is_foreign = name == "format-version" or name.startswith(_FAMILIES)
@@ -91,13 +90,13 @@ Did you mean write.order?
             value=compaction,
             table=table,
             why="it is neither 'true' nor 'false'",
-            advice="Write one of these, or leave the property out.",
+            advice="Write one of these, or leave the property out",
         )
 
 
 def _advice(name: str) -> str:
     for start, advice in _INSTEAD.items():
         if name.startswith(start):
-            return f"{advice}."
+            return advice
     near = get_close_matches(name, sorted(_KNOWN), n=1, cutoff=0.8)
-    return f"Did you mean {near[0]}?" if near else f"{_LEAVE_OUT}."
+    return f"Write {near[0]} if that is meant" if near else "Leave it out"
