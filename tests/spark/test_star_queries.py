@@ -198,6 +198,10 @@ _WINDOWS = {
         "SELECT pk, count(*), sum(amt) FROM (SELECT *, rank() OVER (PARTITION BY id ORDER BY q)"
         " AS r FROM f) WHERE r <= 1 GROUP BY pk"
     ),
+    "a computed key": (
+        "SELECT id AS a, v AS b, q AS c, count(id) OVER (PARTITION BY id, v, q) FROM"
+        " (SELECT DISTINCT id, v, q FROM f)"
+    ),
 }
 
 

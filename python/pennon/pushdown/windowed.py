@@ -12,6 +12,7 @@ NULL rules: NULLs stand where Spark's order says, and are one partition. Aggrega
 | an average of integers is summed in floats | the same | summed exactly, then divided |
 | an extreme stays when the last value leaves | NULL | NULL where none is counted |
 | functions whose arguments differ in a cast have one name | each is its own | of columns |
+| a computed key beside a column selected twice is an internal error | any keys | of columns |
 | minima of floats compare by < | NaN is the greatest | declined |
 
 Which of the rows that an order holds equal comes first is open in Spark as well; so no two tasks
@@ -255,7 +256,7 @@ class _Writer:
         ordered = [each.copy() for each in self.order] if is_ordered else []
         window = exp.Window(
             this=self.of_columns(function),
-            partition_by=[each.copy() for each in self.partition],
+            partition_by=[self.as_column(each) for each in self.partition],
             order=exp.Order(expressions=ordered) if ordered else None,
             spec=None if frame is None else self.spec(frame),
             over="OVER",
@@ -267,10 +268,14 @@ class _Writer:
         function = function.copy()
         called = isinstance(function, exp.Anonymous)
         argument = next(iter(function.expressions), None) if called else function.this
-        if isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star | exp.Column):
-            column = self.inputs.setdefault(argument.copy(), f"a{len(self.inputs)}")
-            argument.replace(exp.column(column, quoted=True))
+        if isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star):
+            argument.replace(self.as_column(argument))
         return function
+
+    def as_column(self, tree: exp.Expr) -> exp.Expr:
+        if isinstance(tree, exp.Column):
+            return tree.copy()
+        return exp.column(self.inputs.setdefault(tree.copy(), f"a{len(self.inputs)}"), quoted=True)
 
     def column(self, tree: exp.Expr) -> exp.Expr:
         column = f"w{len(self.functions)}"
