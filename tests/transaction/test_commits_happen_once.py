@@ -17,6 +17,7 @@ import pytest
 from tests.transaction.lake import append, latest, make, read, regions, stage
 from tests.transaction.test_row_changes import found
 
+import pennon
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import CommitGivenUp
@@ -343,6 +344,11 @@ def test_a_commit_is_given_up_where_another_writer_gave_the_manifest_stable_row_
     with pytest.raises(CommitGivenUp):
         transaction.commit()
     assert regions(append(latest(base), {2: "eu"})) == {"eu": [1, 2]}
+    merging = pennon.open(base.location).merge([{"id": 3, "region": "us"}], on="id")
+    merging.when_not_matched_insert_all().execute()  # it stands alone in its commit
+    assert regions(append(latest(base), {4: "us"})) == {"eu": [1, 2], "us": [3, 4]}
+    ids = lance.dataset(place).to_table(with_row_id=True)["_rowid"].to_pylist()
+    assert len(set(ids)) == len(ids)
 
 
 def test_a_batch_that_two_drivers_send_at_once_is_there_once(

@@ -43,7 +43,7 @@ def manifest_query(snapshot: Snapshot, conjuncts: Sequence[BoundPredicate]) -> M
 
     Spec: "Compatibility with Partition Pruning", Appendix D.
     """
-    projections = _projections(snapshot)
+    projections = spec_projections(snapshot)
     whole = all_of(conjuncts)
     chosen = _per_version(projections, lambda projection: projection.inclusive(whole))
     flags = {
@@ -59,7 +59,8 @@ def _flag(projections: Mapping[int, SpecProjection], conjunct: BoundPredicate) -
     return _per_version(projections, lambda projection: projection.strict(conjunct))
 
 
-def _projections(snapshot: Snapshot) -> Mapping[int, SpecProjection]:
+def spec_projections(snapshot: Snapshot) -> Mapping[int, SpecProjection]:
+    """Prepare every spec version of a namespace for projection, the oldest first."""
     columns = source_columns(snapshot.schema.arrow)
     return {
         version: spec_projection(

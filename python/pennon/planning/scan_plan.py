@@ -237,8 +237,7 @@ def plan_scan(
     Spec: "Partition Pruning", Appendix D.
     """
     schema = snapshot.schema.arrow
-    known = known_columns(snapshot) if with_metadata else schema
-    given = tuple(bind(each, known, time_zone) for each in _parsed(predicate))
+    given = _given(snapshot, predicate, time_zone, with_metadata=with_metadata)
     bound = without_contradiction(all_of(given))
     parts = conjuncts(bound)
     undecided: list[BoundPredicate] = []
@@ -281,6 +280,35 @@ def plan_scan(
         given=given,
         decided=tuple(parts[position] for position in sorted(_decided(flagged, leaves))),
     )
+
+
+def bound_condition(
+    snapshot: Snapshot, predicates: Sequence[exp.Expression], *, time_zone: str
+) -> BoundPredicate:
+    """Give predicates that may name metadata columns as ``plan_scan`` binds them, without a plan.
+
+    Args:
+        snapshot: The namespace.
+        predicates: They all have to hold.
+        time_zone: As for ``plan_scan``.
+
+    Raises:
+        UnknownColumn: As of ``plan_scan``.
+    """
+    return without_contradiction(
+        all_of(_given(snapshot, predicates, time_zone, with_metadata=True))
+    )
+
+
+def _given(
+    snapshot: Snapshot,
+    predicate: str | exp.Expression | Sequence[str | exp.Expression] | None,
+    time_zone: str,
+    *,
+    with_metadata: bool,
+) -> tuple[BoundPredicate, ...]:
+    known = known_columns(snapshot) if with_metadata else snapshot.schema.arrow
+    return tuple(bind(each, known, time_zone) for each in _parsed(predicate))
 
 
 def _decided(flagged: Sequence[int], leaves: pa.Table) -> set[int]:

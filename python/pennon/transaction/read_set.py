@@ -11,24 +11,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pennon.errors import PennonError
+from pennon.errors import PennonError, SnapshotNotFound, StorageFailure
+from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import is_rewritten
 from pennon.manifest.versions.history import history
 from pennon.planning import plan_scan
+from pennon.planning.manifest_query import spec_projections
+from pennon.planning.projection.possible_partitions import has_no_others
+from pennon.planning.scan_plan import bound_condition
 from pennon.predicate.parse import readable_predicates
 from pennon.transaction.leaf_state import leaf_states, partition_text
 from pennon.transaction.outcome import Conflicted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from pennon.manifest import Snapshot
+    import pyarrow as pa
+
     from pennon.manifest.commits.commit_lookup import Rewrites
 
 __all__ = ["CoveredSet", "ReadSet"]
 
 # Rows that are added whatever is there: an overwrite that came first took none of them.
 _READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})
+# What depends on the session's rules no partition out.
+_NO_TIME_ZONE: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,12 @@ class ReadSet:
                     return self._conflict(latest, object_id, old, new)
         return None
 
+    @staticmethod
+    def may_miss(latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
+        """Always: it read leaves that it does not touch, or that are still to be made."""
+        del latest, touched
+        return True
+
     def _conflict(self, latest: Snapshot, object_id: str, old: object, new: object) -> Conflicted:
         state = leaf_states(self.snapshot if new is None else latest, [object_id]).get(object_id)
         values = {} if state is None else state.values
@@ -80,7 +93,7 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True)
 class CoveredSet:
-    """What an overwrite replaces, whoever makes partitions of it meanwhile.
+    """What an overwrite or a DELETE of whole partitions takes out, whoever makes more of it.
 
     Args:
         snapshot: What it was started on.
@@ -93,7 +106,7 @@ class CoveredSet:
     def changed_in(
         self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
     ) -> Conflicted | None:
-        """Find a covered partition that a statement made of rows which this one replaces.
+        """Find a covered partition that a statement made of rows which this one takes out.
 
         Neither can have come first then: this one does not take its rows, and that one has read
         others that this one takes. Rows that are merely appended come behind this one.
@@ -108,19 +121,54 @@ class CoveredSet:
         Spec: "Conflict".
         """
         del rewrites
-        base = self.snapshot
         try:
-            made = _leaves(latest, self.predicates).keys() - _leaves(base, self.predicates).keys()
+            made = (
+                _leaves(latest, self.predicates).keys()
+                - _leaves(self.snapshot, self.predicates).keys()
+            )
         except PennonError:
             return Conflicted("of any value", "the columns of its condition changed meanwhile")
-        if not made:
+        changed = _changed_by_readers(self.snapshot, latest, made) if made else None
+        if changed is None:
             return None
-        since = history(base.location, base.storage_options, limit=latest.version - base.version)
-        if all(each.operation in _READ_NOTHING for each in since):
-            return None
-        state = leaf_states(latest, made).get(min(made))
+        state = leaf_states(latest, [changed]).get(changed)
         reason = "a statement that read what this one replaces made it meanwhile"
         return Conflicted(partition_text({} if state is None else state.values), reason)
+
+    def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
+        """Whether others may make a covered partition that this commit does not touch."""
+        readable = readable_predicates(self.predicates)
+        bound = bound_condition(latest, readable, time_zone=_NO_TIME_ZONE)
+        return not has_no_others(latest, spec_projections(latest), bound, touched)
+
+
+def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str]) -> str | None:
+    """Find one of the leaves that were made since the base by more than appends.
+
+    What made a version that has expired is not known: it may have read.
+    """
+    told = history(base.location, base.storage_options, after=base.version)
+    operations = {each.version: each.operation for each in told}
+    for version in range(base.version + 1, latest.version + 1):
+        if operations.get(version) in _READ_NOTHING:
+            continue
+        before, after = (_versions_at(base, each, made) for each in (version - 1, version))
+        for object_id in sorted(made):
+            if before is None or after is None or before.get(object_id) != after.get(object_id):
+                return object_id
+    return None
+
+
+def _versions_at(
+    base: Snapshot, version: int, object_ids: Iterable[str]
+) -> dict[str, tuple[str, int | None]] | None:
+    """Tell the places and versions of leaves at a version of the table; None where it expired."""
+    try:
+        snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
+        states = leaf_states(snapshot, object_ids)
+    except (SnapshotNotFound, StorageFailure):
+        return None
+    return {name: (state.location, state.read_version) for name, state in states.items()}
 
 
 def _has_same_rows(
@@ -136,10 +184,14 @@ def _has_same_rows(
 
 
 def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[str, int]]:
-    # In no known time zone: what depends on it rules no partition out.
-    # Nor do statistics: they change beside the rows that they are of.
-    readable = readable_predicates(predicates)
-    asked = plan_scan(snapshot, readable, time_zone="", by_statistics=False, with_metadata=True)
+    # Statistics rule no partition out: they change beside the rows that they are of.
+    asked = plan_scan(
+        snapshot,
+        readable_predicates(predicates),
+        time_zone=_NO_TIME_ZONE,
+        by_statistics=False,
+        with_metadata=True,
+    )
     table = asked.table
     columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
     return {object_id: (where, version) for object_id, where, version in zip(*columns, strict=True)}

@@ -29,7 +29,6 @@ from pennon.transaction.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.leaf_preparation import prepare_leaves
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
 from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
-from pennon.transaction.read_set import ReadSet
 from pennon.transaction.relocation import relocate
 from pennon.transaction.staged import Append, Drop, Rewrite
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
     from pennon.transaction.leaf_state import LeafState
-    from pennon.transaction.read_set import CoveredSet
+    from pennon.transaction.read_set import CoveredSet, ReadSet
     from pennon.transaction.staged import Change
 
 __all__ = ["commit_strong", "commit_together"]
@@ -206,10 +205,12 @@ def _tried(
         moved = [prepared[each] for each in changes if each in prepared]
         rewrites = _rewrites(changes, states, prepared)
         told = [replace(each, rewrites=rewrites) for each in records]
-        # Overwrites of other partitions go on beside each other: what a commit made since this
-        # look is left to the next one.
-        is_exclusive = isinstance(read, ReadSet)
-        match commit_leaves(snapshot, moved, removed, told, is_exclusive=is_exclusive):
+        # Lance refuses a commit of the same leaves by itself. Where another one could make this
+        # one wrong without touching any of them, none may come between the look and the commit.
+        values = {each: state.values for each, state in states.items()}
+        values |= {each.object_id: each.values for each in moved}
+        is_alone = read is not None and read.may_miss(snapshot, values)
+        match commit_leaves(snapshot, moved, removed, told, is_exclusive=is_alone):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():

@@ -116,16 +116,17 @@ class Transaction:
         for object_id in object_ids:
             self._add(object_id, Drop())
 
-    def cover(self, predicates: Iterable[str]) -> None:
-        """Say of which rows an overwrite takes the place.
+    def cover(self, predicates: Iterable[str], command: str | None = None) -> None:
+        """Say which rows an overwrite, or a DELETE of whole partitions, takes out.
 
         Args:
             predicates: Spark SQL texts that all have to hold; none for every row.
+            command: Whose isolation the table may set by itself: ``delete``.
 
         Raises:
             UnknownIsolation: The table's property has another value than it can have.
         """
-        if isolation(self.snapshot.properties, self._operation) == SERIALIZABLE:
+        if isolation(self.snapshot.properties, command) == SERIALIZABLE:
             self._read = CoveredSet(self.snapshot, tuple(predicates))
 
     def change_rows(

@@ -152,12 +152,16 @@ class PartitionedTable(StoredTable):
         return self._committed(transaction)
 
     def drop_partitions(
-        self, object_ids: Sequence[str], identity: CommitIdentity | None = None
+        self,
+        object_ids: Sequence[str],
+        predicates: Sequence[str],
+        identity: CommitIdentity | None = None,
     ) -> int:
         """Take leaves out of the manifest; older versions keep them."""
         self.check_writable("delete from")
         transaction = Transaction(self.snapshot, identity)
         transaction.drop(object_ids)
+        transaction.cover(predicates, "delete")
         return self._committed(transaction)
 
     @staticmethod

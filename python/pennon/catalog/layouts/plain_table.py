@@ -126,10 +126,13 @@ class PlainTable(StoredTable):
         return change_plain_rows(self.snapshot, staged, rows, _id(identity))
 
     def drop_partitions(
-        self, object_ids: Sequence[str], identity: CommitIdentity | None = None
+        self,
+        object_ids: Sequence[str],
+        predicates: Sequence[str],
+        identity: CommitIdentity | None = None,
     ) -> int:
         """Empty the dataset, which is its only partition."""
-        del object_ids
+        del object_ids, predicates
         return replace_plain(self.snapshot, (), _id(identity))
 
     @staticmethod

@@ -256,16 +256,22 @@ class StoredTable(ABC):
             WriteConflict: Another commit changed what this one deletes.
         """
         whole = self.deleted_partitions(predicates)
-        return self.drop_partitions(whole, identity) if whole else self.snapshot.version
+        if not whole:
+            return self.snapshot.version
+        return self.drop_partitions(whole, predicates, identity)
 
     @abstractmethod
     def drop_partitions(
-        self, object_ids: Sequence[str], identity: CommitIdentity | None = None
+        self,
+        object_ids: Sequence[str],
+        predicates: Sequence[str],
+        identity: CommitIdentity | None = None,
     ) -> int:
         """Take partitions of the version with all their rows out; as ``delete_rows``.
 
         Args:
             object_ids: The leaves' ids, at least one.
+            predicates: The condition that chose them.
             identity: As for ``delete_rows``.
         """
 

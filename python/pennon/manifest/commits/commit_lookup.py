@@ -157,9 +157,6 @@ def _insert_missing(
     merge = manifest.merge_insert("object_id").when_not_matched_insert_all()
     rows = table_of_rows([each.row() for each in records], manifest.schema)
     try:
-        if manifest.has_stable_row_ids:  # of which an exclusive commit would lose the ids
-            merge.conflict_retries(0).execute(rows)
-            return True
         transaction, _ = merge.execute_uncommitted(rows)
         operation = exclusive(manifest, transaction.operation, storage_options or {})
         lance.LanceDataset.commit(manifest, operation, manifest.version, max_retries=0)

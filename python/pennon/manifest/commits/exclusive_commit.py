@@ -51,9 +51,15 @@ def exclusive(
         fragments[number] = _emptied(base, fragments[number], storage_options)
     fragments.update({each.id: each for each in update.updated_fragments})
     for at, fragment in enumerate(update.new_fragments, following):
-        fragment.id = at
-        fragments[at] = fragment
+        fragments[at] = _without_row_ids(fragment, at)
     return lance.LanceOperation.Merge(list(fragments.values()), base.lance_schema)
+
+
+def _without_row_ids(fragment: FragmentMetadata, number: int) -> FragmentMetadata:
+    """Number a fragment, and leave its stable row ids, where it has some, to the commit."""
+    stated = fragment.to_json()
+    stated.update(id=number, row_id_meta=None)
+    return FragmentMetadata.from_json(json.dumps(stated))
 
 
 def _emptied(

@@ -8,8 +8,7 @@ whether its change still makes sense on the latest snapshot.
 For two inserts of one key Lance writes a filter of the keys into the version and its transaction,
 66 kB however few they are. Only a commit that makes leaves needs it. One that moves leaves which
 are there changes their rows, and so does every other try of it: Lance sees the two by these. It
-merges by two columns, of which the first is the key, and Lance writes no filter. A manifest with
-stable row ids, which another writer made, keeps it: no commit can be the only one there.
+merges by two columns, of which the first is the key, and Lance writes no filter.
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ def commit_leaves(
         if rows is None:
             return ManifestCommitted(snapshot.version)
         merge = _merge(base, rows, removed)
-        if is_exclusive:
+        if is_exclusive or rows.begins_spec:
             transaction, _ = merge.execute_uncommitted(rows.table)
             operation = exclusive(base, transaction.operation, snapshot.storage_options)
             base = lance.LanceDataset.commit(base, operation, base.version, max_retries=0)
@@ -180,10 +179,13 @@ def commit_leaves(
 class _Rows:
     table: pa.Table
     makes_objects: bool  # leaves, namespaces or records that the base may not have
+    # Whoever looked before at all partitions that its condition can have, by the specs that have
+    # leaves, learns of another spec by its first commit, which stands alone.
+    begins_spec: bool
 
 
 def _merge(base: lance.LanceDataset, rows: _Rows, removed: Sequence[str]) -> MergeInsertBuilder:
-    moves_only = not rows.makes_objects and not removed and not base.has_stable_row_ids
+    moves_only = not rows.makes_objects and not removed
     merge = base.merge_insert(list(_KEY_WITHOUT_FILTER) if moves_only else _KEY)
     merge = merge.when_matched_update_all().when_not_matched_insert_all()
     if removed:
@@ -240,7 +242,8 @@ def _rows(
         )
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
     table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
-    return _Rows(table, makes_objects)
+    begins_spec = any(SEPARATOR not in name for name in above if name not in known)
+    return _Rows(table, makes_objects, begins_spec)
 
 
 def _inherited(

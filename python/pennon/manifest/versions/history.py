@@ -64,7 +64,11 @@ class HistoryEntry:
 
 
 def history(
-    location: str, storage_options: StorageOptions | None = None, *, limit: int | None = None
+    location: str,
+    storage_options: StorageOptions | None = None,
+    *,
+    limit: int | None = None,
+    after: int = 0,
 ) -> list[HistoryEntry]:
     """Tell what made the versions of a namespace.
 
@@ -72,6 +76,7 @@ def history(
         location: The namespace.
         storage_options: Given to Lance.
         limit: How many of the newest versions; None for all that have not expired.
+        after: Only what came behind this version.
 
     Returns:
         The versions, oldest first; one that expires while they are read is left out.
@@ -88,6 +93,7 @@ def history(
     """
     manifest = open_manifest(location, storage_options=storage_options)
     versions = sorted(listed_versions(manifest), key=lambda each: int(each["version"]))
+    versions = [each for each in versions if int(each["version"]) > after]
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
     # Lance gives the times of versions as naive local ones.
