@@ -9,7 +9,8 @@ the partition values, Python compares.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pytest
@@ -176,6 +177,21 @@ def test_bound_columns_are_evaluated_exactly(transform: Transform) -> None:
     check("c = 5 OR c IS NULL", {5, None})
     check("c > 5 AND c < 5", set())
     check("c IS NULL", {None})
+
+
+def test_bound_floats_are_evaluated_exactly() -> None:
+    values = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan]
+    for sql in ("col0 > 0", "1 / col0 > 0"):
+        space = exhaustive(values, [Expression(sql)], pa.float64())
+
+        def among(*wanted: float) -> Callable[[object], bool]:
+            return lambda v: any(compared(v, "=", each) is True for each in wanted)
+
+        nan = "double('NaN')"
+        space.check(f"c = {nan} AND c IN ({nan}, 1.5D)", among(math.nan), decides=False)
+        either = among(math.nan, 0.0)
+        listed = f"c IN (0D, {nan}, 1.5D) AND (c = {nan} OR c = -0.0D OR c = 9D)"
+        space.check(listed, either, decides=False)
 
 
 def test_a_column_promoted_since_is_compared_in_its_present_type() -> None:

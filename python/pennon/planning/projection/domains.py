@@ -5,13 +5,14 @@ to five values. A transform of bound columns is evaluated on the values themselv
 that computes it for rows.
 
 NULL rules: IS NULL binds a column to {NULL}; a NULL among the values is evaluated like any
-other, since an expression need not give NULL for NULL (format reading 23).
+other, since an expression need not give NULL for NULL (format reading 23). Both zeros are one value
+here, and ``Transform.project_bound`` evaluates both.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pennon.predicate.comparison import Comparison
 
 MOST_VALUES = 1_000
+_NAN: Final = {
+    kind: pa.scalar(math.nan, pa.float64()).cast(kind)
+    for kind in (pa.float16(), pa.float32(), pa.float64())
+}
 
 Domain = frozenset[pa.Scalar]
 _LESS = (Operator.LESS, Operator.LESS_OR_EQUAL)
@@ -88,21 +93,16 @@ def _of_comparison(column: SourceColumn, comparison: Comparison) -> Domain | Non
         case Operator.IS_NULL:
             return frozenset({pa.scalar(None, column.type)})
         case Operator.EQUAL | Operator.IN if len(comparison.literals) <= MOST_VALUES:
-            return frozenset(
-                same for literal in comparison.literals for same in _equal_values(literal)
-            )
+            return frozenset(map(_member, comparison.literals))
         case _:
             return None
 
 
-def _equal_values(literal: pa.Scalar) -> Sequence[pa.Scalar]:
-    """List the values that a row may have where it equals the literal: both zeros, both NaNs."""
-    if not pa.types.is_floating(literal.type):
-        return (literal,)
-    value = literal.as_py()
-    if math.isnan(value) or value == 0:
-        return (pa.scalar(value, literal.type), pa.scalar(-value, literal.type))
-    return (literal,)
+def _member(literal: pa.Scalar) -> pa.Scalar:
+    """Give a literal so that sets find it again: NaN is equal to no other, so there is one."""
+    if not pa.types.is_floating(literal.type) or not math.isnan(literal.as_py()):
+        return literal
+    return _NAN[literal.type]
 
 
 def _of_range(column: SourceColumn, ranges: Sequence[Compared]) -> Domain | None:
