@@ -271,6 +271,18 @@ def test_functions_are_named_after_what_they_do() -> None:
     assert offences == []
 
 
+def test_variables_are_named_after_what_they_hold() -> None:
+    """`for each in fields` says less than `for field in fields`, two lines further on nothing."""
+    offences = [
+        f"{named(path)}:{node.lineno}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.arg) and node.arg == "each")
+        or (isinstance(node, ast.Name) and node.id == "each" and isinstance(node.ctx, ast.Store))
+    ]
+    assert offences == []
+
+
 def test_packages_only_re_export() -> None:
     """``__init__`` holds a docstring, imports, ``__all__``; the top one may import lazily."""
     offences = []

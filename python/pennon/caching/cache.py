@@ -170,7 +170,7 @@ _CACHES: WeakSet[Cache[Any]] = WeakSet()
 
 def log_figures() -> None:
     """Write one line per cache that was used into the log, as the worker does when it ends."""
-    for cache in sorted(_CACHES, key=lambda each: each.name):
+    for cache in sorted(_CACHES, key=lambda known: known.name):
         figures = cache.figures
         if figures.hits or figures.misses:
             _LOG.info("cache of %s: %s", cache.name, figures)

@@ -32,7 +32,7 @@ class CarriedOver(Generic[T]):
     Example:
         >>> prices: CarriedOver[int] = CarriedOver("prices", max_bytes=1000, weigh=lambda _: 8)
         >>> first, second = TableKey("/lake/t", 1, "1f00"), TableKey("/lake/t", 2, "7a21")
-        >>> prices.find(first, ["tea", "milk"], lambda names: {each: len(each) for each in names})
+        >>> prices.find(first, ["tea", "milk"], lambda names: {name: len(name) for name in names})
         {'tea': 3, 'milk': 4}
         >>> prices.carry(first, second, {"tea": 5})
         >>> prices.find(second, ["milk", "tea"], lambda names: {})
@@ -43,7 +43,7 @@ class CarriedOver(Generic[T]):
         self._cache: Cache[Mapping[str, T]] = Cache(
             name,
             max_bytes=max_bytes,
-            weigh=lambda values: sum(_NAME_BYTES + weigh(each) for each in values.values()),
+            weigh=lambda values: sum(_NAME_BYTES + weigh(value) for value in values.values()),
         )
 
     def find(
@@ -60,11 +60,11 @@ class CarriedOver(Generic[T]):
             The values by name, in the order of the names; names without one are left out.
         """
         known = self._cache.peek(key) or {}
-        missing = [each for each in names if each not in known]
+        missing = [name for name in names if name not in known]
         if missing:
             known = {**known, **read(missing)}
             self._keep(key, known, names)
-        return {each: known[each] for each in names if each in known}
+        return {name: known[name] for name in names if name in known}
 
     def carry(
         self,
@@ -82,14 +82,14 @@ class CarriedOver(Generic[T]):
             forgotten: The names of which nothing is known there.
         """
         known = {**(self._cache.peek(before) or {}), **changed}
-        for each in forgotten:
-            known.pop(each, None)
+        for key in forgotten:
+            known.pop(key, None)
         self._keep(after, known, list(changed))
 
     def _keep(self, key: TableKey, values: Mapping[str, T], used: Sequence[str]) -> None:
         """Keep the names used last; those that are used now come behind all others."""
         now = set(used)
-        order = [each for each in values if each not in now]
-        order += [each for each in dict.fromkeys(used) if each in values]
+        order = [value for value in values if value not in now]
+        order += [name for name in dict.fromkeys(used) if name in values]
         kept = islice(order, max(0, len(order) - _MOST_NAMES), None)
-        self._cache.keep(key, {each: values[each] for each in kept})
+        self._cache.keep(key, {name: values[name] for name in kept})

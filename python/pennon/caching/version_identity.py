@@ -34,7 +34,9 @@ def version_identity(dataset: lance.LanceDataset) -> str:
         True
     """
     version = dataset.get_version()
-    names = [file.path for each in dataset.get_fragments()[:1] for file in each.data_files()]
+    names = [
+        file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()
+    ]
     counts = sorted(version["metadata"].items())
     return combined_identity([str(version["timestamp"].timestamp()), *names, repr(counts)])
 
@@ -47,6 +49,6 @@ def combined_identity(identities: Iterable[str]) -> str:
         False
     """
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for each in identities:
-        digest.update(f"{len(each)}:{each}".encode())
+    for identity in identities:
+        digest.update(f"{len(identity)}:{identity}".encode())
     return digest.hexdigest()

@@ -131,7 +131,7 @@ class Directory:
         self.properties(namespace)
         contents = [
             *self.tables(namespace),
-            *(".".join(each) for each in self.namespaces(namespace)),
+            *(".".join(child) for child in self.namespaces(namespace)),
         ]
         if contents:
             shown = ", ".join(contents[:5]) + (", …" if len(contents) > 5 else "")  # noqa: PLR2004
@@ -313,7 +313,7 @@ class Directory:
         if parent and self._describe(parent) is None:
             return f"{self.catalog.full_name(parent)} does not exist either"
         return near_names(
-            namespace[-1], [each[-1] for each in self.namespaces(parent)], "namespaces"
+            namespace[-1], [child[-1] for child in self.namespaces(parent)], "namespaces"
         )
 
     def _near_tables(self, identifier: Name) -> str:

@@ -39,7 +39,7 @@ def replace_partitioned(directory: Directory, identifier: Name, old: str, new: s
     """
     catalog = directory.catalog
     if catalog.implementation == "dir":
-        old, new = (relative_location(catalog, each) for each in (old, new))
+        old, new = (relative_location(catalog, location) for location in (old, new))
         if not move_registration(plain_path(catalog.root), identifier, old, new, catalog.storage):
             name = catalog.full_name(identifier)
             raise WriteConflict(table=name, why="another writer replaced or dropped the table")

@@ -19,7 +19,7 @@ def near_names(name: str, there: Sequence[str], kind: str) -> str:
     """
     if not there:
         return f"there are no {kind}"
-    same = [each for each in there if each.casefold() == name.casefold()]
+    same = [candidate for candidate in there if candidate.casefold() == name.casefold()]
     if same:
         return f"names are case-sensitive, did you mean {' or '.join(same)}"
     close = difflib.get_close_matches(name, there, n=3, cutoff=0.6)

@@ -106,7 +106,8 @@ def overlapped_partitions(
             seen[version] = {_key(shared, values) for values in tuples.values()}
         if (
             leaf["num_rows"] == 0
-            or repr([leaf[each.column] for each in shared]) not in seen[version]
+            or repr([leaf[partition_field.column] for partition_field in shared])
+            not in seen[version]
         ):
             continue
         if len(shared) < len(current.fields):
@@ -150,7 +151,7 @@ def _shared(snapshot: Snapshot, spec_version: int) -> list[PartitionField]:
 
 
 def _key(shared: Sequence[PartitionField], values: pa.RecordBatch) -> str:
-    return repr([values.column(each.column)[0].as_py() for each in shared])
+    return repr([values.column(partition_field.column)[0].as_py() for partition_field in shared])
 
 
 def _spelled(snapshot: Snapshot, leaf: Mapping[str, object]) -> str:
@@ -166,6 +167,6 @@ def _spelled(snapshot: Snapshot, leaf: Mapping[str, object]) -> str:
 def _keys(snapshot: Snapshot) -> str:
     """Name the columns that partitions are made by."""
     fields = snapshot.current_spec.fields
-    named = [snapshot.schema.field_by_id(each) for field in fields for each in field.source_ids]
-    columns = dict.fromkeys(str(each) for each in named if each is not None)
+    named = [snapshot.schema.field_by_id(id_) for field in fields for id_ in field.source_ids]
+    columns = dict.fromkeys(str(schema_field) for schema_field in named if schema_field is not None)
     return ", ".join(columns) or "TRUE: the table has one partition"

@@ -226,9 +226,9 @@ def _is_root(location: str, options: argparse.Namespace) -> bool:
 
 def _show(report: CheckReport) -> None:
     order = {severity: at for at, severity in enumerate(Severity)}
-    found = sorted(report.findings, key=lambda each: order[each.severity])
-    for each in found[:_MOST_FINDINGS]:
-        _say(str(each))
+    found = sorted(report.findings, key=lambda finding: order[finding.severity])
+    for finding in found[:_MOST_FINDINGS]:
+        _say(str(finding))
     if len(found) > _MOST_FINDINGS:
         _say(f"… and {len(found) - _MOST_FINDINGS} more; --json prints all")
     _say(
@@ -239,8 +239,8 @@ def _show(report: CheckReport) -> None:
 
 def _repair(options: argparse.Namespace) -> int:
     done = repair(location_of(options), pairs(options.storage), progress=progress_on_stderr())
-    for each in done.notes:
-        _say(each)
+    for note in done.notes:
+        _say(note)
     if done.keys:
         _say(f"{done.location}: restored metadata {', '.join(done.keys)} from earlier versions")
     if done.columns:
@@ -250,8 +250,8 @@ def _repair(options: argparse.Namespace) -> int:
             if done.leaves_read:
                 source += f" and {done.leaves_read} leaves"
         _say(f"{done.location}: restored {', '.join(done.columns)} from {source}")
-    for each in done.lacking:
-        _say(each)
+    for name in done.lacking:
+        _say(name)
     _say(f"{done.location} is at version {done.version}")
     return 1 if done.lacking else 0
 
@@ -267,8 +267,8 @@ def _adopt(options: argparse.Namespace) -> int:
         move=options.move,
         progress=progress_on_stderr(),
     )
-    for each in done:
-        _say(f"{each.dataset}: {each.values}, {each.num_rows} rows, leaf {each.object_id}")
+    for leaf in done:
+        _say(f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}")
     what = "partitions written" if options.split else "adopted"
     version = done[0].version if done else snapshot.version
     _say(f"{snapshot.location} is at version {version}, {len(done)} {what}")
@@ -283,8 +283,8 @@ def _expire(options: argparse.Namespace) -> int:
         retain_last=options.retain_last,
         progress=progress_on_stderr(),
     )
-    for each in done.notes:
-        _say(each)
+    for note in done.notes:
+        _say(note)
     _say(
         f"{location_of(options)}: {len(done.versions)} versions expired,"
         f" {done.leaf_versions} versions of leaves deleted,"
@@ -305,8 +305,8 @@ def _vacuum(options: argparse.Namespace) -> int:
         dry_run=options.dry_run,
         progress=progress_on_stderr(),
     )
-    for each in [*(done.files if options.dry_run else ()), *done.notes]:
-        _say(each)
+    for file in [*(done.files if options.dry_run else ()), *done.notes]:
+        _say(file)
     what = "to remove" if options.dry_run else "removed"
     _say(
         f"{location_of(options)}: {len(done.files)} files with {done.num_bytes} bytes {what},"
@@ -325,8 +325,8 @@ def _compact(options: argparse.Namespace) -> int:
         dry_run=options.dry_run,
         progress=progress_on_stderr(),
     )
-    for each in [*(done.partitions if options.dry_run else ()), *done.notes]:
-        _say(each)
+    for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
+        _say(partition)
     what, became = "compacted", f"{done.files_before} files became {done.files_after}"
     if options.dry_run:
         what, became = "to compact", f"{done.files_before} files"
@@ -345,8 +345,8 @@ def _analyze(options: argparse.Namespace) -> int:
         where=options.where,
         progress=progress_on_stderr(),
     )
-    for each in done.notes:
-        _say(each)
+    for note in done.notes:
+        _say(note)
     _say(
         f"{location_of(options)} is at version {done.version}:"
         f" {len(done.partitions)} partitions with {done.num_rows} rows analyzed"
@@ -370,8 +370,8 @@ def _rewrite_partitions(options: argparse.Namespace) -> int:
         dry_run=options.dry_run,
         progress=progress_on_stderr(),
     )
-    for each in [*(done.partitions if options.dry_run else ()), *done.notes]:
-        _say(each)
+    for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
+        _say(partition)
     what = "to rewrite" if options.dry_run else "rewritten"
     _say(
         f"{location_of(options)} is at version {done.version}: {len(done.partitions)} partitions"
@@ -388,7 +388,7 @@ def _migrate(options: argparse.Namespace) -> int:
         remove_old=options.remove_old,
         progress=progress_on_stderr(),
     )
-    for each in done.notes:
-        _say(each)
+    for note in done.notes:
+        _say(note)
     _say(f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows")
     return 0

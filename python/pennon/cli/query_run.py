@@ -201,7 +201,10 @@ class _Progress:
     def show(self) -> None:
         if self._tracker is None:
             return
-        stages = [self._tracker.getStageInfo(each) for each in self._tracker.getActiveStageIds()]
+        stages = [
+            self._tracker.getStageInfo(getactivestageid)
+            for getactivestageid in self._tracker.getActiveStageIds()
+        ]
         known = [stage for stage in stages if stage is not None]
         if not known:
             return
@@ -240,7 +243,7 @@ def _texts(frame: DataFrame) -> DataFrame:
 
     names = [f"column_{place}" for place in range(len(frame.columns))]
     binary = [isinstance(field.dataType, BinaryType) for field in frame.schema]
-    columns = [text(*each).alias(each[0]) for each in zip(names, binary, strict=True)]
+    columns = [text(*pair).alias(pair[0]) for pair in zip(names, binary, strict=True)]
     return frame.toDF(*names).select(*columns)
 
 

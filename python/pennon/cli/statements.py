@@ -33,7 +33,10 @@ def statements_of(text: str) -> list[Statement]:
     r"""Split a text as ``split_statements`` does, and see which statements are meant to fail.
 
     Example:
-        >>> [each.expected for each in statements_of("SELECT 1; SELECT x;\n--! UNRESOLVED_COLUMN")]
+        >>> [
+        ...     statement.expected
+        ...     for statement in statements_of("SELECT 1; SELECT x;\n--! UNRESOLVED_COLUMN")
+        ... ]
         [None, 'UNRESOLVED_COLUMN']
     """
     pieces, rest = cut_statements(text)
@@ -61,7 +64,7 @@ def split_statements(text: str) -> list[str]:
         >>> split_statements("BEGIN SELECT 1; SELECT 2; END; SELECT 3")
         ['BEGIN SELECT 1; SELECT 2; END', 'SELECT 3']
     """
-    return [each.sql for each in statements_of(text)]
+    return [statement.sql for statement in statements_of(text)]
 
 
 def cut_statements(text: str) -> tuple[list[str], str]:

@@ -183,8 +183,8 @@ def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
 
     return {
         version: {
-            each.field_id: each.derivation.sql([source(number) for number in each.source_ids])
-            for each in spec.fields
+            field.field_id: field.derivation.sql([source(number) for number in field.source_ids])
+            for field in spec.fields
         }
         for version, spec in namespace.specs.items()
     }
@@ -198,15 +198,15 @@ def _plan(options: argparse.Namespace) -> int:
     if options.json:
         partitions = [
             {
-                "object_id": each.object_id,
-                "location": each.location,
-                "version": each.version,
-                "values": _texts(each.values),
-                "residual": each.residual,
-                "rows": each.num_rows,
-                "bytes": each.num_bytes,
+                "object_id": partition.object_id,
+                "location": partition.location,
+                "version": partition.version,
+                "values": _texts(partition.values),
+                "residual": partition.residual,
+                "rows": partition.num_rows,
+                "bytes": partition.num_bytes,
             }
-            for each in plan.partitions
+            for partition in plan.partitions
         ]
         shown = {
             "manifest_sql": plan.manifest_sql,
@@ -218,14 +218,14 @@ def _plan(options: argparse.Namespace) -> int:
     for item, text in scan_report(plan):
         print(f"{item}: {text}")
     print(f"manifest: {plan.manifest_sql}")
-    for at, each in enumerate(plan.partitions):
+    for at, partition in enumerate(plan.partitions):
         if at == _MOST_PARTITIONS:
             print(f"… and {len(plan.partitions) - at} more")
             break
-        values = ", ".join(f"{name}={value}" for name, value in _texts(each.values).items())
-        print(f"  {each.location}  {values or '(no partition field)'}")
-        rest = f", filter {each.residual}" if each.residual else ""
-        print(f"    version {each.version}, rows {_or_unknown(each.num_rows)}{rest}")
+        values = ", ".join(f"{name}={value}" for name, value in _texts(partition.values).items())
+        print(f"  {partition.location}  {values or '(no partition field)'}")
+        rest = f", filter {partition.residual}" if partition.residual else ""
+        print(f"    version {partition.version}, rows {_or_unknown(partition.num_rows)}{rest}")
     return 0
 
 

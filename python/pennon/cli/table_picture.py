@@ -84,7 +84,7 @@ def _largest(namespace: PartitionedNamespace, leaves: pa.Table) -> Iterator[str]
     shown = counted.take(ranks)
     names = [name or "" for name in partition_names(namespace.snapshot, shown).to_pylist()]
     rows = shown["num_rows"].to_pylist()
-    sizes = [each or 0 for each in shown["num_bytes"].to_pylist()]
+    sizes = [size or 0 for size in shown["num_bytes"].to_pylist()]
     yield ""
     yield "rows of its largest partitions" if len(leaves) > len(shown) else "rows of its partitions"
     cut = [name if len(name) <= _WIDEST_NAME else name[: _WIDEST_NAME - 1] + "…" for name in names]

@@ -63,7 +63,11 @@ class Layout:
             at: (
                 own,
                 tuple(
-                    next(each for each in spec.fields if each.derives_as(field))
+                    next(
+                        partition_field
+                        for partition_field in spec.fields
+                        if partition_field.derives_as(field)
+                    )
                     for field in reading.spec.fields
                 ),
             )
@@ -77,15 +81,15 @@ class Layout:
         for at, (own, fields) in self.told.items():
             fit = None if evidence is None else evidence.fits[at][own]
             if fit is not None:
-                ids = (each.field_id for each in fields)
+                ids = (field.field_id for field in fields)
                 found.update(zip(ids, fit.values, strict=True))
         return found
 
     def specs(self, leaves: Sequence[ManifestRow]) -> list[PartitionSpec]:
         """Give one spec per set of fields that leaves tell; the last one has all fields."""
-        sets = {frozenset(each.field_id for each in self.fields)}
-        sets.update(frozenset(each.values) for each in leaves)
-        ordered = sorted(sets, key=lambda each: (len(each), sorted(each)))
+        sets = {frozenset(field.field_id for field in self.fields)}
+        sets.update(frozenset(leaf.values) for leaf in leaves)
+        ordered = sorted(sets, key=lambda set_: (len(set_), sorted(set_)))
         return [
             PartitionSpec(version, tuple(f for f in self.fields if f.field_id in known))
             for version, known in enumerate(ordered, 1)
@@ -103,8 +107,8 @@ def manifest_of(
     """
     versions = {frozenset(f.field_id for f in spec.fields): spec.spec_version for spec in specs}
     rows = [
-        replace(each, object_id=f"v{versions[frozenset(each.values)]}{SEPARATOR}{each.object_id}")
-        for each in leaves
+        replace(leaf, object_id=f"v{versions[frozenset(leaf.values)]}{SEPARATOR}{leaf.object_id}")
+        for leaf in leaves
     ]
     schema = manifest_schema({spec.spec_version: spec for spec in specs}, strong=True)
     return lance.write_dataset(table_of_rows(rows, schema), f"memory://draft-{next(_numbers)}")

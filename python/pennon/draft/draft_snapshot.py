@@ -166,7 +166,10 @@ def _within(
 def _snapshot(location: str, draft: DraftNamespace, options: StorageOptions) -> DraftSnapshot:
     schema = NamespaceSchema.with_fresh_ids(draft.schema.arrow, BY_NAME)
     datasets = _newest(draft, options)
-    leaves = [f"{name} {each.version} {version_identity(each)}" for name, each in datasets.items()]
+    leaves = [
+        f"{name} {dataset.version} {version_identity(dataset)}"
+        for name, dataset in datasets.items()
+    ]
     manifest = _manifest_key(draft, options)
     identity = f"{manifest.table}{LOOK}{combined_identity(leaves)}"
     # A manifest may hold several namespaces, each at a location of its own.
@@ -196,17 +199,22 @@ def _made(
     arrow = str(schema.arrow)
     known = [
         _readings.find(
-            _manifest_key(draft, options, (each, arrow)), partial(readings, each, schema)
+            _manifest_key(draft, options, (column, arrow)), partial(readings, column, schema)
         )
-        for each in draft.columns
+        for column in draft.columns
     ]
     found = _examined(draft, datasets, known, schema, options)
     chosen = chosen_readings(draft.columns, known, found)
     layout = Layout.of(schema, known, chosen)
     root = "" if key.location == draft.location else draft.location
     leaves = [
-        _leaf(each, root, datasets.get(each.object_id), layout.values(found.get(each.object_id)))
-        for each in draft.leaves
+        _leaf(
+            draft_leaf,
+            root,
+            datasets.get(draft_leaf.object_id),
+            layout.values(found.get(draft_leaf.object_id)),
+        )
+        for draft_leaf in draft.leaves
     ]
     specs = layout.specs(leaves)
     return DraftSnapshot(
@@ -281,7 +289,7 @@ def _examined(
         )
         return _evidence.find(key, partial(examine, dataset, leaf, known, schema, most))
 
-    there = [each for each in draft.leaves if each.object_id in datasets]
+    there = [draft_leaf for draft_leaf in draft.leaves if draft_leaf.object_id in datasets]
     with ThreadPoolExecutor(_THREADS) as pool:
         found = zip(there, pool.map(looked_at, there), strict=True)
         return {leaf.object_id: evidence for leaf, evidence in found}

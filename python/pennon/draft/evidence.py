@@ -96,7 +96,7 @@ def examine(
     fits = []
     for at, known in enumerate(readings):
         text = None if leaf.texts is None else leaf.texts[at]
-        found = [_fit(text, each, rows, schema) for each in known]
+        found = [_fit(text, reading, rows, schema) for reading in known]
         if not is_complete and any(found) and _may_hide_nulls(dataset, known, rows, schema):
             found = [None for _ in known]
         fits.append(tuple(found))
@@ -106,8 +106,8 @@ def examine(
 def _columns(readings: Sequence[Sequence[Reading]], schema: NamespaceSchema) -> pa.Schema:
     wanted: dict[str, pa.Field] = {}
     for known in readings:
-        for each in known:
-            for field in each.spec.fields:
+        for reading in known:
+            for field in reading.spec.fields:
                 for source in _paths(field.source_ids, schema):
                     wanted[source[0]] = schema.arrow.field(source[0])
     return pa.schema(list(wanted.values()))
@@ -115,7 +115,7 @@ def _columns(readings: Sequence[Sequence[Reading]], schema: NamespaceSchema) -> 
 
 def _paths(source_ids: Sequence[int], schema: NamespaceSchema) -> list[tuple[str, ...]]:
     found = [schema.field_by_id(number) for number in source_ids]
-    return [each.path for each in found if each is not None]
+    return [schema_field.path for schema_field in found if schema_field is not None]
 
 
 def _first_rows(dataset: lance.LanceDataset, columns: pa.Schema, most: int) -> pa.Table:
@@ -148,7 +148,7 @@ def _fit(text: str | None, reading: Reading, rows: pa.Table, schema: NamespaceSc
         if len(different) != 1:
             return None
         found.append(different[0])
-    if not any(_same(found, each) for each in told):
+    if not any(_same(found, line) for line in told):
         return None
     (first, *_) = _paths(reading.spec.fields[0].source_ids, schema)
     seen = _source(rows, first).drop_null().unique()
@@ -208,8 +208,8 @@ def chosen_readings(
         _chosen(
             column,
             known,
-            [each.fits[at] for each in evidence.values() if each.num_rows],
-            is_complete=all(each.is_complete for each in evidence.values()),
+            [leaf.fits[at] for leaf in evidence.values() if leaf.num_rows],
+            is_complete=all(leaf.is_complete for leaf in evidence.values()),
         )
         for at, (column, known) in enumerate(zip(columns, readings, strict=True))
     ]
@@ -224,18 +224,24 @@ def _chosen(
 ) -> int | None:
     if column.function == "identity":
         return 0 if readings else None
-    alive = [at for at in range(len(readings)) if all(each[at] is not None for each in fits)]
+    alive = [
+        at for at in range(len(readings)) if all(leaf_fits[at] is not None for leaf_fits in fits)
+    ]
     if not alive:
         return None
     if is_complete:
         return alive[0]
     if column.function in _HASHES:
-        hits = sum(fit.num_sources for each in fits if (fit := each[alive[0]]) is not None)
+        hits = sum(
+            fit.num_sources for leaf_fits in fits if (fit := leaf_fits[alive[0]]) is not None
+        )
         parts = column.size or 1 << 32
         is_sure = parts == 1 or parts ** -min(hits, 64) < _CHANCE
         return alive[0] if len(alive) == 1 and is_sure else None
     if column.function == "truncate" and len(alive) > 1:
         # Both ways of rounding agree from 0 on, and towards 0 is the wider one at 0.
-        values = [fit.values[0].as_py() for each in fits if (fit := each[alive[0]]) is not None]
+        values = [
+            fit.values[0].as_py() for leaf_fits in fits if (fit := leaf_fits[alive[0]]) is not None
+        ]
         return alive[0] if all(value is None or value >= 0 for value in values) else None
     return alive[0] if len(alive) == 1 else None

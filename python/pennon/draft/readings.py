@@ -52,9 +52,9 @@ class Reading:
         """Give the partition values that a name can tell: as it stands, and percent-decoded."""
         kinds = [field.result_type for field in self.spec.fields]
         found = []
-        for each in dict.fromkeys((text, unquote(text))):
+        for spelling in dict.fromkeys((text, unquote(text))):
             try:
-                numbers = self.numbers(each)
+                numbers = self.numbers(spelling)
                 pairs = [] if numbers is None else list(zip(numbers, kinds, strict=True))
                 found += [[pa.scalar(number, kind) for number, kind in pairs]] if pairs else []
             except (ValueError, OverflowError, pa.ArrowInvalid):
@@ -74,7 +74,7 @@ def readings(column: DraftColumn, schema: NamespaceSchema) -> list[Reading]:
     """
     found = []
     for meaning, function, literals, numbers in _forms(column, schema):
-        arguments: list[dict[str, object]] = [{"literal": each} for each in literals]
+        arguments: list[dict[str, object]] = [{"literal": literal} for literal in literals]
         arguments += [{"column": list(path)} for path in column.sources]
         try:
             call = from_sql(function, arguments)

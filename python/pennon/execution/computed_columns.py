@@ -56,7 +56,7 @@ class ComputedColumns:
             FragmentDivision: A number is divided by zero.
         """
         if self._is_empty or not rows.num_rows:
-            return [pa.nulls(rows.num_rows, each) for each in self.types]
+            return [pa.nulls(rows.num_rows, type_) for type_ in self.types]
         # A quarter of a second to import, which other statements need not pay.
         from datafusion import SessionConfig, SessionContext  # noqa: PLC0415
 
@@ -67,11 +67,13 @@ class ComputedColumns:
         context.register_record_batches(_ROWS, [[_plain(rows)]])
         with engine_failures():
             found = pa.Table.from_batches(
-                [each.to_pyarrow() for each in context.sql(self._query).execute_stream()]
+                [batch.to_pyarrow() for batch in context.sql(self._query).execute_stream()]
             )
         return [column.combine_chunks() for column in found.columns]
 
 
 def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
-    schema = pa.schema([pa.field(each.name, each.type, each.nullable) for each in rows.schema])
+    schema = pa.schema(
+        [pa.field(column.name, column.type, column.nullable) for column in rows.schema]
+    )
     return pa.RecordBatch.from_arrays(rows.columns, schema=schema)

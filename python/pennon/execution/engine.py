@@ -276,8 +276,8 @@ def _converted(context: SessionContext, query: Query, work: StreamWork) -> Itera
     with engine_failures():
         planned = context.sql(query.sql)
         stream: RecordBatchStream = planned.execute_stream()
-        for each in stream:
-            batch = each.to_pyarrow()
+        for part in stream:
+            batch = part.to_pyarrow()
             if batch.num_rows:
                 yield _of_schema(batch, query.schema)
         work.add_plan(planned.execution_plan())

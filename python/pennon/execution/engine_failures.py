@@ -73,8 +73,8 @@ def _reason(error: BaseException) -> str:
 
 def _value(text: str) -> dict[str, str]:
     """Find the value that does not fit, and Spark's name of the type; empty texts where unknown."""
-    for each in _VALUES:
-        found = each.search(text)
+    for value in _VALUES:
+        found = value.search(text)
         if found is not None:
             return {"value": found["value"], "type": _SPARK_TYPES.get(found["type"], "")}
     return {"value": "", "type": ""}

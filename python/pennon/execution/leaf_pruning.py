@@ -95,39 +95,39 @@ def filtered(
         parts: The rows of its parts.
     """
     found = list(relations)
-    for each in filters:
-        relation, rows = found[each.relation], parts[each.part]
-        values = _few_values(each, rows)
+    for filter_ in filters:
+        relation, rows = found[filter_.relation], parts[filter_.part]
+        values = _few_values(filter_, rows)
         if values is None:
             continue
         if not len(values):
-            found[each.relation] = replace(relation, leaves=())
+            found[filter_.relation] = replace(relation, leaves=())
             continue
-        wanted = _condition(each, values, len(relation.leaves))
+        wanted = _condition(filter_, values, len(relation.leaves))
         if wanted is not None:
             leaves = tuple(
                 replace(leaf, residual=_both(leaf.residual, wanted)) for leaf in relation.leaves
             )
-            found[each.relation] = replace(relation, leaves=leaves)
+            found[filter_.relation] = replace(relation, leaves=leaves)
     return found
 
 
-def _few_values(each: RowFilter, rows: ReplicatedRows) -> pa.Array | None:
+def _few_values(row_filter: RowFilter, rows: ReplicatedRows) -> pa.Array | None:
     """Give the values of a part's column; None where they are many, or the column is no key."""
     num_rows = sum(batch.num_rows for batch in rows.batches)
-    if num_rows * _SHARE > 2 * each.chosen_from:
+    if num_rows * _SHARE > 2 * row_filter.chosen_from:
         return None
-    at = rows.schema.get_field_index(each.column)
+    at = rows.schema.get_field_index(row_filter.column)
     kind = rows.schema.field(at).type
     columns = pa.chunked_array([batch.column(at) for batch in rows.batches], kind).drop_null()
     values = pc.unique(columns)
     is_key = 2 * len(values) >= len(columns)
-    return values if is_key and len(values) * _SHARE <= each.chosen_from else None
+    return values if is_key and len(values) * _SHARE <= row_filter.chosen_from else None
 
 
-def _condition(each: RowFilter, values: pa.Array, num_leaves: int) -> str | None:
+def _condition(row_filter: RowFilter, values: pa.Array, num_leaves: int) -> str | None:
     """Write a list, or a range without other values between them; None where neither is."""
-    column = exp.column(each.name, quoted=True)
+    column = exp.column(row_filter.name, quoted=True)
     if len(values) <= _MOST_VALUES and len(values) * num_leaves <= _MOST_WRITTEN:
         wanted = condition(Comparison(Operator.IN, tuple(values)), column)
         return wanted.sql(dialect=DataFusion)
@@ -135,7 +135,7 @@ def _condition(each: RowFilter, values: pa.Array, num_leaves: int) -> str | None
         return None
     ends = pc.min_max(values)
     least, most = ends["min"], ends["max"]
-    if (most.as_py() - least.as_py()) * _SHARE > each.chosen_from:
+    if (most.as_py() - least.as_py()) * _SHARE > row_filter.chosen_from:
         return None
     bounds = (
         condition(Comparison(Operator.GREATER_OR_EQUAL, (least,)), column),

@@ -41,14 +41,14 @@ def merged(
 
     Example:
         >>> from pennon.spec.write_order import OrderColumn
-        >>> streams = [iter([pa.record_batch({"a": each})]) for each in ([1, 4], [2, 3], [9])]
+        >>> streams = [iter([pa.record_batch({"a": values})]) for values in ([1, 4], [2, 3], [9])]
         >>> [batch["a"].to_pylist() for batch in merged(streams, [OrderColumn("a")])]
         [[1, 2, 3], [4], [9]]
     """
     if len(streams) == 1:
         yield from streams[0]
         return
-    heads = [head for each in streams if (head := _Head(each, order)).advance()]
+    heads = [head for stream in streams if (head := _Head(stream, order)).advance()]
     while len(heads) > 1:
         bound = min(head.last for head in heads)
         ready = [part for head in heads if (part := head.take_up_to(bound)) is not None]

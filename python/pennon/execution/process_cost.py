@@ -74,8 +74,8 @@ class ProcessCost:
 
     def _divide(self) -> None:
         now = self._clock()
-        for each in self._running:
-            each.cpu_seconds += (now - self._last) / len(self._running)
+        for cost in self._running:
+            cost.cpu_seconds += (now - self._last) / len(self._running)
         self._last = now
 
 

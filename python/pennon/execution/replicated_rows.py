@@ -114,7 +114,9 @@ class ReplicatedParts:
             return max(0, limit - self._held_bytes())
 
     def _held_bytes(self) -> int:
-        return sum(each.rows.held_bytes for each in self._entries.values() if each.rows is not None)
+        return sum(
+            entry.rows.held_bytes for entry in self._entries.values() if entry.rows is not None
+        )
 
     def _schedule(self) -> None:
         if self._timer is None:

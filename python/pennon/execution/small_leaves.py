@@ -185,7 +185,9 @@ def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
     """
     if leaf.fragments is None:
         return int(dataset.count_rows())
-    return sum(each.count_rows() for each in dataset.get_fragments()[slice(*leaf.fragments)])
+    return sum(
+        fragment.count_rows() for fragment in dataset.get_fragments()[slice(*leaf.fragments)]
+    )
 
 
 def _unfiltered(residual: str, relation: Relation) -> _Way | None:

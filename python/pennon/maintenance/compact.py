@@ -118,15 +118,17 @@ def fragments_below(dataset: lance.LanceDataset, num_bytes: int) -> list[lance.L
         dataset: The leaf at a version.
         num_bytes: What is smaller is small.
     """
-    small = [each for each in dataset.get_fragments() if _is_small(each.metadata, num_bytes)]
-    worn = [each for each in dataset.get_fragments() if _is_worn(each.metadata)]
-    numbers = {each.fragment_id for each in (*(small if len(small) > 1 else ()), *worn)}
-    return [each for each in dataset.get_fragments() if each.fragment_id in numbers]
+    small = [
+        fragment for fragment in dataset.get_fragments() if _is_small(fragment.metadata, num_bytes)
+    ]
+    worn = [fragment for fragment in dataset.get_fragments() if _is_worn(fragment.metadata)]
+    numbers = {fragment.fragment_id for fragment in (*(small if len(small) > 1 else ()), *worn)}
+    return [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in numbers]
 
 
 def _is_small(fragment: lance.FragmentMetadata, num_bytes: int) -> bool:
     sizes = [file.file_size_bytes for file in fragment.files]
-    known = [each for each in sizes if each is not None]
+    known = [size for size in sizes if size is not None]
     if len(known) < len(sizes) or fragment.physical_rows >= _MOST_ROWS // 2:
         return False
     return bool(sum(known) < num_bytes)
@@ -156,8 +158,8 @@ class _Compaction:
             return
         if not found or self._try(snapshot, found):
             return
-        for each in leaves:
-            self._alone(snapshot, each)
+        for leaf in leaves:
+            self._alone(snapshot, leaf)
 
     def _alone(self, snapshot: Snapshot, object_id: str) -> None:
         """Rewrite one leaf as it is now, and look again where another commit changes it."""
@@ -187,9 +189,9 @@ class _Compaction:
     ) -> None:
         self.done.leaves += len(rewrites)
         self.done.partitions += partitions
-        self.done.files_before += sum(len(each.fragments) for each in rewrites)
+        self.done.files_before += sum(len(rewrite.fragments) for rewrite in rewrites)
         self.done.files_after += files_after
-        self.done.num_rows += sum(each.num_rows for each in rewrites)
+        self.done.num_rows += sum(rewrite.num_rows for rewrite in rewrites)
 
     def _rewrites(self, snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, LeafRewrite]:
         """Find what to rewrite, by the partitions' values."""
@@ -214,10 +216,10 @@ class _Compaction:
             chosen = [] if _is_sorted(snapshot, state) else list(dataset.get_fragments())
         else:
             chosen = fragments_below(dataset, self.target_bytes // 2)
-        num_rows = sum(each.count_rows() for each in chosen)
+        num_rows = sum(fragment.count_rows() for fragment in chosen)
         if not num_rows:
             return None
-        numbers = tuple(each.fragment_id for each in chosen)
+        numbers = tuple(fragment.fragment_id for fragment in chosen)
         version = state.read_version
         return LeafRewrite(state.object_id, state.location, version, numbers, num_rows)
 

@@ -112,7 +112,7 @@ def expire(
     over = _drop_tags_that_are_over(manifest, location)
     done = Expired(tags=over)
     done.versions.extend(expirable_versions(manifest, older_than, retain_last))
-    kept = {int(each["version"]) for each in listed_versions(manifest)} - set(done.versions)
+    kept = {int(entry["version"]) for entry in listed_versions(manifest)} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
     versions = _remove_versions(manifest, location, options, done)
     if versions is None:
@@ -120,10 +120,10 @@ def expire(
     unneeded = recorded - named_versions(location, versions, options)
     forget_leaves()
     deleted: set[LeafVersion] = set()
-    places = sorted({each for each, _ in unneeded})
+    places = sorted({version for version, _ in unneeded})
     for at, place in enumerate(places, 1):
         progress("leaves cleaned up", at, len(places))
-        doomed = {version for each, version in unneeded if each == place}
+        doomed = {version for key, version in unneeded if key == place}
         gone = _delete(location, place, options, doomed, done)
         deleted |= {(place, version) for version in gone}
     _forget_records(location, options, deleted, versions[0], done)
@@ -148,10 +148,10 @@ def _remove_versions(
             raise storage_failure("expire versions of", location, error) from error
     # The tags first: a rollback drops its tag when the version that it made is listed.
     newest = open_manifest(location, storage_options=options)
-    tagged = {int(each["version"]) for each in newest.tags.list().values()}.intersection(
+    tagged = {int(tag["version"]) for tag in newest.tags.list().values()}.intersection(
         done.versions
     )
-    versions = sorted(int(each["version"]) for each in listed_versions(newest))
+    versions = sorted(int(version["version"]) for version in listed_versions(newest))
     stayed = sorted(set(done.versions).intersection(versions) - tagged)
     if stayed:  # Lance's clean-up is silent of files that it may not remove
         problem = f"the files of version {stayed[0]} cannot be removed"
@@ -161,7 +161,7 @@ def _remove_versions(
         )
     if not tagged:
         return versions
-    done.versions[:] = [each for each in done.versions if each not in versions]
+    done.versions[:] = [version for version in done.versions if version not in versions]
     done.notes.append(f"version {min(tagged)} got a tag meanwhile: leaves are left to the next run")
     return None
 
@@ -195,15 +195,15 @@ def expirable_versions(
     retain_last = kept_versions(properties) if retain_last is None else retain_last
     if manifest.branches.list():
         return []
-    tagged = {int(each["version"]) for each in manifest.tags.list().values()}
-    listed = sorted(listed_versions(manifest), key=lambda each: int(each["version"]))
+    tagged = {int(tag["version"]) for tag in manifest.tags.list().values()}
+    listed = sorted(listed_versions(manifest), key=lambda entry: int(entry["version"]))
     # Lance gives the times of versions as naive local ones.
-    old = [int(each["version"]) for each in listed if each["timestamp"].astimezone(UTC) < limit]
+    old = [int(entry["version"]) for entry in listed if entry["timestamp"].astimezone(UTC) < limit]
     old = [version for version in old if version not in tagged]
     if not old or len(listed) <= retain_last:
         return []
     # Each version that is counted costs a read: those before the oldest that may go decide nothing.
-    newer = [version for each in listed if (version := int(each["version"])) >= old[0]]
+    newer = [version for entry in listed if (version := int(entry["version"])) >= old[0]]
     first_kept = _first_kept(manifest, newer, retain_last)
     return [version for version in old if version < first_kept]
 
@@ -259,7 +259,7 @@ def _forget_records(
     for _ in range(_ATTEMPTS):
         manifest = open_manifest(location, storage_options=options)
         raw = RawRows.read(location, manifest)
-        places = {each: row.location for each, row in raw.of_type(TABLE).items()}
+        places = {object_id: row.location for object_id, row in raw.of_type(TABLE).items()}
         records = [
             ManifestRow(row.object_id, TABLE_VERSION)
             for table, rows in raw.version_rows().items()
@@ -289,4 +289,6 @@ def _forgotten_commits(raw: RawRows, oldest: int) -> list[ManifestRow]:
         for row in raw.of_type(COMMIT).values()
         if row.metadata is not None
     ]
-    return [each.row() for each in told if each.base_version < oldest and each.made_at < limit]
+    return [
+        record.row() for record in told if record.base_version < oldest and record.made_at < limit
+    ]

@@ -81,19 +81,19 @@ def rewrite_leaves(
     staged: list[StagedPartition] = []
     with contextlib.ExitStack() as undo:
         undo.callback(_undo, transaction, staged)
-        for each in rewrites:
+        for rewrite in rewrites:
             first = len(staged)
             try:
-                _stage(snapshot, each, target_bytes, staged)
+                _stage(snapshot, rewrite, target_bytes, staged)
             except (OSError, RuntimeError) as error:
                 if not is_of_storage(error):
                     raise
                 raise storage_failure("compact", snapshot.location, error) from error
-            transaction.rewrite(staged[first:], each.fragments, each.version)
+            transaction.rewrite(staged[first:], rewrite.fragments, rewrite.version)
         outcome = transaction.commit()
         if isinstance(outcome, Committed):
             undo.pop_all()
-    return outcome, sum(len(each.fragments) for each in staged)
+    return outcome, sum(len(partition.fragments) for partition in staged)
 
 
 def _undo(transaction: Transaction, staged: Sequence[StagedPartition]) -> None:
@@ -138,9 +138,9 @@ def _stage(
         )
         written += write_partitions(ordered, target)
         places += [
-            pa.array(each.to_numpy().astype("int64") + num_seen) for each in places_of_pieces
+            pa.array(places.to_numpy().astype("int64") + num_seen) for places in places_of_pieces
         ]
-        num_seen += sum(each.num_rows for each in piece)
+        num_seen += sum(fragment.num_rows for fragment in piece)
     staged = written[first:]
     _check(leaf, staged)
     if staged:
@@ -149,8 +149,10 @@ def _stage(
 
 
 def _check(leaf: LeafRewrite, staged: Sequence[StagedPartition]) -> None:
-    num_rows = sum(each.num_rows for each in staged)
-    if num_rows != leaf.num_rows or any(each.object_id != leaf.object_id for each in staged):
+    num_rows = sum(partition.num_rows for partition in staged)
+    if num_rows != leaf.num_rows or any(
+        partition.object_id != leaf.object_id for partition in staged
+    ):
         what = f"leaf {leaf.location} has rows of other partitions or not {leaf.num_rows} rows"
         raise InternalError(what=f"{what}: check the table")
 
@@ -179,7 +181,7 @@ def _rows(snapshot: Snapshot, leaf: LeafRewrite) -> Iterator[pa.RecordBatch]:
 
 def _runs(dataset: lance.LanceDataset, chosen: set[int]) -> Iterator[tuple[int, int]]:
     """Give the positions of chosen fragments as ranges, each from its first to behind its last."""
-    is_chosen = [each.fragment_id in chosen for each in dataset.get_fragments()]
+    is_chosen = [fragment.fragment_id in chosen for fragment in dataset.get_fragments()]
     edges = [
         at
         for at, (before, after) in enumerate(pairwise([False, *is_chosen, False]))

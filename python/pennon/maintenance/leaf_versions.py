@@ -75,11 +75,13 @@ def forgotten_version(
     recorded = _statistics(row.metadata)
     if recorded is None:
         return VersionUnknown(detached, "the row tells no number of rows to recognise it by")
-    datasets = {each: open_own_leaf(location, place, each, storage_options) for each in detached}
-    fitting = [each for each, dataset in datasets.items() if _fits(dataset, recorded)]
+    datasets = {
+        version: open_own_leaf(location, place, version, storage_options) for version in detached
+    }
+    fitting = [version for version, dataset in datasets.items() if _fits(dataset, recorded)]
     if len(fitting) > 1:
-        built_on = {datasets[each].read_transaction(each).read_version for each in fitting}
-        fitting = [each for each in fitting if each not in built_on] or fitting
+        built_on = {datasets[version].read_transaction(version).read_version for version in fitting}
+        fitting = [version for version in fitting if version not in built_on] or fitting
     if len(fitting) == 1:
         return VersionFound(fitting[0], f"the detached version with {recorded[0]} rows")
     if not fitting and _fits(main, recorded):
@@ -93,7 +95,7 @@ def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
     """List the detached versions of a leaf, by the files that hold them."""
     files = LanceFileSession(uri, storage_options=dict(storage_options) or None).list("_versions")
     found = (_DETACHED.fullmatch(name) for name in files)
-    return sorted(int(each.group(1)) for each in found if each is not None)
+    return sorted(int(match_.group(1)) for match_ in found if match_ is not None)
 
 
 def _statistics(metadata: str | None) -> tuple[int, int | None] | None:

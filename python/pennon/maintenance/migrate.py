@@ -126,7 +126,7 @@ class _Migration:
     contradiction: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.readings = [readings(each, self.draft.schema) for each in self.draft.columns]
+        self.readings = [readings(column, self.draft.schema) for column in self.draft.columns]
         for column, known in zip(self.draft.columns, self.readings, strict=True):
             if not known:
                 why = f"function {column.function} of {column.sources} is not known"
@@ -143,7 +143,7 @@ class _Migration:
             dataset = self._stated(leaf, dataset)
             self.datasets[leaf.object_id] = dataset
             for at, known in enumerate(self.readings):
-                kept = [each for each in known if self._fits(leaf, at, each, dataset)]
+                kept = [reading for reading in known if self._fits(leaf, at, reading, dataset)]
                 if not kept:
                     raise self._refused(
                         self.contradiction[at], "Correct the rows, or the leaf's name"
@@ -168,7 +168,10 @@ class _Migration:
     def _fits(
         self, leaf: DraftLeaf, at: int, reading: Reading, dataset: lance.LanceDataset
     ) -> bool:
-        types = {each.field_id: each.result_type for each in reading.spec.fields}
+        types = {
+            partition_field.field_id: partition_field.result_type
+            for partition_field in reading.spec.fields
+        }
         rows = RowValues(reading.spec, self.draft.schema, types)
         first: list[pa.Scalar] | None = None
         for batch in rows.scan(dataset):
@@ -189,11 +192,11 @@ class _Migration:
         if first is None:
             self.contradiction[at] = f"the name of the empty leaf {leaf.location} tells no value"
             return bool(told) or is_null_text(self._text(leaf, at))
-        if all(not each.is_valid for each in first) and is_null_text(self._text(leaf, at)):
+        if all(not name.is_valid for name in first) and is_null_text(self._text(leaf, at)):
             return True
-        if any(_same(first, each) for each in told):
+        if any(_same(first, line) for line in told):
             return True
-        names = [each.field_id for each in reading.spec.fields]
+        names = [partition_field.field_id for partition_field in reading.spec.fields]
         found = tuple_text(dict(zip(names, first, strict=True)))
         self.contradiction[at] = f"the rows of leaf {leaf.location} have {found}"
         return False
@@ -220,7 +223,11 @@ class _Migration:
             if values is None:
                 values = next(iter(known[0].values(self._text(leaf, at))), None)
             for index, own in enumerate(known[0].spec.fields):
-                target = next(each for each in spec.fields if each.derives_as(own))
+                target = next(
+                    partition_field
+                    for partition_field in spec.fields
+                    if partition_field.derives_as(own)
+                )
                 value = pa.scalar(None, own.result_type) if values is None else values[index]
                 found[target.field_id] = value
         return found
@@ -242,9 +249,9 @@ class _Migration:
             dataset = self.datasets[leaf.object_id]
             counted = LeafCommit.of(dataset)
             num_rows += counted.num_rows
-            for depth, each in enumerate(name.namespaces, 1):
+            for depth, namespace in enumerate(name.namespaces, 1):
                 own = {f.field_id: values[f.field_id] for f in spec.fields[:depth]}
-                made[each] = ManifestRow(each, NAMESPACE, values=own)
+                made[namespace] = ManifestRow(namespace, NAMESPACE, values=own)
             version = int(dataset.version) if strong else None
             text = with_statistics(
                 None,

@@ -70,9 +70,9 @@ class Procedure:
         Spark asks for required ones before it looks at the others, so beside one that is refused
         none is required: `checked` asks for them.
         """
-        if all(each.instead is None for each in self.parameters):
+        if all(parameter.instead is None for parameter in self.parameters):
             return tuple(self.parameters)
-        return tuple(replace(each, is_required=False) for each in self.parameters)
+        return tuple(replace(parameter, is_required=False) for parameter in self.parameters)
 
     def checked(self, arguments: Arguments) -> dict[str, object]:
         """Bring arguments to the parameters' names.
@@ -80,8 +80,11 @@ class Procedure:
         Raises:
             ProcedureArgument: One is unknown, missing or of another type.
         """
-        by_name = {each.name.lower(): each for each in self.parameters}
-        known = ", ".join(each.name for each in self.parameters if each.instead is None) or "none"
+        by_name = {parameter.name.lower(): parameter for parameter in self.parameters}
+        known = (
+            ", ".join(parameter.name for parameter in self.parameters if parameter.instead is None)
+            or "none"
+        )
         found: dict[str, object] = {}
         for name, value in arguments.items():
             parameter = by_name.get(name.lower())
@@ -96,10 +99,10 @@ class Procedure:
                 why = f"it is {value!r}, not a {parameter.type}"
                 raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
             found[parameter.name] = value
-        for each in self.parameters:
-            if each.is_required and found.get(each.name) is None:
+        for parameter in self.parameters:
+            if parameter.is_required and found.get(parameter.name) is None:
                 raise ProcedureArgument(
-                    procedure=self.name, parameter=each.name, why="it is required", known=known
+                    procedure=self.name, parameter=parameter.name, why="it is required", known=known
                 )
         return found
 

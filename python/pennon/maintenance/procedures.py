@@ -52,7 +52,8 @@ def located(catalog: Catalog, table: str) -> str:
 def _check(catalog: Catalog, arguments: Arguments) -> Rows:
     report = check(located(catalog, str(arguments["table"])), catalog.storage)
     return tuple(
-        (str(each.severity), each.section, each.where, each.problem) for each in report.findings
+        (str(finding.severity), finding.section, finding.where, finding.problem)
+        for finding in report.findings
     )
 
 
@@ -75,8 +76,8 @@ def _adopt(catalog: Catalog, arguments: Arguments) -> Rows:
         move=bool(arguments.get("move")),
     )
     return tuple(
-        (each.dataset, each.object_id, each.location, each.values, each.num_rows, each.version)
-        for each in done
+        (leaf.dataset, leaf.object_id, leaf.location, leaf.values, leaf.num_rows, leaf.version)
+        for leaf in done
     )
 
 
@@ -149,7 +150,7 @@ def _analyze(catalog: Catalog, arguments: Arguments) -> Rows:
     done = analyze(
         located(catalog, str(arguments["table"])),
         catalog.storage,
-        columns=[each.strip().strip("`") for each in names.split(",") if each.strip()],
+        columns=[part.strip().strip("`") for part in names.split(",") if part.strip()],
         where=where if isinstance(where, str) else None,
     )
     return ((len(done.partitions), done.num_rows, done.version, "; ".join(done.notes)),)
@@ -198,8 +199,8 @@ def _moment(micros: object) -> datetime | None:
 _TABLE: Final = Parameter("table", is_required=True)
 
 PROCEDURES: Mapping[str, Procedure] = {
-    each.name: each
-    for each in (
+    procedure.name: procedure
+    for procedure in (
         Procedure(
             "check",
             "Check every rule of the format; a row for each violation.",

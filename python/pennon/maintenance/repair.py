@@ -127,9 +127,9 @@ def _spec_versions(location: str, options: StorageOptions) -> set[int]:
     """Give the spec versions that leaves and namespaces are of."""
     raw = RawRows.read(location, open_manifest(location, storage_options=options))
     return {
-        each.parsed.spec_version
-        for each in raw.rows
-        if each.parsed is not None and each.object_type in (NAMESPACE, TABLE)
+        row.parsed.spec_version
+        for row in raw.rows
+        if row.parsed is not None and row.object_type in (NAMESPACE, TABLE)
     }
 
 
@@ -162,13 +162,13 @@ class _Repair:
     def earlier(self) -> lance.LanceDataset | None:
         """Open the newest earlier version of this namespace that has the lost columns."""
         salt = self.manifest.metadata.get(SALT)
-        for each in sorted(
+        for version in sorted(
             (one["version"] for one in listed_versions(self.manifest)), reverse=True
         ):
-            if each >= self.manifest.version:
+            if version >= self.manifest.version:
                 continue
             try:
-                dataset = open_manifest(self.location, int(each), None, self.options)
+                dataset = open_manifest(self.location, int(version), None, self.options)
             except PennonError:
                 continue  # its files were cleaned up
             has_all = set(self.lost) <= set(dataset.schema.names)
@@ -183,7 +183,7 @@ class _Repair:
             self.notes.append("no earlier version of __manifest has the columns")
             return
         rows = earlier.to_table(columns=["object_id", "object_type", *self.lost])
-        types = {each.object_id: each.object_type for each in self.raw.rows}
+        types = {row.object_id: row.object_type for row in self.raw.rows}
         columns = {name: rows[name] for name in self.lost}
         gone = 0
         ids, kinds = rows["object_id"].to_pylist(), rows["object_type"].to_pylist()
@@ -201,14 +201,14 @@ class _Repair:
     def read_leaves(self, progress: Progress) -> int:
         """Read back what no earlier version tells; give the number of leaves read."""
         tables = [
-            each
-            for each in self.raw.of_type(TABLE).values()
-            if each.object_id not in self.found
-            and each.parsed is not None
-            and each.parsed.spec_version in self.specs
+            manifest_row
+            for manifest_row in self.raw.of_type(TABLE).values()
+            if manifest_row.object_id not in self.found
+            and manifest_row.parsed is not None
+            and manifest_row.parsed.spec_version in self.specs
         ]
-        for at, each in enumerate(tables, 1):
-            self.found[each.object_id] = self._read(each)
+        for at, table in enumerate(tables, 1):
+            self.found[table.object_id] = self._read(table)
             progress("leaves read", at, len(tables))
         self._inherit()
         return len(tables)
@@ -231,9 +231,14 @@ class _Repair:
             self.notes.append(f"leaf {row.location}: version {version} is taken, {found.why}")
         parsed = row.parsed
         spec = self.specs[parsed.spec_version] if parsed is not None else None
-        if spec is None or not any(each.column in self.lost for each in spec.fields):
+        if spec is None or not any(
+            partition_field.column in self.lost for partition_field in spec.fields
+        ):
             return values
-        types = {each.field_id: self._type(each.column) for each in spec.fields}
+        types = {
+            partition_field.field_id: self._type(partition_field.column)
+            for partition_field in spec.fields
+        }
         rows = RowValues(spec, self.schema, types)
         self._check_computable(row, spec, rows)
         dataset = open_leaf(self.location, row.location or "", version, self.options)
@@ -255,7 +260,11 @@ class _Repair:
         return self.manifest.schema.field(column).type if known is None else known
 
     def _check_computable(self, row: RawRow, spec: PartitionSpec, rows: RowValues) -> None:
-        unknown = [each.field_id for each in spec.fields if each not in rows.fields]
+        unknown = [
+            partition_field.field_id
+            for partition_field in spec.fields
+            if partition_field not in rows.fields
+        ]
         if unknown:
             raise ManifestNotRepairable(
                 location=self.location,
@@ -267,11 +276,13 @@ class _Repair:
     def _inherit(self) -> None:
         """Give namespaces that no earlier version tells the values of a leaf below them."""
         missing = {
-            each.object_id: each
-            for each in self.raw.of_type(NAMESPACE).values()
-            if each.object_id not in self.found and each.parsed is not None
+            manifest_row.object_id: manifest_row
+            for manifest_row in self.raw.of_type(NAMESPACE).values()
+            if manifest_row.object_id not in self.found and manifest_row.parsed is not None
         }
-        for object_id in [each.object_id for each in self.raw.of_type(TABLE).values()]:
+        for object_id in [
+            manifest_row.object_id for manifest_row in self.raw.of_type(TABLE).values()
+        ]:
             parts = object_id.split(SEPARATOR)
             for depth in range(1, len(parts)):
                 row = missing.pop(SEPARATOR.join(parts[:depth]), None)
@@ -280,10 +291,14 @@ class _Repair:
                 own = self.specs[row.parsed.spec_version].fields[: depth - 1]
                 known = self.found.get(object_id, {})
                 self.found[row.object_id] = {
-                    each.column: known[each.column] for each in own if each.column in known
+                    partition_field.column: known[partition_field.column]
+                    for partition_field in own
+                    if partition_field.column in known
                 }
         unknown = [
-            each.object_id for each in missing.values() if each.parsed and each.parsed.namespaces
+            manifest_row.object_id
+            for manifest_row in missing.values()
+            if manifest_row.parsed and manifest_row.parsed.namespaces
         ]
         if unknown:
             self.notes.append(
@@ -292,12 +307,12 @@ class _Repair:
 
     def table(self) -> pa.Table:
         """Make the lost columns of all rows."""
-        ids = [each.object_id for each in self.raw.rows]
+        ids = [row.object_id for row in self.raw.rows]
         columns: dict[str, pa.Array] = {"object_id": pa.array(ids, pa.utf8())}
         for name, kind in self.lost.items():
             null = pa.scalar(None, kind)
-            values = [self.found.get(each, {}).get(name, null) for each in ids]
-            columns[name] = pa.array([_as(each, kind) for each in values], kind)
+            values = [self.found.get(id_, {}).get(name, null) for id_ in ids]
+            columns[name] = pa.array([_as(value, kind) for value in values], kind)
         return pa.table(columns)
 
     def lost_records(self, earlier: lance.LanceDataset | None) -> pa.Table | None:
@@ -305,11 +320,11 @@ class _Repair:
         if earlier is None:
             return None
         rows = earlier.to_table(filter=f"object_type = '{TABLE_VERSION}'")
-        there = {each.object_id for each in self.raw.rows}
+        there = {row.object_id for row in self.raw.rows}
         tables = set(self.raw.of_type(TABLE))
         mask = [
-            each not in there and each.rpartition(SEPARATOR)[0] in tables
-            for each in rows["object_id"].to_pylist()
+            object_id not in there and object_id.rpartition(SEPARATOR)[0] in tables
+            for object_id in rows["object_id"].to_pylist()
         ]
         kept = rows.filter(pa.array(mask, pa.bool_()))
         names = [name for name in self.manifest.schema.names if name not in kept.column_names]

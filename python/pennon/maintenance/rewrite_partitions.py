@@ -95,8 +95,8 @@ def rewrite_partitions(
         if dry_run:
             _count(snapshot, list(leaf_states(snapshot, some).values()), done)
         elif not _is_done(location, storage_options, some, done):
-            for each in some:
-                _alone(location, storage_options, each, done)
+            for object_id in some:
+                _alone(location, storage_options, object_id, done)
         progress("partitions rewritten", at + len(some), len(chosen))
     return done
 
@@ -105,8 +105,8 @@ def _older(snapshot: Snapshot, where: str | None, done: RewrittenPartitions) -> 
     """List the leaves of older specs that are read on their main branch."""
     rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
     present = snapshot.current_spec.spec_version
-    ids = {each: ObjectId.parse(each) for each in rows["object_id"].to_pylist()}
-    older = [each for each, parsed in ids.items() if parsed and parsed.spec_version != present]
+    ids = {object_id: ObjectId.parse(object_id) for object_id in rows["object_id"].to_pylist()}
+    older = [key for key, parsed in ids.items() if parsed and parsed.spec_version != present]
     chosen = []
     for state in leaf_states(snapshot, older).values():
         if state.read_branch is None and state.read_tag is None:
@@ -136,9 +136,9 @@ def _is_done(
     snapshot = Snapshot.open(location, storage_options=options)
     # A rollback may have made the older spec the present one again.
     states = [
-        each
-        for each in leaf_states(snapshot, leaves).values()
-        if not each.object_id.startswith(f"v{snapshot.current_spec.spec_version}$")
+        state
+        for state in leaf_states(snapshot, leaves).values()
+        if not state.object_id.startswith(f"v{snapshot.current_spec.spec_version}$")
     ]
     if not states:
         return True
@@ -149,14 +149,14 @@ def _is_done(
             staged += _staged(snapshot, states)
         except OSError as error:
             raise storage_failure("rewrite", location, error) from error
-        transaction.drop(each.object_id for each in states)
+        transaction.drop(state.object_id for state in states)
         transaction.append(staged)
         outcome = transaction.commit()
     if not isinstance(outcome, Committed):
         transaction.abort(staged)
         return False
     done.version = outcome.version
-    _count(snapshot, states, done, sum(each.num_rows for each in staged))
+    _count(snapshot, states, done, sum(partition.num_rows for partition in staged))
     return True
 
 
@@ -170,7 +170,7 @@ def _count(
         spec, _, _ = state.object_id.partition("$")
         done.partitions.append(f"{spec}: {partition_text(state.values)}")
     if num_rows is None:
-        num_rows = sum(_leaf(snapshot, each).count_rows() for each in states)
+        num_rows = sum(_leaf(snapshot, state).count_rows() for state in states)
     done.num_rows += num_rows
 
 
@@ -180,8 +180,8 @@ def _staged(snapshot: Snapshot, states: Sequence[LeafState]) -> list[StagedParti
     target = WriteTarget(snapshot.location, snapshot.version, spec.spec_version, options)
     order = WriteOrder.of(snapshot.properties, snapshot.schema)
     staged = write_partitions(clustered(_rows(snapshot, states), snapshot, spec, order), target)
-    there = sum(_leaf(snapshot, each).count_rows() for each in states)
-    if sum(each.num_rows for each in staged) != there:
+    there = sum(_leaf(snapshot, state).count_rows() for state in states)
+    if sum(partition.num_rows for partition in staged) != there:
         Transaction(snapshot).abort(staged)
         raise InternalError(what=f"of {there} rows of older partitions others were read")
     return staged

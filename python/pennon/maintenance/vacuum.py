@@ -83,7 +83,7 @@ def vacuum(
     manifest = open_manifest(location, storage_options=options)
     read_specs(manifest.metadata, location)
     limit = older_than or datetime.now(UTC) - DEFAULT_AGE
-    versions = sorted(int(each["version"]) for each in listed_versions(manifest))
+    versions = sorted(int(version["version"]) for version in listed_versions(manifest))
     named = named_versions(location, versions, options)
     known = leaf_locations(location, options)
     done = Vacuumed()
@@ -105,7 +105,7 @@ def vacuum(
         waste[place] = list(_waste(leaf, named, limit, done))
     # What was committed meanwhile may read what looked like waste.
     newest = open_manifest(location, storage_options=options)
-    later = [int(each["version"]) for each in listed_versions(newest)]
+    later = [int(version["version"]) for version in listed_versions(newest)]
     named_since = named_versions(location, sorted(set(later) - set(versions)), options) - named
     known_since = {place for place, _ in named_since}
     forget_leaves()
@@ -161,7 +161,7 @@ def _waste_of_manifest(own: LeafFiles, limit: datetime) -> list[str]:
     seen: set[int] = set()
     for _ in range(2):  # and once more, for what was committed since the first look
         newest = open_manifest(own.root, storage_options=own.storage_options)
-        for version in {int(each["version"]) for each in listed_versions(newest)} - seen:
+        for version in {int(entry["version"]) for entry in listed_versions(newest)} - seen:
             manifest = open_unexpired(own.root, version, own.storage_options)
             if manifest is not None:
                 old.difference_update(files_of_version(manifest))
@@ -179,9 +179,9 @@ def _leaf_folders(location: str) -> Iterator[str]:
     """List the folders that are named as leaves; those of an object store are not looked for."""
     if "://" in location:
         return
-    for each in Path(location).iterdir():
-        if each.is_dir() and is_leaf_directory(each.name):
-            yield each.name
+    for path in Path(location).iterdir():
+        if path.is_dir() and is_leaf_directory(path.name):
+            yield path.name
 
 
 def _remove_folder(
@@ -189,12 +189,12 @@ def _remove_folder(
 ) -> None:
     """Remove a leaf that no version of the manifest knows, unless something in it is young."""
     folder = Path(leaf_uri(location, place))
-    entries = [each for each in folder.rglob("*") if each.is_file()]
-    stats = [each.stat() for each in entries] or [folder.stat()]
-    if max(each.st_mtime for each in stats) >= limit.timestamp():
+    entries = [path for path in folder.rglob("*") if path.is_file()]
+    stats = [entry.stat() for entry in entries] or [folder.stat()]
+    if max(stat.st_mtime for stat in stats) >= limit.timestamp():
         return
     done.leaves.append(place)
-    done.files += [str(each.relative_to(location)) for each in sorted(entries)]
-    done.num_bytes += sum(each.stat().st_size for each in entries)
+    done.files += [str(entry.relative_to(location)) for entry in sorted(entries)]
+    done.num_bytes += sum(entry.stat().st_size for entry in entries)
     if not dry_run:
         shutil.rmtree(folder)

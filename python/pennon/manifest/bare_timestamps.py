@@ -99,7 +99,7 @@ def _leaf_schemas(
 def _typed(column: pa.Field, stored: pa.Schema) -> pa.Field:
     """Take a stored timestamp's type: by the id that the field states, else by its name."""
     wanted = field_id_of(column)
-    named = [each for each in stored if each.name == column.name]
-    own = [each for each in stored if field_id_of(each) == wanted] or named
+    named = [field for field in stored if field.name == column.name]
+    own = [field for field in stored if field_id_of(field) == wanted] or named
     is_told = bool(own) and pa.types.is_timestamp(own[0].type)
     return column.with_type(own[0].type) if is_told else column

@@ -71,7 +71,7 @@ def column_bounds(
     if leaves.num_rows <= few_of(snapshot.num_leaves):
         entries = statistics_entries(leaves["metadata"])
         found = {number: entries.bounds(number, kind) for number, kind in columns.items()}
-        known = {number: each for number, each in found.items() if each is not None}
+        known = {number: bounds for number, bounds in found.items() if bounds is not None}
     else:
         known, _ = _over_fragments(snapshot, leaves[ADDRESS].to_numpy(), columns)
     return _where(leaves[IS_COUNTED].combine_chunks(), known)
@@ -105,11 +105,11 @@ def _where(is_counted: pa.Array, known: Mapping[int, ColumnBounds]) -> dict[int,
     """Forget what is known of leaves whose statistics are another version's."""
     return {
         number: replace(
-            each,
-            is_known=pc.and_(each.is_known, is_counted),
-            is_exact=pc.and_(each.is_exact, is_counted),
+            bounds,
+            is_known=pc.and_(bounds.is_known, is_counted),
+            is_exact=pc.and_(bounds.is_exact, is_counted),
         )
-        for number, each in known.items()
+        for number, bounds in known.items()
     }
 
 
@@ -162,7 +162,7 @@ def _over_fragments(
 ) -> tuple[dict[int, ColumnBounds], pa.Array]:
     """Give what the rows at ascending addresses state, and of each whether it is of its version."""
     numbers = addresses >> np.uint64(_FRAGMENT_SHIFT)
-    fragments = {each.fragment_id: each for each in snapshot.manifest.get_fragments()}
+    fragments = {fragment.fragment_id: fragment for fragment in snapshot.manifest.get_fragments()}
     pieces: list[_Piece] = []
     found: list[dict[int, ColumnBounds]] = []
     for number in np.unique(numbers).tolist():
@@ -286,8 +286,8 @@ def _bounds(batch: StatisticsEntries, field_id: int, kind: pa.DataType) -> Colum
 
 
 def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
-    arrays = zip(*(each.arrays for each in parts), strict=True)
-    return ColumnBounds(*(pa.concat_arrays(each) for each in arrays))
+    arrays = zip(*(part.arrays for part in parts), strict=True)
+    return ColumnBounds(*(pa.concat_arrays(array) for array in arrays))
 
 
 def _bounds_key(key: TableKey, piece: _Piece, field_id: int, kind: pa.DataType) -> TableKey:

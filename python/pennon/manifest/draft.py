@@ -207,13 +207,13 @@ def draft_properties(
 def _enabled(objects: Sequence[Mapping[str, object]]) -> dict[str, dict[str, object]]:
     """Give the properties of the namespaces of the draft by their ids."""
     found: dict[str, dict[str, object]] = {}
-    for each in objects:
-        if each["object_type"] == NAMESPACE and DRAFT_ENABLED in str(each["metadata"]):
-            kept = object_from_text(str(each["metadata"]), f"metadata of {each['object_id']}")
+    for object_ in objects:
+        if object_["object_type"] == NAMESPACE and DRAFT_ENABLED in str(object_["metadata"]):
+            kept = object_from_text(str(object_["metadata"]), f"metadata of {object_['object_id']}")
             inner = kept.get("properties")
             properties = inner if isinstance(inner, dict) else kept
             if is_draft(properties):
-                found[str(each["object_id"])] = properties
+                found[str(object_["object_id"])] = properties
     return found
 
 
@@ -266,7 +266,7 @@ def _columns(
         raise DraftNotReadable(
             location=location, why=f"{_COLUMNS} is no array", advice="Correct the property"
         )
-    return tuple(_column(location, each, schema) for each in written)
+    return tuple(_column(location, entry, schema) for entry in written)
 
 
 def _column(location: str, written: object, schema: NamespaceSchema) -> DraftColumn:
@@ -289,11 +289,11 @@ def _column(location: str, written: object, schema: NamespaceSchema) -> DraftCol
 def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = []
     ids = written.get("source-ids") or [written.get("source-id")]
-    for each in [written["name"]] if "name" in written else (ids if isinstance(ids, list) else []):
-        if isinstance(each, str):
-            known = schema.field_by_path(tuple(each.split(".")))
+    for id_ in [written["name"]] if "name" in written else (ids if isinstance(ids, list) else []):
+        if isinstance(id_, str):
+            known = schema.field_by_path(tuple(id_.split(".")))
         else:
-            known = schema.field_by_id(each) if isinstance(each, int) else None
+            known = schema.field_by_id(id_) if isinstance(id_, int) else None
         if known is None:
             return ()
         found.append(known.path)

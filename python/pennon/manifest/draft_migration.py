@@ -56,7 +56,7 @@ def write_rows(
     wanted = partition_columns([spec])
     fields = [pa.field(name, kind) for name, kind in wanted.items()]
     fields = [READ_VERSION, *fields] if strong else fields
-    added = [each for each in fields if each.name not in manifest.schema.names]
+    added = [field for field in fields if field.name not in manifest.schema.names]
     flags = manifest.metadata.get(WRITER_FLAGS, "0")
     try:
         manifest.update_metadata({SALT: salt})
@@ -102,8 +102,8 @@ def remove_draft(draft: DraftNamespace, storage_options: StorageOptions | None =
     """
     manifest = open_manifest(draft.location, storage_options=storage_options)
     gone = {draft.above} if draft.above else set()
-    for each in draft.leaves:
-        parts = each.object_id.split(SEPARATOR)
+    for leaf in draft.leaves:
+        parts = leaf.object_id.split(SEPARATOR)
         gone.update(SEPARATOR.join(parts[: at + 1]) for at in range(len(parts)))
     try:
         for key in sorted(gone):

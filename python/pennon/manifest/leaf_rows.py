@@ -122,7 +122,7 @@ def _named_rows(
     """
     is_table = exp.column("object_type").eq(exp.Literal.string(TABLE))
     text = exp.and_(is_table, condition, copy=False).sql(dialect=DataFusion)
-    names = [str(each.this) for each in condition.expressions]
+    names = [str(expression.this) for expression in condition.expressions]
     if len(names) <= MOST_NAMES and set(columns) <= set(manifest.schema.names):
         known = named_rows(manifest, key, names)
         leaves = known.filter(pc.equal(known["object_type"], TABLE))
@@ -152,7 +152,10 @@ def _indexed(
     if asked is None or None in named or index.num_leaves == 0:
         return None
     indexed = [name for name in columns if name in known]
-    wanted = [*map(exp.column, [ADDRESS, *indexed]), *(each for each in named if each is not None)]
+    wanted = [
+        *map(exp.column, [ADDRESS, *indexed]),
+        *(condition for condition in named if condition is not None),
+    ]
     query = exp.select(*wanted, copy=False).from_(_LEAVES).where(asked, copy=False)
     _leave_out_absent(query, index.rows)
     chosen = _evaluated(index.rows, query)
@@ -264,9 +267,9 @@ def fetched_lists(
     Raises:
         StorageFailure: The storage refused.
     """
-    chunks = [chunk for each in addresses for chunk in each.chunks]
+    chunks = [chunk for address in addresses for chunk in address.chunks]
     rows = _fetched(manifest, pa.chunked_array(chunks, pa.uint64()), columns)
-    numbers = np.repeat(np.arange(len(addresses)), [len(each) for each in addresses])
+    numbers = np.repeat(np.arange(len(addresses)), [len(address) for address in addresses])
     shown = show(rows.append_column(_LIST, pa.array(numbers, pa.int64())), [_LIST])
     edges = np.searchsorted(shown[_LIST].to_numpy(), np.arange(len(addresses) + 1))
     shown = shown.drop_columns(_LIST)

@@ -62,7 +62,7 @@ def named_rows(manifest: lance.LanceDataset, key: TableKey, object_ids: Sequence
     Spec: "Manifest Table Schema".
     """
     found = _ROWS.find(key, object_ids, lambda names: _read(manifest, names))
-    rows = [each for each in found.values() if each.num_rows]
+    rows = [row for row in found.values() if row.num_rows]
     return pa.concat_tables(rows) if rows else manifest.schema.empty_table()
 
 
@@ -81,8 +81,10 @@ def carry_rows(
 
 
 def _read(manifest: lance.LanceDataset, names: Sequence[str]) -> dict[str, pa.Table]:
-    asked = dict.fromkeys([*names, *(each for name in names for each in namespaces_above(name))])
-    keys = [exp.Literal.string(each) for each in asked]
+    asked = dict.fromkeys(
+        [*names, *(namespace for name in names for namespace in namespaces_above(name))]
+    )
+    keys = [exp.Literal.string(object_id) for object_id in asked]
     text = exp.column(_OBJECT_ID).isin(*keys).sql(dialect=DataFusion)
     try:
         rows = manifest.to_table(columns=list(manifest.schema.names), filter=text)

@@ -57,7 +57,7 @@ def child_namespaces(snapshot: Snapshot, path: Sequence[str]) -> list[str]:
     above = SEPARATOR.join((*path, ""))
     start = exp.func("starts_with", exp.column("object_id"), exp.Literal.string(above))
     rows = select(snapshot.manifest, ["object_id"], "namespace", start if path else None).table
-    below = (each.removeprefix(above) for each in rows["object_id"].to_pylist())
+    below = (object_id.removeprefix(above) for object_id in rows["object_id"].to_pylist())
     return sorted(name for name in below if SEPARATOR not in name)
 
 

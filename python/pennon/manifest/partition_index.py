@@ -70,10 +70,13 @@ class PartitionIndex:
             spec_version: The version of their spec.
             tuples: One row with its partition columns each.
         """
-        if not all(set(each.schema.names) <= set(self.rows.column_names) for each in tuples):
+        if not all(
+            set(partition_tuple.schema.names) <= set(self.rows.column_names)
+            for partition_tuple in tuples
+        ):
             return None
         of_spec = pc.equal(self.rows[SPEC_VERSION], pa.scalar(spec_version, pa.int32()))
-        return [self._addresses_of(of_spec, each) for each in tuples]
+        return [self._addresses_of(of_spec, partition_tuple) for partition_tuple in tuples]
 
     def _addresses_of(self, mask: pa.ChunkedArray, values: pa.RecordBatch) -> pa.ChunkedArray:
         for name, value in zip(values.schema.names, values.columns, strict=True):
@@ -165,7 +168,7 @@ class _Assembly:
 
     def index(self) -> PartitionIndex:
         fragments = self._manifest.get_fragments()
-        keys = [self._piece_key(each) for each in fragments]
+        keys = [self._piece_key(fragment) for fragment in fragments]
         pieces = [_PIECES.peek(key) for key in keys]
         stale = [
             (fragment, key)
@@ -276,7 +279,7 @@ def _spans(
     addresses: np.ndarray, fragments: Sequence[lance.LanceFragment]
 ) -> dict[int, tuple[int, int]]:
     """Give the first row of each fragment and the one after its last, in ascending addresses."""
-    numbers = np.array([each.fragment_id for each in fragments], dtype=np.uint64)
+    numbers = np.array([fragment.fragment_id for fragment in fragments], dtype=np.uint64)
     first = np.searchsorted(addresses, numbers << np.uint64(_FRAGMENT_SHIFT))
     end = np.searchsorted(addresses, (numbers + np.uint64(1)) << np.uint64(_FRAGMENT_SHIFT))
     return dict(zip(numbers.tolist(), zip(first.tolist(), end.tolist(), strict=True), strict=True))

@@ -331,13 +331,13 @@ class Snapshot:
 
     def _refuse_unknown_specs(self, others: Sequence[str]) -> None:
         """Raise for a leaf whose spec is not there: its rows must not go missing silently."""
-        for each in others:
-            parsed = ObjectId.parse(each)
+        for other in others:
+            parsed = ObjectId.parse(other)
             if parsed is not None and parsed.is_table and parsed.spec_version not in self.specs:
                 raise ManifestMetadataLost(
                     location=self.location,
                     version=self.version,
-                    keys=f"{spec_key(parsed.spec_version)}, the spec of leaf {each}",
+                    keys=f"{spec_key(parsed.spec_version)}, the spec of leaf {other}",
                 )
 
     def _read_versions(self, rows: pa.Table, silent: pa.ChunkedArray | None) -> pa.ChunkedArray:

@@ -72,7 +72,7 @@ class ColumnBounds:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(each.nbytes) for each in self.arrays)
+        return sum(int(array.nbytes) for array in self.arrays)
 
     @property
     def arrays(self) -> tuple[pa.Array, ...]:
@@ -167,7 +167,9 @@ def statistics_entries(metadata: pa.ChunkedArray) -> StatisticsEntries:
     if texts is not None and stored is not None:
         stored = _of_version(stored, texts[COUNTED_VERSION])
     if stored is None or not _is_whole(stored):
-        stored = pa.table({each.name: pa.nulls(len(metadata), each.type) for each in _STATISTICS})
+        stored = pa.table(
+            {statistic.name: pa.nulls(len(metadata), statistic.type) for statistic in _STATISTICS}
+        )
     lengths = _lengths(stored, "field_ids")
     columns = {name: _flat(stored, name) for name in _PER_COLUMN}
     counted = _lengths(stored, "distinct_counts")
@@ -237,7 +239,7 @@ def _json(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     if not len(texts):
         return schema.empty_table()
     pieces = [_one_file(texts.slice(at, _AT_ONCE), schema) for at in range(0, len(texts), _AT_ONCE)]
-    known = [each for each in pieces if each is not None]
+    known = [piece for piece in pieces if piece is not None]
     return pa.concat_tables(known) if len(known) == len(pieces) else None
 
 

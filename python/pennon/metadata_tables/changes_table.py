@@ -70,7 +70,7 @@ def changes_between(
     """
     known = versions_until(snapshot)
     times = dict(zip(known["version"].to_pylist(), known["committed_at"].to_pylist(), strict=True))
-    numbers = [each for each in times if first <= each <= last]
+    numbers = [time for time in times if first <= time <= last]
     if first not in times:
         snapshot.at_version(first)  # says which versions there are
     if is_net and len(numbers) > 1:
@@ -90,7 +90,7 @@ def changes_between(
         come = _change_rows(
             difference.inserted, pairs[1], (INSERT, UPDATE_POSTIMAGE), new, times[new]
         )
-        yield from (each for each in (gone, come) if len(each))
+        yield from (rows for rows in (gone, come) if len(rows))
 
 
 def _unpaired(difference: RowDifference) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -122,7 +122,7 @@ def change_schema(snapshot: Snapshot) -> pa.Schema:
         UnsupportedTableChange: The table has a column of one of these names.
     """
     columns = stream_schema(snapshot.schema.arrow)
-    taken = sorted({each.name for each in _OF_COMMITS}.intersection(columns.names))
+    taken = sorted({commit.name for commit in _OF_COMMITS}.intersection(columns.names))
     if taken:
         raise UnsupportedTableChange(
             change="read the changes of",
@@ -139,7 +139,7 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     if 1 < first <= snapshot.version and first - 1 not in known:
         # What the commits until then did cannot be told from what is asked for.
         snapshot.at_version(first - 1)  # says which versions there are
-    earlier = [each for each in known if each < first] or known[:1]
+    earlier = [row for row in known if row < first] or known[:1]
     yield from changes_between(snapshot, earlier[-1], min(last, snapshot.version))
 
 

@@ -68,14 +68,16 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
         for start in range(0, len(leaves), _LEAVES_AT_ONCE):
             some = leaves.slice(start, _LEAVES_AT_ONCE).select(["location", "read_version"])
             opened = list(pool.map(fragments, some.to_pylist()))
-            of_leaf = [start + at for at, each in enumerate(opened) for _ in each]
-            rows = [row for each in opened for row in each]
+            of_leaf = [start + at for at, files in enumerate(opened) for _ in files]
+            rows = [row for files in opened for row in files]
             found = pa.Table.from_pylist(rows, _OF_FRAGMENTS)
             taken = named.take(pa.array(of_leaf, pa.int64()))
             for name in _OF_FRAGMENTS.names:
                 taken = taken.append_column(_OF_FRAGMENTS.field(name), found[name])
             if metrics is not None:
-                is_whole = pa.array([len(each) == 1 for each in opened for _ in each], pa.bool_())
+                is_whole = pa.array(
+                    [len(files) == 1 for files in opened for _ in files], pa.bool_()
+                )
                 of_parts = metrics_of_parts(
                     metrics.take(pa.array(of_leaf, pa.int64())), found["record_count"], is_whole
                 )
@@ -87,15 +89,15 @@ def _fragments(snapshot: Snapshot, location: str, version: object) -> list[dict[
     wanted = version if isinstance(version, int) else None
     leaf = open_leaf(snapshot.location, location, wanted, snapshot.storage_options)
     folder = leaf_uri(snapshot.location, location)
-    return [_row(folder, each) for each in leaf.get_fragments()]
+    return [_row(folder, fragment) for fragment in leaf.get_fragments()]
 
 
 def _row(folder: str, fragment: object) -> dict[str, object]:
     metadata = fragment.metadata  # type: ignore[attr-defined] # pylance has no types
-    sizes = [each.file_size_bytes for each in metadata.files]
+    sizes = [file.file_size_bytes for file in metadata.files]
     return {
         "fragment_id": metadata.id,
-        "file_paths": [f"{folder}/data/{each.path}" for each in metadata.files],
+        "file_paths": [f"{folder}/data/{file.path}" for file in metadata.files],
         "record_count": metadata.num_rows,
         "deleted_record_count": metadata.num_deletions,
         "file_size_in_bytes": None if None in sizes else sum(sizes),

@@ -22,4 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["METADATA_TABLES"]
 
 _ALL = (CHANGES, FILES, HISTORY, MANIFEST_ROWS, PARTITIONS, REFS, SNAPSHOTS, SPECS)
-METADATA_TABLES: Mapping[str, MetadataTable] = MappingProxyType({each.name: each for each in _ALL})
+METADATA_TABLES: Mapping[str, MetadataTable] = MappingProxyType(
+    {metadata_table.name: metadata_table for metadata_table in _ALL}
+)

@@ -72,14 +72,14 @@ def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
     names: list[str | None] = []
     for row, object_id in enumerate(leaves["object_id"].to_pylist()):
         spec = snapshot.specs[int(object_id.partition("$")[0].removeprefix("v"))]
-        parts = [f"{each.field_id}={texts[each.column][row]}" for each in spec.fields]
+        parts = [f"{field.field_id}={texts[field.column][row]}" for field in spec.fields]
         names.append("/".join(parts) or None)
     return pa.array(names, pa.utf8())
 
 
 def _texts(values: pa.ChunkedArray) -> list[str]:
     if pa.types.is_binary(values.type):
-        return ["null" if each is None else each.hex() for each in values.to_pylist()]
+        return ["null" if value is None else value.hex() for value in values.to_pylist()]
     return pc.fill_null(values.cast(pa.utf8()), "null").to_pylist()  # type: ignore[no-any-return]
 
 

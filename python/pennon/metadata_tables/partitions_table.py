@@ -60,7 +60,7 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     columns["read_version"] = leaves["read_version"]
     if "name" in selection.columns:
         columns["name"] = partition_names(snapshot, leaves)
-    if {each.name for each in _LAST_CHANGE} & {*selection.columns}:
+    if {column.name for column in _LAST_CHANGE} & {*selection.columns}:
         columns |= _last_change(snapshot, leaves)
     if has_metrics:
         columns[READABLE_METRICS] = readable_metrics(snapshot, leaves)
@@ -74,10 +74,14 @@ def _last_change(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.Array]:
         found = last_changes(snapshot)
         versions = list(map(found.get, leaves["object_id"].to_pylist()))
     listed = versions_until(snapshot) if any(versions) else None
-    times = {} if listed is None else dict(zip(*(each.to_pylist() for each in listed), strict=True))
+    times = (
+        {}
+        if listed is None
+        else dict(zip(*(partition.to_pylist() for partition in listed), strict=True))
+    )
     at, by = _LAST_CHANGE
     return {
-        at.name: pa.array([times.get(each) for each in versions], at.type),
+        at.name: pa.array([times.get(version) for version in versions], at.type),
         by.name: pa.array(versions, by.type),
     }
 

@@ -56,7 +56,7 @@ def readable_metrics(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
         else pa.nulls(leaves.num_rows, _of_column(kind))
         for number, kind in columns.values()
     ]
-    fields = [pa.field(name, each.type) for name, each in zip(columns, metrics, strict=True)]
+    fields = [pa.field(name, metric.type) for name, metric in zip(columns, metrics, strict=True)]
     return pa.StructArray.from_arrays(metrics, fields=fields)
 
 
@@ -93,9 +93,9 @@ def metrics_of_parts(
 
 def _counted_columns(snapshot: Snapshot) -> dict[str, tuple[int, pa.DataType]]:
     return {
-        ".".join(each.path): (each.id, each.field.type)
-        for each in snapshot.schema.fields
-        if is_counted_type(each.field.type)
+        ".".join(field.path): (field.id, field.field.type)
+        for field in snapshot.schema.fields
+        if is_counted_type(field.field.type)
     }
 
 

@@ -62,10 +62,10 @@ def row_difference(before: Snapshot, after: Snapshot, schema: pa.Schema) -> RowD
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
-    for each in (before, after):
-        if not each.names_leaf_versions:
+    for snapshot in (before, after):
+        if not snapshot.names_leaf_versions:
             why = "it leaves open at which versions partitions are read, so that none are kept"
-            raise ChangesNotKept(location=each.location, version=each.version, why=why)
+            raise ChangesNotKept(location=snapshot.location, version=snapshot.version, why=why)
     old, new = _leaves(before), _leaves(after)
     views = LeafViews(pa.schema([*schema, ROW_ADDRESS]), schema)
     deleted: list[pa.RecordBatch] = []
@@ -91,7 +91,7 @@ def _leaves(snapshot: Snapshot) -> dict[str, tuple[str, int]]:
 
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(
-        [pa.RecordBatch.from_arrays(each.columns, schema=schema) for each in batches], schema
+        [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches], schema
     )
 
 
@@ -215,7 +215,7 @@ def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     whole = column.combine_chunks()
     if pa.types.is_nested(whole.type) or pa.types.is_floating(whole.type):
         # Arrow has no order or hash of nested values; by their texts, NaN and -0.0 are values too.
-        whole = pa.array([None if each is None else repr(each) for each in whole.to_pylist()])
+        whole = pa.array([None if row is None else repr(row) for row in whole.to_pylist()])
     indices = pc.dictionary_encode(whole).indices
     return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 

@@ -31,7 +31,9 @@ _SCHEMA = pa.schema(
 
 def parents(versions: pa.Array) -> pa.Array:
     """Give the version before each, which need not be there any more; the first has none."""
-    return pa.array([each - 1 if each > 1 else None for each in versions.to_pylist()], pa.int64())
+    return pa.array(
+        [version - 1 if version > 1 else None for version in versions.to_pylist()], pa.int64()
+    )
 
 
 def _schema(_: Snapshot) -> pa.Schema:
@@ -48,9 +50,9 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     if {"operation", "summary"} & {*selection.columns}:
         entries = _entries(snapshot)
         made = [entries.get(version) for version in found["version"].to_pylist()]
-        operations = [None if each is None else each.operation for each in made]
+        operations = [None if entry is None else entry.operation for entry in made]
         columns["operation"] = pa.array(operations, pa.utf8())
-        summaries = [[] if each is None else _summary(each) for each in made]
+        summaries = [[] if entry is None else _summary(entry) for entry in made]
         columns["summary"] = pa.array(summaries, _SCHEMA.field("summary").type)
     yield pa.table(columns)
 
@@ -61,7 +63,7 @@ def _entries(snapshot: Snapshot) -> dict[int, HistoryEntry]:
         told = history(snapshot.location, snapshot.storage_options)
     except NamespaceHasNoManifest:
         return {}
-    return {each.version: each for each in told}
+    return {entry.version: entry for entry in told}
 
 
 def _summary(entry: HistoryEntry) -> list[tuple[str, str]]:

@@ -27,9 +27,9 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
     """
     has_manifest = table.stored.has_manifest
     known = {
-        each.name: each
-        for each in METADATA_TABLES.values()
-        if has_manifest or not each.needs_manifest
+        metadata_table.name: metadata_table
+        for metadata_table in METADATA_TABLES.values()
+        if has_manifest or not metadata_table.needs_manifest
     }
     found = known.get(name.lower())
     if found is None:

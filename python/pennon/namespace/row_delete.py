@@ -43,5 +43,5 @@ def delete_where(table: Table, where: str) -> int:
         return stored.delete_rows([where])
     except NotWholePartitions:
         rows = read_plan(replace(plan_scan(stored.snapshot, where), schema=_ROW_NAMES))
-    deleted = [each.to_json() for each in collect_deleted(rows.batches)]
+    deleted = [deletion.to_json() for deletion in collect_deleted(rows.batches)]
     return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())

@@ -161,7 +161,7 @@ class _Run:
             found = self.table.snapshot.schema.field_by_path([name])
             given += [] if found is None else [found.field]
         own = NamespaceSchema(pa.schema(given))
-        return pa.Table.from_batches([conform(each, own, self.table.name) for each in batches])
+        return pa.Table.from_batches([conform(batch, own, self.table.name) for batch in batches])
 
     def _new_rows(self) -> Iterator[pa.RecordBatch]:
         for rows in self._chunks(plan_scan(self.table.snapshot, self.condition), self.rest):
@@ -182,7 +182,7 @@ class _Run:
         held: list[pa.RecordBatch] = []
         for batch in read_plan(wanted).batches:
             held.append(batch)
-            if sum(each.num_rows for each in held) >= _ROWS_AT_ONCE:
+            if sum(batch.num_rows for batch in held) >= _ROWS_AT_ONCE:
                 yield pa.Table.from_batches(held)
                 held = []
         if held:
@@ -224,7 +224,7 @@ class _Run:
         self._delete(others)
 
     def _delete(self, rows: pa.Table) -> None:
-        names = rows.select([each.name for each in ROW_NAMES]).combine_chunks()
+        names = rows.select([name.name for name in ROW_NAMES]).combine_chunks()
         self.deleted.extend(collect_deleted(names.to_batches()))
 
 
@@ -251,7 +251,9 @@ def _condition(keys: pa.Table) -> str:
         if not len(values):
             return "false"
         if len(values) <= _MOST_VALUES:
-            parts.append(exp.In(this=column, expressions=[to_expression(each) for each in values]))
+            parts.append(
+                exp.In(this=column, expressions=[to_expression(value) for value in values])
+            )
         elif not pa.types.is_boolean(values.type):
             ends = pc.min_max(values)
             parts.append(

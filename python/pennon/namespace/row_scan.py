@@ -198,7 +198,10 @@ def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _relation(plan: ScanPlan) -> Relation:
     snapshot = plan.snapshot
-    leaves = tuple(LeafRead(each.location, each.version, each.residual) for each in plan.partitions)
+    leaves = tuple(
+        LeafRead(partition.location, partition.version, partition.residual)
+        for partition in plan.partitions
+    )
     return Relation(
         snapshot.location,
         leaves,

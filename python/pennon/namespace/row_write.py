@@ -76,7 +76,7 @@ def write_row_changes(
     stored = table.stored
 
     def commit(staged: Sequence[str], identity: CommitIdentity) -> int:
-        gone = [each.to_json() for each in deleted]
+        gone = [deletion.to_json() for deletion in deleted]
         return stored.change_rows(mode, gone, staged, reads, identity)
 
     return _staged_and_committed(stored, batches, commit)

@@ -307,7 +307,7 @@ class Window:
         """Whether two evaluations of it may differ."""
         first = {"first", "first_value", "last", "last_value", "any_value", "nth_value"}
         calls = self.calls or ()
-        return any(each.depends_on_ties or each.name in first for each in calls)
+        return any(call.depends_on_ties or call.name in first for call in calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def column_summaries(plan: ScanPlan, names: Sequence[str]) -> dict[str, ColumnSu
 
     Spec: "Manifest Table Schema" (metadata).
     """
-    fields = {each.path[0]: each for each in plan.snapshot.schema.fields if len(each.path) == 1}
+    fields = {field.path[0]: field for field in plan.snapshot.schema.fields if len(field.path) == 1}
     wanted = {
         fields[name].id: name
         for name in names

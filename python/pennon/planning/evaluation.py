@@ -52,7 +52,7 @@ def evaluations(plan: ScanPlan) -> tuple[Evaluation, ...]:
     Spec: "Partition Pruning", Appendix D.
     """
     parts = conjuncts(plan.bound)
-    return tuple(_evaluation(plan, parts, conjuncts(each)) for each in plan.given)
+    return tuple(_evaluation(plan, parts, conjuncts(condition)) for condition in plan.given)
 
 
 def _evaluation(

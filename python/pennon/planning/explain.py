@@ -106,7 +106,7 @@ def explain(plan: ScanPlan) -> str:
         pushed = predicate if is_exact(plan.bound) else plan.pushed
         lines.append(f"pushed: {pushed or 'none'}")
     counts = pc.value_counts(plan.table.column("residual")).to_pylist() if chosen else []
-    by_index = {each["values"]: each["counts"] for each in counts}
+    by_index = {count["values"]: count["counts"] for count in counts}
     for index, text in list(enumerate(plan.residuals))[:_MOST_FILTERS]:
         lines.append(f"residual: {text} ({by_index.get(index, 0)} partitions)")
     if len(plan.residuals) > _MOST_FILTERS:

@@ -51,7 +51,7 @@ def identity_columns(snapshot: Snapshot, versions: Iterable[int]) -> dict[int, s
         for version in versions
     ]
     shared = sorted(set.intersection(*found)) if found else []
-    types = {each.id: each.field.type for each in snapshot.schema.fields if len(each.path) == 1}
+    types = {field.id: field.field.type for field in snapshot.schema.fields if len(field.path) == 1}
     return {
         source: column
         for source, column in shared
@@ -66,7 +66,9 @@ def identity_names(snapshot: Snapshot) -> dict[str, str]:
         snapshot: The namespace.
     """
     columns = identity_columns(snapshot, snapshot.specs)
-    return {each.path[0]: columns[each.id] for each in snapshot.schema.fields if each.id in columns}
+    return {
+        field.path[0]: columns[field.id] for field in snapshot.schema.fields if field.id in columns
+    }
 
 
 def identity_tuples(plan: ScanPlan, names: Sequence[str]) -> pa.Table:
@@ -92,6 +94,7 @@ def identity_tuples(plan: ScanPlan, names: Sequence[str]) -> pa.Table:
     if len(tuples) > _MOST_TUPLES:
         tuples = tuples.slice(0, 0)
     columns = [
-        tuples[each].cast(types.field(name).type) for each, name in zip(stored, names, strict=True)
+        tuples[column].cast(types.field(name).type)
+        for column, name in zip(stored, names, strict=True)
     ]
     return pa.table(columns, names=list(names)).combine_chunks()

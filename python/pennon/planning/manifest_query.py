@@ -78,7 +78,7 @@ def _per_version(
     project: Callable[[SpecProjection], exp.Expression],
 ) -> exp.Expression:
     """Give ``(object_id LIKE 'v1$%' AND …) OR …``; the plain constant where all versions agree."""
-    conditions = {version: project(each) for version, each in projections.items()}
+    conditions = {version: project(projection) for version, projection in projections.items()}
     if all(is_true(condition) for condition in conditions.values()):
         return exp.true()
     return or_all(

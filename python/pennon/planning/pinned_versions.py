@@ -62,8 +62,8 @@ def pinned(snapshot: Snapshot, leaves: pa.Table) -> tuple[pa.Table, str]:
     mask = open_ended.combine_chunks()
     for name, attribute in (("location", "location"), ("read_version", "version")):
         column = leaves[name].combine_chunks()
-        values = pa.array([getattr(each, attribute) for each in resolved], column.type)
+        values = pa.array([getattr(leaf, attribute) for leaf in resolved], column.type)
         filled = pc.replace_with_mask(column, mask, values)
         leaves = leaves.set_column(leaves.column_names.index(name), name, filled)
-    identities = (each.identity for each in resolved)
+    identities = (leaf.identity for leaf in resolved)
     return leaves.drop_columns(names), combined_identity([snapshot.identity, *identities])

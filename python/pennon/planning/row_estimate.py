@@ -113,9 +113,9 @@ def _shares(
         column = ranges[0].column
         every = _share(Compared(column, Comparison(Operator.IS_NOT_NULL)), known, rows)
         below, above = every, every
-        for each in ranges:
-            share = _share(each, known, rows)
-            if each.comparison.operator in _BELOW:
+        for range_ in ranges:
+            share = _share(range_, known, rows)
+            if range_.comparison.operator in _BELOW:
                 below = np.minimum(below, share)
             else:
                 above = np.minimum(above, share)
@@ -134,8 +134,8 @@ def _share(
             return np.full(len(rows), 1.0 if value else 0.0)
         case AllOf(parts):
             share = np.ones(len(rows))
-            for each in _shares(parts, known, rows):
-                share = share * each
+            for shares in _shares(parts, known, rows):
+                share = share * shares
             return share
         case AnyOf(parts):
             missed = np.ones(len(rows))

@@ -135,8 +135,8 @@ class ScanPlan:
     def is_filtered(self) -> bool:
         """Whether the predicate asks for more than that columns are not NULL."""
         return not all(
-            isinstance(each, Compared) and each.comparison.operator is Operator.IS_NOT_NULL
-            for each in conjuncts(self.bound)
+            isinstance(conjunct, Compared) and conjunct.comparison.operator is Operator.IS_NOT_NULL
+            for conjunct in conjuncts(self.bound)
         )
 
     @property
@@ -308,7 +308,7 @@ def _given(
     with_metadata: bool,
 ) -> tuple[BoundPredicate, ...]:
     known = known_columns(snapshot) if with_metadata else snapshot.schema.arrow
-    return tuple(bind(each, known, time_zone) for each in _parsed(predicate))
+    return tuple(bind(tree, known, time_zone) for tree in _parsed(predicate))
 
 
 def _decided(flagged: Sequence[int], leaves: pa.Table) -> set[int]:
@@ -326,7 +326,7 @@ def _parsed(
     if predicate is None:
         return []
     several = [predicate] if isinstance(predicate, str | exp.Expression) else predicate
-    return [parse_predicate(each) if isinstance(each, str) else each for each in several]
+    return [parse_predicate(name) if isinstance(name, str) else name for name in several]
 
 
 def _projected(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

@@ -87,7 +87,7 @@ def _of_versions(plan: ScanPlan) -> Iterator[tuple[str, str]]:
 
 def _versions(leaves: pa.Table) -> dict[str, int]:
     names = pc.list_element(pc.split_pattern(leaves["object_id"], "$", max_splits=1), 0)
-    return {each["values"]: each["counts"] for each in pc.value_counts(names).to_pylist()}
+    return {count["values"]: count["counts"] for count in pc.value_counts(names).to_pylist()}
 
 
 def _pruning(plan: ScanPlan, part: BoundPredicate) -> str:
@@ -120,7 +120,7 @@ def _why(part: BoundPredicate) -> str:
 
 def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:
     counts = pc.value_counts(plan.table["row_filter"]).to_pylist()
-    by_index = {each["values"]: each["counts"] for each in counts}
+    by_index = {count["values"]: count["counts"] for count in counts}
     decided = by_index.pop(NO_RESIDUAL, 0)
     if plan.row_filters and decided:
         yield "decided", f"by the values of {decided} partitions"

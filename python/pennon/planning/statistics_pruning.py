@@ -129,8 +129,8 @@ def _possible(
         case AnyOf(parts):
             found = [_possible(part, known, every) for part in parts]
             result = pc.invert(every)
-            for each in found:
-                result = pc.or_(result, each)
+            for conjunct in found:
+                result = pc.or_(result, conjunct)
             return result
         case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in known:
             bounds = known[field_id]
@@ -141,8 +141,8 @@ def _possible(
 
 def _all(parts: Sequence[pa.Array], every: pa.Array) -> pa.Array:
     result = every
-    for each in parts:
-        result = pc.and_(result, each)
+    for part in parts:
+        result = pc.and_(result, part)
     return result
 
 
@@ -232,4 +232,4 @@ def _first_not_below(values: pa.Array, bounds: pa.Array) -> NDArray[np.int64] | 
         sought = bounds.cast(pa.int64()).to_numpy()
         return np.asarray(np.searchsorted(values.cast(pa.int64()).to_numpy(), sought))
     known = values.to_pylist()
-    return [bisect.bisect_left(known, each) for each in bounds.to_pylist()]
+    return [bisect.bisect_left(known, bound) for bound in bounds.to_pylist()]

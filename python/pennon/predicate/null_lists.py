@@ -38,7 +38,9 @@ def with_null_safe_lists(tree: exp.Expr) -> exp.Expr:
             if not _is_safe(node):
                 counts[_key(node.this)] += 1
         elif not isinstance(_above(node), exp.Or):
-            keys = Counter(_key(each.this) for each in _operands(node) if _is_equality(each))
+            keys = Counter(
+                _key(operand.this) for operand in _operands(node) if _is_equality(operand)
+            )
             counts.update(key for key, count in keys.items() if count >= _FEWEST)
     risky = {key for key, count in counts.items() if count >= _FEWEST}
     return tree.transform(lambda node: _rewritten(node, risky)) if risky else tree
@@ -87,13 +89,13 @@ def _is_safe(node: exp.Expr) -> bool:
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
     waiting = [node]
     while waiting:
-        each = waiting.pop()
-        while isinstance(each, exp.Paren):
-            each = each.this
-        if isinstance(each, exp.Or):
-            waiting += [each.this, each.expression]
+        tree = waiting.pop()
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        if isinstance(tree, exp.Or):
+            waiting += [tree.this, tree.expression]
         else:
-            yield each
+            yield tree
 
 
 def _above(node: exp.Expr) -> exp.Expr | None:

@@ -124,7 +124,9 @@ class _Finder:
         if not isinstance(top, _COMPUTED) or self.ends_in_a_limit(root):
             return
         positions = self.plan.subtree(root)
-        if not any(isinstance(self.plan[each], Join | Group | Window) for each in positions):
+        if not any(
+            isinstance(self.plan[position], Join | Group | Window) for position in positions
+        ):
             return
         if self.division.is_one_task:
             candidate = self.in_one_task(root, positions)
@@ -170,13 +172,13 @@ class _Finder:
         """Divide a subtree by the key of its scans, or each of its scans in any way."""
         view = self.division.view
         inside = view.subtree(root)
-        joins = {each for each in inside if isinstance(view[each], Join)}
+        joins = {number for number in inside if isinstance(view[number], Join)}
         if not joins.issubset(() if group is None else group.joins):
             return None
         if not self.keeps_keys(root, group, set(inside)):
             return None
         mode = self.mode(root, group, inside)
-        if mode is None or any(self.division.sizes[each].pairs > MOST_PAIRS for each in inside):
+        if mode is None or any(self.division.sizes[number].pairs > MOST_PAIRS for number in inside):
             return None
         replicated = frozenset(
             side for join, side in self.division.replicated.items() if join in inside
@@ -196,9 +198,9 @@ class _Finder:
         if group is None:
             scans = set(self.division.view.scans(root))
             return all(
-                each.operators <= inside
-                for each in self.division.keys.groups
-                if not scans.isdisjoint(each.scans)
+                key_group.operators <= inside
+                for key_group in self.division.keys.groups
+                if not scans.isdisjoint(key_group.scans)
             )
         if group.computed or not group.operators <= inside:
             return False

@@ -55,7 +55,7 @@ def counted_values(
 
     Spec: "Manifest Table Schema" (metadata).
     """
-    types = {each.id: each.field.type for each in plan.snapshot.schema.fields}
+    types = {field.id: field.field.type for field in plan.snapshot.schema.fields}
     wanted = {
         ids[column.name]: column
         for column in columns

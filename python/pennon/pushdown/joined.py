@@ -139,7 +139,7 @@ def _not_in(
     lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
     rows, known = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
     counted = selected_from(right, f"{name}s", [named(rows, _ROWS), named(known, _KNOWN)])
-    all_rows, all_known = (exp.column(each, quoted=True) for each in (_ROWS, _KNOWN))
+    all_rows, all_known = (exp.column(name, quoted=True) for name in (_ROWS, _KNOWN))
     kept = exp.or_(
         exp.EQ(this=all_rows.copy(), expression=whole_number(0)),
         exp.and_(
@@ -147,7 +147,7 @@ def _not_in(
             exp.EQ(this=all_rows, expression=all_known),
         ),
     )
-    select = selected_columns([each.copy() for each in columns])
+    select = selected_columns([column.copy() for column in columns])
     select = select.from_(lonely.subquery(f"{name}l", copy=False))
     beside = exp.Join(this=counted.subquery(f"{name}n", copy=False), kind="CROSS")
     select.append("joins", beside)
@@ -176,8 +176,8 @@ def _existence(
     if node.exists is None or node.condition is None:
         raise Declined(why="an existence join of which not all was told")
     pairs = [
-        _sides_of((each.this, each.expression), inputs, semantics)
-        for each in _equalities(node.condition)
+        _sides_of((equality.this, equality.expression), inputs, semantics)
+        for equality in _equalities(node.condition)
     ]
     members = [comparable(member) for _, member in pairs]
     values = [named(member, f"{_VALUE}{at}") for at, member in enumerate(members)]
@@ -213,7 +213,7 @@ def _equalities(condition: str) -> list[exp.EQ]:
     while isinstance(tree, exp.Paren):
         tree = tree.this
     conjuncts = operands_of(tree) if isinstance(tree, exp.And) else [tree]
-    equalities = [each for each in conjuncts if isinstance(each, exp.EQ)]
+    equalities = [conjunct for conjunct in conjuncts if isinstance(conjunct, exp.EQ)]
     if len(equalities) < len(conjuncts):
         raise Declined(why="an existence by other than equalities")
     return equalities
@@ -228,7 +228,7 @@ def _sides_of(
         Declined: They are not of one input each, or of two types.
     """
     left, right = inputs
-    texts = [each.sql(dialect="spark") for each in pair]
+    texts = [side.sql(dialect="spark") for side in pair]
     names = {column.name for column in pair[0].find_all(exp.Column)}
     if names <= set(right.types):
         texts.reverse()

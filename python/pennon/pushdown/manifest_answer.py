@@ -121,8 +121,8 @@ def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
     table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
     pattern = r"^v(?P<version>\d+)\$"
     versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
-    specs = [plan.snapshot.specs[int(each)] for each in pc.unique(versions).to_pylist()]
-    ids = {each.path[0]: each.id for each in plan.snapshot.schema.fields if len(each.path) == 1}
+    specs = [plan.snapshot.specs[int(version)] for version in pc.unique(versions).to_pylist()]
+    ids = {field.path[0]: field.id for field in plan.snapshot.schema.fields if len(field.path) == 1}
     if not specs:
         return _no_partitions(scan)
     columns = {_ROWS: table["num_rows"]}
@@ -299,7 +299,7 @@ def _constant(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:
         cells = [_literal(rows[at][row], kind) for at, kind in enumerate(schema.types)]
         values.append([exp.true(), *cells])
     table = exp.Values(
-        expressions=[exp.Tuple(expressions=each) for each in values],
+        expressions=[exp.Tuple(expressions=value) for value in values],
         alias=exp.TableAlias(
             this=exp.to_identifier(_PARTITIONS),
             columns=[exp.to_identifier(name, quoted=True) for name in (_IS_ROW, *names)],

@@ -134,7 +134,7 @@ def ruled_out_by(
     Yields:
         The attribute of the operator, the position of a scan, and its column.
     """
-    known = {each: each for each in attributes}
+    known = {attribute: attribute for attribute in attributes}
     at, parent = root, plan.parents.get(root)
     while known and parent is not None:
         match plan[parent]:

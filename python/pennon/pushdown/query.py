@@ -206,7 +206,7 @@ class FragmentWriter:
             case Expand() as node:
                 return self.expanded(position, node)
             case Union() as node:
-                return united(f"t{position}", node, [self.select(each) for each in node.children])
+                return united(f"t{position}", node, list(map(self.select, node.children)))
             case Window(is_limit=True, child=child):
                 return self.select(child)
             case Window() as node:
@@ -224,7 +224,7 @@ class FragmentWriter:
         self.parts.append(query)
         self.prunings |= writer.prunings
         self.implied |= writer.implied
-        columns: list[exp.Expr] = [exp.column(each, quoted=True) for each in query.schema.names]
+        columns: list[exp.Expr] = [exp.column(column, quoted=True) for column in query.schema.names]
         types = {field.name: field.type for field in query.schema}
         return Selected(selected_table(name, columns), types)
 
@@ -313,8 +313,8 @@ class FragmentWriter:
         """Write the rows of an expansion: each row beside the number of each projection."""
         below = self.select(node.child)
         values = [
-            [self.output(Output(each.id, text, each.type), below.types) for text in each.texts]
-            for each in node.outputs or ()
+            [self.output(Output(row.id, text, row.type), below.types) for text in row.texts]
+            for row in node.outputs or ()
         ]
         return repeated(f"t{position}", node, values, below)
 
@@ -333,7 +333,7 @@ class FragmentWriter:
             types[f"c{key.id}"] = value.type
             columns.append(named(comparable(value), f"c{key.id}"))
         is_merged = self.is_merged and position == self.split
-        is_grouped = bool(keys) or (is_merged and any(each.is_distinct for each in node.calls))
+        is_grouped = bool(keys) or (is_merged and any(call.is_distinct for call in node.calls))
         for function in node.calls:
             if function.is_distinct and is_merged:
                 # Spark counts or sums the different values; a task tells each of its own once.

@@ -56,8 +56,10 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
         and is_replicable(division, part, semantics)
     ]
     most = _LARGEST_SHARE * division.sizes[root].read_bytes
-    small = (each for each in found if division.sizes[each.part].read_bytes <= most)
-    return min(small, key=lambda each: division.sizes[each.part].read_bytes, default=None)
+    small = (
+        restriction for restriction in found if division.sizes[restriction.part].read_bytes <= most
+    )
+    return min(small, key=lambda one: division.sizes[one.part].read_bytes, default=None)
 
 
 def _wanted(plan: Plan, root: int) -> Iterator[tuple[int, int, int]]:

@@ -110,7 +110,7 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
     found = (
         RuntimePruning(scan, function, number, column)
         for number, part in enumerate(query.parts)
-        for column, scan, function in _of_part(plan, part, {each.root for each in query.parts})
+        for column, scan, function in _of_part(plan, part, {other.root for other in query.parts})
         # A part that restricts an aggregate stands beside other scans in the plan.
         if scan in query.scans
     )
@@ -210,8 +210,8 @@ def _prunes(division: Division, join: Join, side: Side, chosen: Collection[int])
         for _, _, function in _pruned_by(division.plan, join, side, chosen)
     )
     return any(
-        not isinstance(each, Bucket) or rows <= each.num_buckets * _ROWS_OF_A_BUCKET
-        for each in transforms
+        not isinstance(transform, Bucket) or rows <= transform.num_buckets * _ROWS_OF_A_BUCKET
+        for transform in transforms
     )
 
 

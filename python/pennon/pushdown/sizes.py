@@ -83,9 +83,9 @@ def _size(node: PlanNode, below: Sequence[Size]) -> Size:
         width = row_bytes(column.type for column in node.columns)
         rows = math.inf if node.num_rows is None else float(node.num_rows)
         return Size(rows, rows * width)
-    read = sum(each.read_bytes for each in below)
-    pairs = sum(each.pairs for each in below)
-    rows = max((each.rows for each in below), default=math.inf)
+    read = sum(size.read_bytes for size in below)
+    pairs = sum(size.pairs for size in below)
+    rows = max((size.rows for size in below), default=math.inf)
     match node:
         case Join(join_type=JoinType.SCALAR):
             return Size(below[0].rows, read, pairs)
@@ -105,5 +105,5 @@ def _size(node: PlanNode, below: Sequence[Size]) -> Size:
         case Expand(outputs=outputs) if outputs:
             return Size(rows * len(outputs[0].texts), read, pairs)
         case Union():
-            return Size(sum(each.rows for each in below), read, pairs)
+            return Size(sum(size.rows for size in below), read, pairs)
     return Size(rows, read, pairs)

@@ -128,7 +128,7 @@ def _packed(plans: Mapping[int, ScanPlan], target: TaskTarget) -> FragmentTasks:
     ]
     columns = zip(*rows, strict=True) if rows else ([] for _ in ASSIGNED)
     arrays = [
-        pa.array(list(each), field.type) for each, field in zip(columns, ASSIGNED, strict=True)
+        pa.array(list(column), field.type) for column, field in zip(columns, ASSIGNED, strict=True)
     ]
     return FragmentTasks.of(pa.Table.from_arrays(arrays, schema=ASSIGNED))
 

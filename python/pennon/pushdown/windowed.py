@@ -95,11 +95,13 @@ class _Writer:
         self.functions: list[exp.Expr] = []
 
     def selected(self, name: str) -> Selected:
-        results = {f"c{each.output}": self.result(each) for each in self.node.calls or ()}
-        columns = [exp.column(each, quoted=True) for each in self.below.types]
+        results = {
+            f"c{windowed.output}": self.result(windowed) for windowed in self.node.calls or ()
+        }
+        columns = [exp.column(type_, quoted=True) for type_ in self.below.types]
         inputs = [named(tree.copy(), column) for tree, column in self.inputs.items()]
         rows = Selected(selected_from(self.below, f"{name}a", [*columns, *inputs]), {})
-        inner = selected_from(rows, name, [*(each.copy() for each in columns), *self.functions])
+        inner = selected_from(rows, name, [*(column.copy() for column in columns), *self.functions])
         finished = [named(value.tree, column) for column, value in results.items()]
         types = {
             **self.below.types,
@@ -123,7 +125,7 @@ class _Writer:
         """Write a function over the columns of the inner SELECT, of the type that Spark expects."""
         name = function.name or ""
         name = _FIRST.get(name, name)
-        if any(literal_value(each.this) is not None for each in self.order):
+        if any(literal_value(sort_key.this) is not None for sort_key in self.order):
             raise Declined(why="a window in the order of literals")
         if name in _RANKS:
             found = Typed(cast(self.ranked(name), pa.int32()), pa.int32())
@@ -171,7 +173,7 @@ class _Writer:
         """Take the value of another row, or the default where there is no such row."""
         if not self.order:
             raise Declined(why=f"{name} without an order")
-        value, offset, default = (self.argument(each) for each in function.arguments)
+        value, offset, default = (self.argument(argument) for argument in function.arguments)
         rows = _number(offset)
         if rows is None or rows < 0:
             raise Declined(why=f"{name} by what is no number of rows")
@@ -253,10 +255,10 @@ class _Writer:
         self, function: exp.Expr, frame: WindowFrame | None = None, *, is_ordered: bool = True
     ) -> exp.Expr:
         """Compute a function over the window in the inner SELECT; give its column there."""
-        ordered = [each.copy() for each in self.order] if is_ordered else []
+        ordered = [sort_key.copy() for sort_key in self.order] if is_ordered else []
         window = exp.Window(
             this=self.of_columns(function),
-            partition_by=[self.as_column(each) for each in self.partition],
+            partition_by=[self.as_column(tree) for tree in self.partition],
             order=exp.Order(expressions=ordered) if ordered else None,
             spec=None if frame is None else self.spec(frame),
             over="OVER",
@@ -289,7 +291,7 @@ class _Writer:
             {frame.lower, frame.upper} <= set(_ENDS) and (self.order or frame.is_whole)
         ):
             raise Declined(why="a frame of values near that of the row")
-        (start, start_side), (end, end_side) = (_end(each) for each in (frame.lower, frame.upper))
+        (start, start_side), (end, end_side) = (_end(bound) for bound in (frame.lower, frame.upper))
         return exp.WindowSpec(
             kind=frame.unit, start=start, start_side=start_side, end=end, end_side=end_side
         )

@@ -42,7 +42,7 @@ class CountedColumns:
             return cls()
         if text.isdecimal():
             return cls(int(text))
-        return cls(0, frozenset(each.strip().strip("`").lower() for each in text.split(",")))
+        return cls(0, frozenset(part.strip().strip("`").lower() for part in text.split(",")))
 
     def has(self, path: tuple[str, ...], num_before: int) -> bool:
         """Whether a column is counted.

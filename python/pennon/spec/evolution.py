@@ -113,7 +113,9 @@ def drop_field(
     """
     following = _following(specs, schema)
     gone = _selected(following, schema, dropped)
-    return replace(following, fields=tuple(each for each in following.fields if each not in gone))
+    return replace(
+        following, fields=tuple(field for field in following.fields if field not in gone)
+    )
 
 
 def replace_field(
@@ -144,8 +146,10 @@ def replace_field(
     """
     following = _following(specs, schema)
     gone = _selected(following, schema, dropped)
-    place = min(following.fields.index(each) for each in gone)
-    rest = replace(following, fields=tuple(each for each in following.fields if each not in gone))
+    place = min(following.fields.index(partition_field) for partition_field in gone)
+    rest = replace(
+        following, fields=tuple(field for field in following.fields if field not in gone)
+    )
     fields = _added(specs, rest, schema, call, name=name, place=place)
     if fields == following.fields:
         raise PartitionFieldExists(
@@ -181,18 +185,20 @@ def _following(specs: _Specs, schema: NamespaceSchema) -> PartitionSpec:
     current = specs[max(specs)]
     return PartitionSpec(
         current.spec_version + 1,
-        tuple(_widened(each, schema) for each in current.fields),
+        tuple(_widened(field, schema) for field in current.fields),
         current.extra,
     )
 
 
-def _widened(each: PartitionField, schema: NamespaceSchema) -> PartitionField:
-    types = [known for known in each.source_types(schema) if known is not None]
-    if each.transform is None or len(types) < len(each.source_ids):
-        return each
-    natural = each.transform.recorded_type(types)
+def _widened(partition_field: PartitionField, schema: NamespaceSchema) -> PartitionField:
+    types = [known for known in partition_field.source_types(schema) if known is not None]
+    if partition_field.transform is None or len(types) < len(partition_field.source_ids):
+        return partition_field
+    natural = partition_field.transform.recorded_type(types)
     return (
-        each if _width(natural) <= _width(each.result_type) else replace(each, result_type=natural)
+        partition_field
+        if _width(natural) <= _width(partition_field.result_type)
+        else replace(partition_field, result_type=natural)
     )
 
 
@@ -219,11 +225,11 @@ def _added(
     """Give the fields of ``spec`` and those that ``call`` adds, in order of levels."""
     sources = [_source(schema, call, path) for path in call.columns]
     fields = list(spec.fields)
-    known = [each for version in specs.values() for each in version.fields]
+    known = [field for version in specs.values() for field in version.fields]
     added = 0
     for transform in call.transforms:
         if isinstance(transform, Expression):
-            check_expression(transform, [each.field.type for each in sources])
+            check_expression(transform, [source.field.type for source in sources])
         try:
             wanted = _field(transform, sources)
         except TransformOnWrongType as error:
@@ -231,7 +237,7 @@ def _added(
             raise TransformOnWrongType(
                 **{**error.parameters, "transform": _spelled(call)}
             ) from error
-        there = next((each for each in fields if each.derives_as(wanted)), None)
+        there = next((field for field in fields if field.derives_as(wanted)), None)
         if there is not None:
             place = fields.index(there) + 1 if call.composed else place
             continue
@@ -240,7 +246,7 @@ def _added(
         place = None if place is None else place + 1
         added += 1
     if not added:
-        there = next(each for each in fields if each.derives_as(wanted))
+        there = next(field for field in fields if field.derives_as(wanted))
         raise PartitionFieldExists(
             transform=_spelled(call),
             field=there.field_id,
@@ -256,18 +262,18 @@ def _source(schema: NamespaceSchema, call: TransformCall, path: tuple[str, ...])
         raise PartitionSourceNotFound(
             transform=_spelled(call),
             column=".".join(path),
-            existing=", ".join(each.name for each in schema.arrow) or "none",
+            existing=", ".join(column.name for column in schema.arrow) or "none",
         )
     return found
 
 
 def _field(transform: Transform, sources: Sequence[SchemaField]) -> PartitionField:
     """Make a field without a name yet."""
-    types = [each.field.type for each in sources]
+    types = [source.field.type for source in sources]
     is_expression = isinstance(transform, Expression)
     return PartitionField(
         "",
-        tuple(each.id for each in sources),
+        tuple(source.id for source in sources),
         None if is_expression else transform,
         transform.expression_sql if isinstance(transform, Expression) else None,
         transform.result_type(types),
@@ -282,7 +288,14 @@ def _named(
     known: Sequence[PartitionField],
 ) -> PartitionField:
     chosen = level_name(name, transform) if name is not None and call.composed else name
-    earlier = next((each for each in reversed(known) if each.derives_as(wanted)), None)
+    earlier = next(
+        (
+            partition_field
+            for partition_field in reversed(known)
+            if partition_field.derives_as(wanted)
+        ),
+        None,
+    )
     if earlier is not None:
         if chosen is not None and chosen != earlier.field_id:
             reason = (
@@ -292,7 +305,7 @@ def _named(
             raise InvalidPartitionFieldName(name=chosen, reason=reason)
         wider = max(earlier.result_type, wanted.result_type, key=_width)
         return replace(earlier, result_type=wider)
-    taken = {each.field_id for each in known}
+    taken = {partition_field.field_id for partition_field in known}
     if chosen is not None:
         return replace(wanted, field_id=checked_name(chosen, taken))
     return replace(wanted, field_id=unique_name(default_name(transform, call.columns), taken))
@@ -309,7 +322,7 @@ def _selected(
         found = _by_call(spec, schema, dropped)
         asked = _spelled(dropped)
     if not found:
-        existing = ", ".join(_described(each, schema) for each in spec.fields) or "no field"
+        existing = ", ".join(_described(field, schema) for field in spec.fields) or "no field"
         raise PartitionFieldNotFound(
             field=asked, spec_version=spec.spec_version - 1, existing=existing
         )
@@ -320,45 +333,45 @@ def _by_name(spec: PartitionSpec, name: str) -> tuple[PartitionField, ...]:
     exact = spec.field_by_id(name)
     if exact is not None:
         return (exact,)
-    alike = tuple(each for each in spec.fields if each.field_id.lower() == name.lower())
+    alike = tuple(field for field in spec.fields if field.field_id.lower() == name.lower())
     if len(alike) == 1:
         return alike
     levels = {f"{name.lower()}_{level}" for level in LEVELS}
-    return tuple(each for each in spec.fields if each.field_id.lower() in levels)
+    return tuple(field for field in spec.fields if field.field_id.lower() in levels)
 
 
 def _by_call(
     spec: PartitionSpec, schema: NamespaceSchema, call: TransformCall
 ) -> tuple[PartitionField, ...]:
     sources = [schema.field_by_path(path) for path in call.columns]
-    known = [each for each in sources if each is not None]
+    known = [source for source in sources if source is not None]
     if len(known) < len(sources):
         return ()
     found: list[PartitionField] = []
     for transform in call.transforms:
         wanted = _field(transform, known)
-        found.extend(each for each in spec.fields if each.derives_as(wanted))
+        found.extend(field for field in spec.fields if field.derives_as(wanted))
     if len(found) < len(call.transforms):
         return ()
     if call.composed is not None:
         # days(ts) is not what a spec with the level hour as well is partitioned by.
         levels = [
-            each
-            for each in spec.fields
-            if each.source_ids == found[0].source_ids
-            and each.transform is not None
-            and each.transform.type in LEVELS
+            field
+            for field in spec.fields
+            if field.source_ids == found[0].source_ids
+            and field.transform is not None
+            and field.transform.type in LEVELS
         ]
         return tuple(found) if len(levels) == len(found) else ()
     return tuple(found)
 
 
-def _described(each: PartitionField, schema: NamespaceSchema) -> str:
+def _described(partition_field: PartitionField, schema: NamespaceSchema) -> str:
     names = []
-    for source_id in each.source_ids:
+    for source_id in partition_field.source_ids:
         source = schema.field_by_id(source_id)
         names.append(str(source) if source is not None else f"<dropped column {source_id}>")
-    return f"'{each.field_id}' = {each.derivation.sql(names)}"
+    return f"'{partition_field.field_id}' = {partition_field.derivation.sql(names)}"
 
 
 def _spelled(call: TransformCall) -> str:

@@ -60,7 +60,7 @@ def unique_name(name: str, taken: Collection[str]) -> str:
         >>> unique_name("id_bucket", {"ID_bucket", "id_bucket_2"})
         'id_bucket_3'
     """
-    lowered = {each.lower() for each in taken}
+    lowered = {other.lower() for other in taken}
     if name not in lowered:
         return name
     number = 2
@@ -80,7 +80,7 @@ def checked_name(name: str, taken: Collection[str]) -> str:
     """
     if not _LEGAL.fullmatch(name):
         raise InvalidPartitionFieldName(name=name, reason="it has other characters")
-    if name in {each.lower() for each in taken}:
+    if name in {other.lower() for other in taken}:
         raise InvalidPartitionFieldName(name=name, reason="another partition field has or had it")
     return name
 

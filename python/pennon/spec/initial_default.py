@@ -64,7 +64,7 @@ def initial_default(column: pa.Field) -> pa.Scalar | None:
 def with_initial_default(column: pa.Field, value: pa.Scalar | None) -> pa.Field:
     """Keep a value in a column's metadata, in the column's type; None or NULL takes it away."""
     metadata = {
-        key: each for key, each in (column.metadata or {}).items() if key != INITIAL_DEFAULT
+        key: entry for key, entry in (column.metadata or {}).items() if key != INITIAL_DEFAULT
     }
     if value is not None and value.is_valid:
         kept = value if value.type.equals(column.type) else value.cast(column.type)
@@ -91,11 +91,11 @@ def value_to_json(value: pa.Scalar) -> object:
     if pa.types.is_map(kind):
         entries = value.values
         return {
-            "keys": [value_to_json(each) for each in entries.field(0)],
-            "values": [value_to_json(each) for each in entries.field(1)],
+            "keys": [value_to_json(entry) for entry in entries.field(0)],
+            "values": [value_to_json(entry) for entry in entries.field(1)],
         }
     if hasattr(kind, "value_field"):
-        return [value_to_json(each) for each in value.values]
+        return [value_to_json(element) for element in value.values]
     if pa.types.is_floating(kind):
         number = float(value.as_py())
         return number if number - number == 0 else _SPELLED.get(number, "NaN")
@@ -121,11 +121,11 @@ def _from_json(written: object, kind: pa.DataType) -> object:
         return {child.name: _from_json(fields.get(child.name), child.type) for child in kind}
     if pa.types.is_map(kind):
         entries = cast("dict[str, list[object]]", written)
-        keys = [_from_json(each, kind.key_type) for each in entries["keys"]]
-        values = [_from_json(each, kind.item_type) for each in entries["values"]]
+        keys = [_from_json(key, kind.key_type) for key in entries["keys"]]
+        values = [_from_json(value, kind.item_type) for value in entries["values"]]
         return list(zip(keys, values, strict=True))
     if hasattr(kind, "value_field"):
-        return [_from_json(each, kind.value_type) for each in cast("list[object]", written)]
+        return [_from_json(element, kind.value_type) for element in cast("list[object]", written)]
     if pa.types.is_floating(kind):
         return float(cast("float", written))
     if pa.types.is_decimal(kind):

@@ -96,7 +96,7 @@ class PartitionField:
     def source_types(self, schema: NamespaceSchema) -> tuple[pa.DataType | None, ...]:
         """Give the source columns' types, None for a column that is there no more."""
         found = (schema.field_by_id(source_id) for source_id in self.source_ids)
-        return tuple(None if each is None else each.field.type for each in found)
+        return tuple(None if source is None else source.field.type for source in found)
 
     def to_object(self) -> dict[str, object]:
         """Give the JSON object of this field."""
@@ -146,14 +146,16 @@ class PartitionSpec:
 
     def __post_init__(self) -> None:
         seen: list[PartitionField] = []
-        for each in self.fields:
+        for partition_field in self.fields:
             for other in seen:
-                if other.field_id == each.field_id:
-                    raise self._invalid(each, "field_id", each.field_id, "an id of its own")
-                if other.derives_as(each):
+                if other.field_id == partition_field.field_id:
+                    raise self._invalid(
+                        partition_field, "field_id", partition_field.field_id, "an id of its own"
+                    )
+                if other.derives_as(partition_field):
                     found = f"the derivation of field '{other.field_id}'"
-                    raise self._invalid(each, "transform", found, "another derivation")
-            seen.append(each)
+                    raise self._invalid(partition_field, "transform", found, "another derivation")
+            seen.append(partition_field)
 
     @property
     def key(self) -> str:
@@ -167,7 +169,14 @@ class PartitionSpec:
 
     def field_by_id(self, field_id: str) -> PartitionField | None:
         """Find a field by its field id."""
-        return next((each for each in self.fields if each.field_id == field_id), None)
+        return next(
+            (
+                partition_field
+                for partition_field in self.fields
+                if partition_field.field_id == field_id
+            ),
+            None,
+        )
 
     def check(self, schema: NamespaceSchema) -> None:
         """Check every field's sources and result type against the full namespace schema.
@@ -178,25 +187,27 @@ class PartitionSpec:
 
         Spec: "Partition Field Schema", "Consistent with result type".
         """
-        for each in self.fields:
-            types = [known for known in each.source_types(schema) if known is not None]
-            if len(types) < len(each.source_ids):
+        for partition_field in self.fields:
+            types = [known for known in partition_field.source_types(schema) if known is not None]
+            if len(types) < len(partition_field.source_ids):
                 continue
             try:
-                natural = _natural_type(each, types)
+                natural = _natural_type(partition_field, types)
             except PennonError as error:
                 name, wanted = "source_ids", "sources it takes"
-                if each.transform is None:
+                if partition_field.transform is None:
                     name, wanted = "expression", "one that the specification allows"
-                raise self._invalid(each, name, error.message, wanted) from error
-            if not is_same_kind(natural, each.result_type):
-                wanted = f"{natural}, which its {each.derivation.type} gives"
-                raise self._invalid(each, "result_type", str(each.result_type), wanted)
+                raise self._invalid(partition_field, name, error.message, wanted) from error
+            if not is_same_kind(natural, partition_field.result_type):
+                wanted = f"{natural}, which its {partition_field.derivation.type} gives"
+                raise self._invalid(
+                    partition_field, "result_type", str(partition_field.result_type), wanted
+                )
 
     def _invalid(
-        self, each: PartitionField, name: str, found: str, wanted: str
+        self, partition_field: PartitionField, name: str, found: str, wanted: str
     ) -> InvalidPartitionSpec:
-        where = f"{name} of field '{each.field_id}'"
+        where = f"{name} of field '{partition_field.field_id}'"
         return InvalidPartitionSpec(key=self.key, where=where, found=found, wanted=wanted)
 
     def to_json(self) -> str:
@@ -204,7 +215,10 @@ class PartitionSpec:
 
         Spec: "Metadata Definition", Appendix E.
         """
-        written = {"id": self.spec_version, "fields": [each.to_object() for each in self.fields]}
+        written = {
+            "id": self.spec_version,
+            "fields": [partition_field.to_object() for partition_field in self.fields],
+        }
         return text_of({**written, **self.extra})
 
     @classmethod
@@ -236,8 +250,8 @@ class PartitionSpec:
             raise InvalidPartitionSpec(
                 key=name, where="fields", found=repr(objects), wanted="an array of fields"
             )
-        fields = tuple(_field_from_object(each, name, at) for at, each in enumerate(objects))
-        extra = {each: value for each, value in written.items() if each not in _SPEC_KEYS}
+        fields = tuple(_field_from_object(object_, name, at) for at, object_ in enumerate(objects))
+        extra = {key: value for key, value in written.items() if key not in _SPEC_KEYS}
         assert isinstance(spec_version, int)  # noqa: S101 - checked above, for the type checker
         return cls(spec_version, fields, extra)
 
@@ -261,10 +275,10 @@ def is_same_kind(natural: pa.DataType, declared: pa.DataType) -> bool:
     return any(kind(natural) and kind(declared) for kind in kinds)
 
 
-def _natural_type(each: PartitionField, types: Sequence[pa.DataType]) -> pa.DataType:
-    if each.transform is not None:
-        return each.transform.recorded_type(types)
-    expression = Expression(each.expression or "")
+def _natural_type(partition_field: PartitionField, types: Sequence[pa.DataType]) -> pa.DataType:
+    if partition_field.transform is not None:
+        return partition_field.transform.recorded_type(types)
+    expression = Expression(partition_field.expression or "")
     natural = expression.natural_type(types)
     check_constant(expression, tuple(types))
     return natural
@@ -300,7 +314,11 @@ def _field_from_object(written: object, key: str, at: int) -> PartitionField:
         )
     where = f"{where} '{field_id}'"
     sources = written.get("source_ids")
-    if not isinstance(sources, list) or not sources or not all(_is_whole(each) for each in sources):
+    if (
+        not isinstance(sources, list)
+        or not sources
+        or not all(_is_whole(source) for source in sources)
+    ):
         raise InvalidPartitionSpec(
             key=key,
             where=f"source_ids of {where}",
@@ -326,10 +344,12 @@ def _field_from_object(written: object, key: str, at: int) -> PartitionField:
         raise InvalidPartitionSpec(
             key=key, where=f"result_type of {where}", found="nothing", wanted="an Arrow type"
         )
-    extra = {each: value for each, value in written.items() if each not in _FIELD_KEYS}
+    extra = {key: value for key, value in written.items() if key not in _FIELD_KEYS}
     known = None if transform is None else _transform(transform, key, where)
     if known is not None and isinstance(transform, dict):
-        kept = {each: transform[each] for each in transform.keys() - known.to_json().keys()}
+        kept = {
+            unknown: transform[unknown] for unknown in transform.keys() - known.to_json().keys()
+        }
         if kept:
             extra["transform"] = kept
     return PartitionField(

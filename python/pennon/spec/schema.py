@@ -105,7 +105,9 @@ class NamespaceSchema:
                     )
                 by_id[found.id] = found
         object.__setattr__(self, "_by_id", by_id)
-        object.__setattr__(self, "_by_path", {each.path: each for each in by_id.values()})
+        object.__setattr__(
+            self, "_by_path", {schema_field.path: schema_field for schema_field in by_id.values()}
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NamespaceSchema) and self.to_json() == other.to_json()
@@ -198,7 +200,9 @@ class NamespaceSchema:
 
         Spec: "Metadata Definition", Appendix A.
         """
-        columns = [with_unknown_keys(field_to_json(each), self.field_extra) for each in self.arrow]
+        columns = [
+            with_unknown_keys(field_to_json(column), self.field_extra) for column in self.arrow
+        ]
         written: dict[str, object] = {"fields": columns}
         if self.arrow.metadata:
             written["metadata"] = {
@@ -244,7 +248,7 @@ class NamespaceSchema:
         Example:
             >>> point = pa.struct({"x": pa.int32()})
             >>> schema = NamespaceSchema.with_fresh_ids(pa.schema({"p": point, "s": pa.utf8()}))
-            >>> [(str(each), each.id) for each in schema.fields]
+            >>> [(str(field), field.id) for field in schema.fields]
             [('p', 0), ('p.x', 1), ('s', 2)]
 
         Spec: "Schema".
@@ -338,7 +342,7 @@ def _numbered(arrow_field: pa.Field, numbers: _Numbers, *, is_fresh: bool) -> pa
     data_type = arrow_field.type
     if pa.types.is_map(data_type) and stated is None:
         numbers.draw()
-    children = [_numbered(each, numbers, is_fresh=is_fresh) for each in children_of(data_type)]
+    children = [_numbered(child, numbers, is_fresh=is_fresh) for child in children_of(data_type)]
     metadata = {**(arrow_field.metadata or {}), FIELD_ID: str(number).encode()}
     return arrow_field.with_type(with_children(data_type, children)).with_metadata(metadata)
 

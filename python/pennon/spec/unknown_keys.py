@@ -46,10 +46,10 @@ def unknown_keys(columns: Sequence[object]) -> UnknownKeys:
 def with_unknown_keys(written: dict[str, object], known: UnknownKeys) -> dict[str, object]:
     """Put the unknown keys of a column, and of all below it, back; the column is changed."""
     if known:
-        for place, each in _walk(written, ()):
+        for place, mapping in _walk(written, ()):
             keys = known.get(place, {})
-            each.update(keys.get("field", {}))
-            data_type = each["type"]
+            mapping.update(keys.get("field", {}))
+            data_type = mapping["type"]
             if isinstance(data_type, dict):
                 data_type.update(keys.get("type", {}))
     return written

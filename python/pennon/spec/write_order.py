@@ -116,8 +116,8 @@ class WriteOrder:
         """
         fields: list[SchemaField] = []
         columns: list[OrderColumn] = []
-        for each in _ordered(text):
-            name, column = _column(text, each)
+        for tree in _ordered(text):
+            name, column = _column(text, tree)
             field = schema.field_by_path([name])
             if field is None:
                 raise WriteOrderColumnNotFound(
@@ -216,17 +216,17 @@ def _needs_quotes(name: str) -> bool:
     return not isinstance(entry.this, exp.Column) or entry.this.name != name
 
 
-def _column(text: str, each: exp.Expr) -> tuple[str, OrderColumn]:
+def _column(text: str, tree: exp.Expr) -> tuple[str, OrderColumn]:
     """Read one entry; sqlglot knows which end NULLs go to where the text does not say."""
-    column = each.this if isinstance(each, exp.Ordered) else each
+    column = tree.this if isinstance(tree, exp.Ordered) else tree
     is_all = isinstance(column, exp.Var)  # what sqlglot makes of a column called all
     if not is_all and (not isinstance(column, exp.Column) or len(column.parts) > 1):
         reason = f"{column.sql(dialect='spark')} is no column of its own"
         raise WriteOrderSyntax(order=text, reason=reason)
-    if not isinstance(each, exp.Ordered):
+    if not isinstance(tree, exp.Ordered):
         return column.name, OrderColumn(column.name)
-    is_descending = bool(each.args.get("desc"))
-    nulls_first = each.args.get("nulls_first")
+    is_descending = bool(tree.args.get("desc"))
+    nulls_first = tree.args.get("nulls_first")
     return column.name, OrderColumn(
         column.name, is_descending, not is_descending if nulls_first is None else bool(nulls_first)
     )

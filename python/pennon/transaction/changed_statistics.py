@@ -50,7 +50,7 @@ def changed_statistics(
                 return _of_new(staged, schema)
             return _with_new(there, staged, schema)
         case Rewrite(staged=staged, fragments=fragments):
-            if not {each.fragment_id for each in before.get_fragments()} <= set(fragments):
+            if not {fragment.fragment_id for fragment in before.get_fragments()} <= set(fragments):
                 return there
             new = _of_new(staged, schema)
             is_same = sum(part.num_rows for part in staged) == before.count_rows()
@@ -77,8 +77,8 @@ def _with_new(
 def _with(
     one: LeafStatistics, others: Sequence[LeafStatistics | None], schema: NamespaceSchema
 ) -> LeafStatistics | None:
-    known = [each for each in others if each is not None]
+    known = [other for other in others if other is not None]
     if len(known) < len(others):
         return None
-    types = {each.id: each.field.type for each in schema.fields}
+    types = {field.id: field.field.type for field in schema.fields}
     return one.merged(known, types)

@@ -42,11 +42,13 @@ def described(
         for part in change.staged
     )
     gone = [
-        len(change.deleted.addresses) if isinstance(change, ChangeRows) else states[each].num_rows
-        for each, change in changes.items()
-        if each in states and not isinstance(change, Append | Rewrite)
+        len(change.deleted.addresses)
+        if isinstance(change, ChangeRows)
+        else states[object_id].num_rows
+        for object_id, change in changes.items()
+        if object_id in states and not isinstance(change, Append | Rewrite)
     ]
-    known = [each for each in gone if each is not None]
+    known = [version for version in gone if version is not None]
     return CommitRecord(
         identity,
         operation or _named(changes),
@@ -61,7 +63,7 @@ def described(
 
 
 def _named(changes: Mapping[str, Change]) -> str:
-    kinds = {type(each) for each in changes.values()}
+    kinds = {type(change) for change in changes.values()}
     if kinds == {Append}:
         return "append"
     return "delete" if kinds <= {Drop} else "overwrite"

@@ -122,30 +122,30 @@ def _queue_of(base: Snapshot) -> Iterator[_Queue]:
 
 def _commit(group: Sequence[_Waiting]) -> None:
     """Commit what fits together; the others are marked as alone."""
-    base = max((each.base for each in group), key=lambda each: each.version)
+    base = max((commit.base for commit in group), key=lambda base: base.version)
     together: list[_Waiting] = []
     ids: set[str] = set()
     places: dict[str, str] = {}
-    for each in group:
-        each.is_alone = True  # until the commit of the group has answered
-        if _fits(each, base, ids, places):
-            together.append(each)
+    for commit in group:
+        commit.is_alone = True  # until the commit of the group has answered
+        if _fits(commit, base, ids, places):
+            together.append(commit)
     if together == together[:1]:
         return
     changes = {
         object_id: Append(_staged(together, object_id))
-        for object_id in dict.fromkeys(name for each in together for name in each.changes)
+        for object_id in dict.fromkeys(name for commit in together for name in commit.changes)
     }
-    members = [(each.changes, each.identity) for each in together]
-    for each in together:
-        each.was_tried = True
+    members = [(commit.changes, commit.identity) for commit in together]
+    for commit in together:
+        commit.was_tried = True
     try:
         outcome = commit_together(base, changes, members)
     except PennonError:
         return  # each finds out by itself whether it is the cause
     if isinstance(outcome, Committed):
-        for each in together:
-            each.outcome, each.is_alone = Committed(outcome.version, each.base), False
+        for commit in together:
+            commit.outcome, commit.is_alone = Committed(outcome.version, commit.base), False
 
 
 def _fits(one: _Waiting, base: Snapshot, ids: set[str], places: dict[str, str]) -> bool:
@@ -167,4 +167,4 @@ def _of(one: _Waiting, object_id: str) -> tuple[StagedPartition, ...]:
 
 
 def _staged(group: Sequence[_Waiting], object_id: str) -> tuple[StagedPartition, ...]:
-    return tuple(part for each in group for part in _of(each, object_id))
+    return tuple(part for commit in group for part in _of(commit, object_id))

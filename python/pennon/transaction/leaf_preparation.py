@@ -51,20 +51,26 @@ def prepare_leaves(
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
-    todo = [(each, change) for each, change in changes.items() if not isinstance(change, Drop)]
+    todo = [
+        (object_id, change) for object_id, change in changes.items() if not isinstance(change, Drop)
+    ]
     if len(todo) <= 1:
-        return {each: _prepare_leaf(snapshot, states.get(each), change) for each, change in todo}
+        return {
+            object_id: _prepare_leaf(snapshot, states.get(object_id), change)
+            for object_id, change in todo
+        }
     with ThreadPoolExecutor(min(_MAX_THREADS, len(todo))) as pool:
         try:
             futures = {
-                each: pool.submit(_prepare_leaf, snapshot, states.get(each), change)
-                for each, change in todo
+                object_id: pool.submit(_prepare_leaf, snapshot, states.get(object_id), change)
+                for object_id, change in todo
             }
         except RuntimeError:  # the process ends, and Python starts no thread any more
             return {
-                each: _prepare_leaf(snapshot, states.get(each), change) for each, change in todo
+                object_id: _prepare_leaf(snapshot, states.get(object_id), change)
+                for object_id, change in todo
             }
-        return {each: future.result() for each, future in futures.items()}
+        return {object_id: future.result() for object_id, future in futures.items()}
 
 
 def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -> LeafChange:
@@ -128,8 +134,8 @@ def _prepare_leaf(snapshot: Snapshot, state: LeafState | None, change: Change) -
 def _check_staged(snapshot: Snapshot, change: Change, uri: str) -> None:
     """Refuse rows whose files a vacuum took: what is built of them could never be read."""
     staged = change.staged if isinstance(change, Append | Replace | Rewrite | ChangeRows) else ()
-    fragments = [json.loads(each) for part in staged for each in part.fragments]
-    paths = [file["path"] for each in fragments for file in each["files"]]
+    fragments = [json.loads(fragment) for part in staged for fragment in part.fragments]
+    paths = [file["path"] for fragment in fragments for file in fragment["files"]]
     if paths and not are_there(uri, paths, snapshot.storage_options):
         why = "files of its new rows are gone, as vacuum takes them when a write lasts longer"
         raise WriteConflict(table=snapshot.location, why=why)
@@ -144,7 +150,7 @@ def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) 
     order = orders.pop() if len(orders) == 1 else None
     is_alone = state is None or isinstance(change, Replace) or not before.get_fragments()
     if isinstance(change, Rewrite):
-        there = {each.fragment_id for each in before.get_fragments()}
+        there = {fragment.fragment_id for fragment in before.get_fragments()}
         is_alone = there <= set(change.fragments)
     if order is None or is_alone:
         return order

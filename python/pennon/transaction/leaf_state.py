@@ -53,11 +53,11 @@ def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, Leaf
         return {}
     condition = None
     if len(ids) <= _MAX_KEYS:
-        condition = exp.column("object_id").isin(*[exp.Literal.string(each) for each in ids])
+        condition = exp.column("object_id").isin(*[exp.Literal.string(id_) for id_ in ids])
     rows = snapshot.leaves(condition, beside=("metadata",)).table
     rows = rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(ids, pa.utf8())))
     made = ("values", "columns")
-    names = [each.name for each in fields(LeafState) if each.name not in made]
+    names = [field.name for field in fields(LeafState) if field.name not in made]
     plain = rows.select([name for name in names if name in rows.column_names]).to_pylist()
     return {
         row["object_id"]: LeafState(

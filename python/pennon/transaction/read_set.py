@@ -148,11 +148,11 @@ def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str])
     What made a version that has expired is not known: it may have read.
     """
     told = history(base.location, base.storage_options, after=base.version)
-    operations = {each.version: each.operation for each in told}
+    operations = {entry.version: entry.operation for entry in told}
     for version in range(base.version + 1, latest.version + 1):
         if operations.get(version) in _READ_NOTHING:
             continue
-        before, after = (_versions_at(base, each, made) for each in (version - 1, version))
+        before, after = (_versions_at(base, at, made) for at in (version - 1, version))
         for object_id in sorted(made):
             if before is None or after is None or before.get(object_id) != after.get(object_id):
                 return object_id

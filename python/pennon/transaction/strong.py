@@ -133,7 +133,7 @@ def _tried_on_newest(
         return dropped
     if read is not None or not all(isinstance(change, Append) for change in changes.values()):
         states = leaf_states(newest, changes)
-        values = next((each.values for each in states.values()), {})
+        values = next((state.values for state in states.values()), {})
         reason = f"version {base.version}, which the statement read, has expired meanwhile"
         return Conflicted(partition_text(values), reason)
     return _alone(newest, changes, identity, operation)
@@ -197,24 +197,28 @@ def _tried(
             if isinstance(judged, Conflicted):
                 return judged
             changes, stale = judged
-            prepared = {each: done for each, done in prepared.items() if each not in stale}
+            prepared = {
+                object_id: done for object_id, done in prepared.items() if object_id not in stale
+            }
             states = now
         redo = [object_id for object_id in changes if object_id not in prepared]
-        prepared.update(prepare_leaves(snapshot, states, {each: changes[each] for each in redo}))
-        removed = [each for each, change in changes.items() if isinstance(change, Drop)]
-        moved = [prepared[each] for each in changes if each in prepared]
+        prepared.update(
+            prepare_leaves(snapshot, states, {object_id: changes[object_id] for object_id in redo})
+        )
+        removed = [object_id for object_id, change in changes.items() if isinstance(change, Drop)]
+        moved = [prepared[change] for change in changes if change in prepared]
         rewrites = _rewrites(changes, states, prepared)
-        told = [replace(each, rewrites=rewrites) for each in records]
+        told = [replace(record, rewrites=rewrites) for record in records]
         # Lance refuses a commit of the same leaves by itself. Where another one could make this
         # one wrong without touching any of them, none may come between the look and the commit.
-        values = {each: state.values for each, state in states.items()}
-        values |= {each.object_id: each.values for each in moved}
+        values = {object_id: state.values for object_id, state in states.items()}
+        values |= {leaf.object_id: leaf.values for leaf in moved}
         is_alone = read is not None and read.may_miss(snapshot, values)
         match commit_leaves(snapshot, moved, removed, told, is_exclusive=is_alone):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():
-                records = [replace(each, identity=each.identity.tried()) for each in records]
+                records = [replace(record, identity=record.identity.tried()) for record in records]
                 wait_for_others(attempt)
             case unexpected:
                 assert_never(unexpected)
@@ -222,7 +226,7 @@ def _tried(
 
 
 def _is_one_there(snapshot: Snapshot, records: Sequence[CommitRecord]) -> bool:
-    asked = [each.identity.id for each in records if not each.identity.is_new]
+    asked = [record.identity.id for record in records if not record.identity.is_new]
     return bool(asked) and is_any_there(snapshot.manifest, asked)
 
 

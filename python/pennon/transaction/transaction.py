@@ -229,10 +229,10 @@ class Transaction:
             self.abort(staged)
 
     def _is_append(self) -> bool:
-        return all(isinstance(each, Append) for each in self._changes.values())
+        return all(isinstance(change, Append) for change in self._changes.values())
 
     def _is_rewrite(self) -> bool:
-        return all(isinstance(each, Rewrite) for each in self._changes.values())
+        return all(isinstance(change, Rewrite) for change in self._changes.values())
 
     def _by_object_id(self, deleted: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
         reports: dict[tuple[str, int], list[DeletedRows]] = {}

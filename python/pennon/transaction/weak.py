@@ -77,7 +77,7 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
         _apply(snapshot, states[object_id].location, change)
 
     with ThreadPoolExecutor(max(1, min(_MAX_THREADS, len(changes)))) as pool:
-        applied = {each: pool.submit(apply, each) for each in sorted(changes)}
+        applied = {object_id: pool.submit(apply, object_id) for object_id in sorted(changes)}
         for object_id, future in applied.items():
             try:
                 future.result()
@@ -97,7 +97,7 @@ def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | Non
             for object_id, change in changes.items()
             if isinstance(change, Append | Replace) and object_id not in states
         ]
-        removed = [each for each in states if isinstance(changes[each], Drop)]
+        removed = [state for state in states if isinstance(changes[state], Drop)]
         if not new and not removed:
             return snapshot
         for part in new:
@@ -187,7 +187,12 @@ def _not_there(
     """Leave out the fragments that an earlier try of this commit has added."""
     known = {file.path for fragment in dataset.get_fragments() for file in fragment.metadata.files}
     rest = [
-        replace(part, fragments=tuple(each for each in part.fragments if not known & _files(each)))
+        replace(
+            part,
+            fragments=tuple(
+                fragment for fragment in part.fragments if not known & _files(fragment)
+            ),
+        )
         for part in staged
     ]
     return [part for part in rest if part.fragments]

@@ -220,13 +220,15 @@ class _Check:
             (*plain[:at], most, *plain[at + 1 :]) for at, most in zip(numbers, held, strict=True)
         ]
         values = self._values(rows, self.types)
-        return any(isinstance(each, str | bytes) and len(each) >= _TINY for each in values)
+        return any(isinstance(value, str | bytes) and len(value) >= _TINY for value in values)
 
     def _probes(self, kind: pa.DataType) -> list[object]:
         values = probes(kind)
         if self.largest is None:
             return values
-        return [each for each in values if not isinstance(each, int) or abs(each) <= self.largest]
+        return [
+            value for value in values if not isinstance(value, int) or abs(value) <= self.largest
+        ]
 
     def _bears_promotion_of(self, position: int) -> None:
         """Compare every numeric type of one column with the widest, on the values both hold."""
@@ -245,7 +247,7 @@ class _Check:
             held = set(map(str, probes(second)))
             both = [value for value in both if str(value) in held]
         if to_float:
-            both = [each for each in both if isinstance(each, int) and abs(each) <= _SMALL]
+            both = [number for number in both if isinstance(number, int) and abs(number) <= _SMALL]
         rows = self._rows_around((position, both))
         types = [
             (*self.types[:position], kind, *self.types[position + 1 :]) for kind in (first, second)

@@ -60,9 +60,9 @@ def _arguments(text: str, tokens: Sequence[Token]) -> list[_Argument]:
 
 def _argument(text: str, tokens: Sequence[Token]) -> _Argument:
     match tokens:
-        case [*texts] if texts and all(each.token_type is TokenType.STRING for each in texts):
+        case [*texts] if texts and all(token.token_type is TokenType.STRING for token in texts):
             # A doubled quote comes as two strings.
-            return {"literal": "'".join(each.text for each in texts)}
+            return {"literal": "'".join(token.text for token in texts)}
         case [token] if token.token_type is TokenType.NUMBER and token.text.isdecimal():
             return {"literal": int(token.text)}
         case [dash, token] if (dash.token_type, token.token_type) == (

@@ -47,7 +47,7 @@ def _is_abandoned(folder: Path) -> bool:
         if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _SECONDS:
             return False
         inside = list(folder.iterdir())
-        return all(each.is_socket() for each in inside) and not any(map(_is_heard, inside))
+        return all(path.is_socket() for path in inside) and not any(map(_is_heard, inside))
     except OSError:  # it goes meanwhile, or is no folder
         return False
 

@@ -89,7 +89,9 @@ class RunningRequests:
     def _put_back(self, abandoned: Iterable[FrameSocket]) -> None:
         """Lower the priority of threads; what they have told others to do keeps its own."""
         with self._lock:
-            threads = [self._operations[each][1] for each in abandoned if each in self._operations]
+            threads = [
+                self._operations[socket][1] for socket in abandoned if socket in self._operations
+            ]
             for thread in threads:
                 with suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, thread, _LEAST_PRIORITY)

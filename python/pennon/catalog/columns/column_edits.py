@@ -39,13 +39,13 @@ def place_column(
     def placed(siblings: list[pa.Field]) -> list[pa.Field]:
         own = added
         if own is None:
-            own = next(each for each in siblings if each.name == path[-1])
-            siblings = [each for each in siblings if each.name != path[-1]]
+            own = next(sibling for sibling in siblings if sibling.name == path[-1])
+            siblings = [sibling for sibling in siblings if sibling.name != path[-1]]
         at = len(siblings)
         if isinstance(position, dict) and position.get("first"):
             at = 0
         elif isinstance(position, dict) and "after" in position:
-            names = [each.name for each in siblings]
+            names = [sibling.name for sibling in siblings]
             if position["after"] not in names:
                 raise UnknownColumn(column=position["after"], columns=", ".join(names))
             at = names.index(position["after"]) + 1
@@ -63,18 +63,18 @@ def place_column(
 
 def _edited(siblings: list[pa.Field], path: tuple[str, ...], edit: Edit) -> list[pa.Field]:
     name, *below = path
-    if all(each.name != name for each in siblings):
-        raise UnknownColumn(column=name, columns=", ".join(each.name for each in siblings))
+    if all(sibling.name != name for sibling in siblings):
+        raise UnknownColumn(column=name, columns=", ".join(sibling.name for sibling in siblings))
     found: list[pa.Field] = []
-    for each in siblings:
-        if each.name != name:
-            found.append(each)
+    for sibling in siblings:
+        if sibling.name != name:
+            found.append(sibling)
             continue
         if below:
-            children = _edited(children_of(each.type), tuple(below), edit)
-            found.append(each.with_type(with_children(each.type, children)))
+            children = _edited(children_of(sibling.type), tuple(below), edit)
+            found.append(sibling.with_type(with_children(sibling.type, children)))
             continue
-        edited = edit(each)
+        edited = edit(sibling)
         if edited is not None:
             found.append(edited)
     return found

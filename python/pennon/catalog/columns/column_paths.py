@@ -25,8 +25,8 @@ def find_column(schema: NamespaceSchema, path: Sequence[str]) -> SchemaField | N
     for name in path:
         fields = list(schema.arrow) if above is None else children_of(above)
         shown = [_shown(above, at, field) for at, field in enumerate(fields)]
-        places = [at for at, each in enumerate(shown) if each == name] or [
-            at for at, each in enumerate(shown) if each.lower() == name.lower()
+        places = [at for at, one in enumerate(shown) if one == name] or [
+            at for at, one in enumerate(shown) if one.lower() == name.lower()
         ]
         if len(places) != 1:
             return None

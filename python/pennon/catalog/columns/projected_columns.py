@@ -28,15 +28,17 @@ def with_field_ids(pruned: pa.Schema, full: pa.Schema) -> pa.Schema:
     Raises:
         UnknownColumn: The full schema has no such column.
     """
-    metadata = [None if each.name in full.names else named_metadata_column(each) for each in pruned]
+    metadata = [
+        None if field.name in full.names else named_metadata_column(field) for field in pruned
+    ]
     pairs = list(zip(pruned, metadata, strict=True))
-    own = iter(_matched([each for each, hidden in pairs if hidden is None], list(full)))
+    own = iter(_matched([pair for pair, hidden in pairs if hidden is None], list(full)))
     return pa.schema([hidden or next(own) for _, hidden in pairs])
 
 
 def column_paths(schema: pa.Schema) -> Iterator[tuple[str, ...]]:
     """List the paths of the top-level columns and of the fields of structs."""
-    stack: list[tuple[tuple[str, ...], pa.Field]] = [((each.name,), each) for each in schema]
+    stack: list[tuple[tuple[str, ...], pa.Field]] = [((field.name,), field) for field in schema]
     for path, field in stack:
         yield path
         if pa.types.is_struct(field.type):
@@ -58,8 +60,8 @@ def _with_id(field: pa.Field, source: pa.Field) -> pa.Field:
             children = _matched(below, sources)
         field = field.with_type(with_children(field.type, children))
     kept = {
-        key: each
-        for key, each in (source.metadata or {}).items()
+        key: entry
+        for key, entry in (source.metadata or {}).items()
         if key in (FIELD_ID, INITIAL_DEFAULT)
     }
     return field.with_metadata(kept or None)
@@ -69,7 +71,7 @@ def _namesake(field: pa.Field, full: Sequence[pa.Field]) -> pa.Field:
     for candidate in full:
         if candidate.name == field.name:
             return candidate
-    lowered = [each for each in full if each.name.lower() == field.name.lower()]
+    lowered = [column for column in full if column.name.lower() == field.name.lower()]
     if len(lowered) == 1:
         return lowered[0]
-    raise UnknownColumn(column=field.name, columns=", ".join(each.name for each in full))
+    raise UnknownColumn(column=field.name, columns=", ".join(column.name for column in full))

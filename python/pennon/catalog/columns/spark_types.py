@@ -91,7 +91,7 @@ def arrow_schema(struct: object) -> pa.Schema:
     parsed = json.loads(struct) if isinstance(struct, str) else struct
     if not isinstance(parsed, dict) or not isinstance(parsed.get("fields"), list):
         raise MalformedMessage(why="a schema is no StructType")
-    return pa.schema([_arrow_field(each, ()) for each in parsed["fields"]])
+    return pa.schema([_arrow_field(member, ()) for member in parsed["fields"]])
 
 
 def check_column_name(name: str) -> None:
@@ -182,7 +182,7 @@ def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
     if isinstance(spark, dict):
         match spark.get("type"):
             case "struct":
-                return pa.struct([_arrow_field(each, path) for each in spark["fields"]])
+                return pa.struct([_arrow_field(member, path) for member in spark["fields"]])
             case "array":
                 item = _arrow_type(spark["elementType"], (*path, "element"))
                 return pa.list_(pa.field("item", item, nullable=bool(spark["containsNull"])))

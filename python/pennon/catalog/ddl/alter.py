@@ -89,8 +89,8 @@ def alter_table(
 
     def change(table: Table) -> ManifestOutcome:
         changed = _Changed(table.snapshot.schema)
-        for each in changes:
-            changed = _apply(table, changed, each)
+        for statement_change in changes:
+            changed = _apply(table, changed, statement_change)
         if not len(changed.schema.arrow):
             raise UnsupportedTableChange(
                 change="drop all columns",
@@ -109,7 +109,9 @@ def alter_table(
             properties |= followed_order(
                 table.name, before.properties, before.schema, changed.schema
             )
-        is_promoted = any(each.get("change") == "update_type" for each in changes)
+        is_promoted = any(
+            statement_change.get("change") == "update_type" for statement_change in changes
+        )
         return change_root(
             table.snapshot,
             schema=None if is_same else changed.schema,
@@ -135,7 +137,12 @@ def alter_partitioning(catalog: Catalog, identifier: Name, asked: FieldChange) -
 def _statement(changes: Sequence[Mapping[str, object]]) -> str | None:
     """Give the statement that stands in the place of a change, if one does."""
     return next(
-        (str(each.get("value")) for each in changes if each.get("property") == STATEMENT), None
+        (
+            str(statement_change.get("value"))
+            for statement_change in changes
+            if statement_change.get("property") == STATEMENT
+        ),
+        None,
     )
 
 
@@ -187,7 +194,7 @@ def _property(table: Table, changed: _Changed, change: Mapping[str, object]) -> 
     if name == "comment":
         return replace(changed, comment=str(value) if value is not None else "")
     if change.get("change") == "set_property":
-        removed = tuple(each for each in changed.removed if each != name)
+        removed = tuple(gone for gone in changed.removed if gone != name)
         return replace(
             changed, properties={**changed.properties, name: str(value)}, removed=removed
         )

@@ -101,7 +101,9 @@ class _Columns:
                 if not change.get("nullable"):
                     why = "rows that are stored already may be NULL there"
                     raise self._refused(path, "make NOT NULL", why, "Create the table again")
-                return edit_column(self._arrow, there.path, lambda each: each.with_nullable(True))
+                return edit_column(
+                    self._arrow, there.path, lambda column: column.with_nullable(True)
+                )
             case "update_position":
                 return place_column(self._arrow, there.path, None, change.get("position"))
             case "update_type":
@@ -159,10 +161,10 @@ class _Columns:
         if taken is not None and taken.id != there.id:
             why = f"there is a column {'.'.join(self._shown(taken))}"
             raise self._refused(path, "rename", why, "Choose another name")
-        return edit_column(self._arrow, there.path, lambda each: each.with_name(new_name))
+        return edit_column(self._arrow, there.path, lambda column: column.with_name(new_name))
 
     def _noted(self, there: SchemaField, key: str, value: object) -> pa.Schema:
-        return edit_column(self._arrow, there.path, lambda each: _with(each, key, value))
+        return edit_column(self._arrow, there.path, lambda column: _with(column, key, value))
 
     def _promoted(self, there: SchemaField, kind: object) -> pa.Schema:
         path, found = self._shown(there), there.field.type
@@ -179,7 +181,7 @@ class _Columns:
         return edit_column(
             self._arrow,
             there.path,
-            lambda each: _with(each.with_type(wanted), PROMOTED_FROM.decode(), earlier),
+            lambda column: _with(column.with_type(wanted), PROMOTED_FROM.decode(), earlier),
         )
 
     def _without(self, there: SchemaField) -> pa.Schema:
@@ -210,11 +212,11 @@ class _Columns:
         """Refuse a promotion after which equal values may have different partition values."""
         keeps = _is_numeric_widening(column.field.type, wanted)
         for spec in self._table.snapshot.specs.values():
-            for each in spec.fields:
-                is_kept = keeps and isinstance(each.transform, _PROMOTED)
-                if column.id in each.source_ids and not is_kept:
+            for field in spec.fields:
+                is_kept = keeps and isinstance(field.transform, _PROMOTED)
+                if column.id in field.source_ids and not is_kept:
                     why = (
-                        f"the partition field {each.field_id} of spec version"
+                        f"the partition field {field.field_id} of spec version"
                         f" {spec.spec_version} is made of it, and may give another value of"
                         f" {wanted}"
                     )
@@ -246,7 +248,7 @@ class _Columns:
         return shown_path(self._arrow, there.path)
 
     def _unknown(self, path: Sequence[str]) -> UnknownColumn:
-        names = ", ".join(".".join(self._shown(each)) for each in self._schema.fields)
+        names = ", ".join(".".join(self._shown(field)) for field in self._schema.fields)
         return UnknownColumn(column=".".join(path), columns=names)
 
     def _nested_default(self, path: Sequence[str]) -> UnsupportedTableChange:

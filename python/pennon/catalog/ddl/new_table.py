@@ -35,7 +35,9 @@ def check_table_name(identifier: Sequence[str]) -> None:
     """
     for part in identifier:
         refused = sorted(
-            each for each in set(part) if each in _NOT_IN_NAMES or ord(each) < ord(" ")
+            character
+            for character in set(part)
+            if character in _NOT_IN_NAMES or ord(character) < ord(" ")
         )
         if refused:
             raise InvalidTableName(name=".".join(identifier), why=f"{refused[0]!r} is in it")
@@ -55,7 +57,7 @@ def check_meaning(
         StatementNotSupported: It says what to type instead.
     """
     words = unquote(properties.get(STATEMENT, "")).split()
-    if any(each.get("function") == "cluster_by" for each in transforms):
+    if any(transform.get("function") == "cluster_by" for transform in transforms):
         words = ["CLUSTER", "BY"]
     error = not_supported(words, catalog, table)
     if error is not None:

@@ -100,14 +100,14 @@ def not_supported(words: Sequence[str], catalog: str, table: str) -> StatementNo
         "CALL lance.system.compact(table => 'shop.orders')"
     """
     stated = [word.upper() for word in words if word.upper() not in _FILLERS]
-    for each in _ADVICE:
-        if tuple(stated[: len(each.words)]) == each.words and "FIELD" not in stated:
+    for advice in _ADVICE:
+        if tuple(stated[: len(advice.words)]) == advice.words and "FIELD" not in stated:
             name = table.removeprefix(f"{catalog}.")
             parts = {"catalog": catalog, "table": table, "name": name}
             return StatementNotSupported(
-                statement=" ".join(each.words),
+                statement=" ".join(advice.words),
                 table=table,
-                why=each.why.format(**parts),
-                advice=each.advice.format(**parts),
+                why=advice.why.format(**parts),
+                advice=advice.advice.format(**parts),
             )
     return None

@@ -50,7 +50,7 @@ def followed_order(
         return {}
     renamed = order.renamed(after)
     if renamed is None:
-        gone = next(each for each in order.fields if after.field_by_id(each.id) is None)
+        gone = next(field for field in order.fields if after.field_by_id(field.id) is None)
         raise UnsupportedTableChange(
             change=f"drop column {gone}",
             table=table,

@@ -203,7 +203,7 @@ class PartitionedTable(StoredTable):
         """Whether rows are named at the versions that leaves have here."""
         leaves = self.snapshot.leaves().table
         columns = (leaves[name].to_pylist() for name in ("location", "read_version"))
-        return {(each.location, each.version) for each in rows} <= set(zip(*columns, strict=True))
+        return {(row.location, row.version) for row in rows} <= set(zip(*columns, strict=True))
 
     def _is_made(self, identity: CommitIdentity) -> bool:
         snapshot = self.snapshot
@@ -236,7 +236,7 @@ def _were_rows_moved(snapshot: Snapshot) -> bool:
     with contextlib.suppress(PennonError):
         made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
         return any(
-            each.operation == _MOVES_ROWS and each.version > snapshot.version for each in made
+            entry.operation == _MOVES_ROWS and entry.version > snapshot.version for entry in made
         )
     return False
 

@@ -148,7 +148,11 @@ def open_plain(
 
 def _version_at(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
     wanted = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    known = [each["version"] for each in dataset.versions() if _aware(each["timestamp"]) <= wanted]
+    known = [
+        version["version"]
+        for version in dataset.versions()
+        if _aware(version["timestamp"]) <= wanted
+    ]
     if not known:
         raise TableVersionNotFound(
             table=location, wanted=f"as of {wanted.isoformat()}", why="no version is that old"
@@ -162,8 +166,8 @@ def _aware(timestamp: datetime) -> datetime:
 
 def _schema(dataset: lance.LanceDataset) -> pa.Schema:
     fields = leaf_fields(dataset)
-    every = [each for top in fields for each in top.walk()]
-    stated = [each.stated_id for each in every]
+    every = [node for top in fields for node in top.walk()]
+    stated = [leaf_field.stated_id for leaf_field in every]
     is_stated = None not in stated and len(set(stated)) == len(stated)
     return stream_schema(pa.schema([_numbered(field, is_stated=is_stated) for field in fields]))
 

@@ -94,10 +94,12 @@ def find_changes(
         last = named(bounds.end) - (not bounds.includes_end)
     elif bounds.end_micros is not None:
         most = bounds.end_micros - (not bounds.includes_end)
-        last = max((n for n, each in zip(numbers, moments, strict=True) if each <= most), default=0)
+        last = max(
+            (n for n, moment in zip(numbers, moments, strict=True) if moment <= most), default=0
+        )
     if bounds.start is not None and bounds.end is not None and first > last + 1:
         raise ChangeRangeReversed(table=newest.name, start=bounds.start, end=bounds.end)
-    covered = [each for each in numbers if each <= last]
+    covered = [number for number in numbers if number <= last]
     if not covered or first > covered[-1]:
         return newest, ChangeRange(base=last, last=last)
     end = newest if covered[-1] == numbers[-1] else load(catalog, identifier, str(covered[-1]))

@@ -98,7 +98,7 @@ class Table:
     @property
     def row_id(self) -> tuple[str, ...]:
         """The metadata columns that name a row; none where a column of the table hides one."""
-        there = {each.name for each in self._hidden()}
+        there = {column.name for column in self._hidden()}
         return ROW_ID_COLUMNS if there.issuperset(ROW_ID_COLUMNS) else ()
 
     def _hidden(self) -> list[pa.Field]:

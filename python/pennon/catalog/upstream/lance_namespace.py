@@ -180,7 +180,7 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
     def list_all_tables(self, request: Any) -> Any:
         """List the tables of all levels below a namespace, by full names joined with ``$``."""
         above = tuple(request.id or ())
-        names = sorted(SEPARATOR.join(each) for each in self._walk(above, request))
+        names = sorted(SEPARATOR.join(path) for path in self._walk(above, request))
         if request.page_token:
             names = [name for name in names if name > request.page_token]
         limit = request.limit
@@ -386,7 +386,7 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
 
     def _describe_leaf(self, answer: Any, version: int) -> Any:
         schema = self._leaf(answer.location, version).schema
-        fields = [field_to_json(each) for each in schema]
+        fields = [field_to_json(column) for column in schema]
         return upstream.DescribeTableResponse.from_dict(
             {
                 **answer.to_dict(),

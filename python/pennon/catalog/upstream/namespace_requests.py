@@ -24,9 +24,9 @@ def changed_names(request: Any) -> Iterator[list[str] | None]:
         yield from changed_names(entry)
     for operation in value_of(request, "operations") or ():
         named = operation if isinstance(operation, Mapping) else operation.model_dump()
-        for each in named.values():
-            if isinstance(each, Mapping):
-                yield from changed_names(each)
+        for field in named.values():
+            if isinstance(field, Mapping):
+                yield from changed_names(field)
 
 
 def value_of(request: Any, name: str) -> Any:

@@ -61,7 +61,7 @@ def ended(
 ) -> ResolvedNode:
     """End what the inputs offer, but what one of them does, which goes on."""
     ending = [child.offered for child in children if child is not keeping and child.offered]
-    groups = tuple(group for each in ending for group in settled(plan, each))
+    groups = tuple(group for partitioning in ending for group in settled(plan, partitioning))
     both = united(children)
     offered = None if keeping is None else keeping.offered
     return replace(both, offered=offered, settled=(*both.settled, *groups))

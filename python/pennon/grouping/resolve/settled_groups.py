@@ -76,7 +76,7 @@ def settled(
 
 
 def _functions(plan: Plan, partitioning: Partitioning, member: int) -> tuple[LayoutFunction, ...]:
-    return tuple(_on_member(plan, each, member) for each in partitioning.expressions)
+    return tuple(_on_member(plan, expression, member) for expression in partitioning.expressions)
 
 
 def _on_member(plan: Plan, expression: PartitionExpression, member: int) -> LayoutFunction:
@@ -86,8 +86,10 @@ def _on_member(plan: Plan, expression: PartitionExpression, member: int) -> Layo
     if isinstance(node, Scan):
         own = {
             source: type_
-            for each in (node.layout.functions if node.layout else ())
-            for source, type_ in zip(each.source_ids, each.grouping.source_types, strict=True)
+            for function in (node.layout.functions if node.layout else ())
+            for source, type_ in zip(
+                function.source_ids, function.grouping.source_types, strict=True
+            )
         }
         types = tuple(own[source] for source in source_ids)
     return LayoutFunction(GroupingFunction(expression.function.transform, types), source_ids)
@@ -107,5 +109,8 @@ def _is_served_by_spark(plan: Plan, partitioning: Partitioning, scan: int) -> bo
     return (
         not partitioning.carriers
         and isinstance(node, Scan)
-        and any(_on_member(plan, each, scan) in node.reported for each in partitioning.expressions)
+        and any(
+            _on_member(plan, expression, scan) in node.reported
+            for expression in partitioning.expressions
+        )
     )

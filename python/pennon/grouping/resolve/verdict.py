@@ -101,8 +101,10 @@ def grouping_verdict(
         return Verdict(
             operator, spelled, "", "", "its input is not partitioned, or was shuffled before"
         )
-    columns = " or ".join(_columns(nodes, each) for each in functions)
-    if offered is not None and any(isinstance(nodes[each], Expand) for each in offered.carriers):
+    columns = " or ".join(_columns(nodes, function) for function in functions)
+    if offered is not None and any(
+        isinstance(nodes[carrier], Expand) for carrier in offered.carriers
+    ):
         reason = f"it does not group by {columns}, or not in all of its grouping sets"
         return Verdict(operator, spelled, "", "", reason, f"group by {columns} in all sets")
     reason = f"it does not group by {columns}"
@@ -113,7 +115,7 @@ def not_comparable(
     nodes: Sequence[PlanNode], sides: Sequence[Partitioning | None], condition: str
 ) -> Verdict:
     """Judge a join whose condition equates no two columns as they are."""
-    left, right = [_spelled(nodes, each.expressions if each else ()) for each in sides] or ("", "")
+    left, right = [_spelled(nodes, side.expressions if side else ()) for side in sides] or ("", "")
     return Verdict(
         "join",
         left,
@@ -151,22 +153,24 @@ def _why_not(
         offered = right if left is None else left
         functions = offered.expressions if offered else ()
         at = 1 if left is None else 0
-        if any(_is_compared(each, equated, at) for each in functions):
+        if any(_is_compared(function, equated, at) for function in functions):
             return (
                 "one side has no partitioning, and the key is not one that Spark can compute there",
                 "partition the other side in the same way",
             )
-        columns = " or ".join(_columns(nodes, each) for each in functions)
+        columns = " or ".join(_columns(nodes, function) for function in functions)
         return (
             f"the partitioned side's {columns} is not compared in the join condition",
             f"add {columns} to the join condition",
         )
-    mine = [each for each in left.expressions if _is_compared(each, equated, 0)]
-    theirs = [each for each in right.expressions if _is_compared(each, equated, 1)]
+    mine = [expression for expression in left.expressions if _is_compared(expression, equated, 0)]
+    theirs = [
+        expression for expression in right.expressions if _is_compared(expression, equated, 1)
+    ]
     if mine and theirs:
         return _no_common_reduction(nodes, mine[0], theirs[0])
     missing = [*([] if mine else left.expressions), *([] if theirs else right.expressions)]
-    columns = " or ".join(dict.fromkeys(_columns(nodes, each) for each in missing))
+    columns = " or ".join(dict.fromkeys(_columns(nodes, expression) for expression in missing))
     return (
         f"the join condition does not compare {columns}",
         f"add {columns} to the join condition",
@@ -194,7 +198,7 @@ def _is_compared(
     expression: PartitionExpression, equated: Sequence[tuple[int, int]], side: int
 ) -> bool:
     compared = {pair[side] for pair in equated}
-    return all(not compared.isdisjoint(each) for each in expression.attributes)
+    return all(not compared.isdisjoint(attribute) for attribute in expression.attributes)
 
 
 def _spelled(
@@ -202,7 +206,9 @@ def _spelled(
 ) -> str:
     if not functions:
         return nothing
-    return ", ".join(each.function.transform.sql(_names(nodes, each.sources)) for each in functions)
+    return ", ".join(
+        function.function.transform.sql(_names(nodes, function.sources)) for function in functions
+    )
 
 
 def _columns(nodes: Sequence[PlanNode], expression: PartitionExpression) -> str:
@@ -213,5 +219,5 @@ def _names(nodes: Sequence[PlanNode], sources: Mapping[int, tuple[int, ...]]) ->
     for member, source_ids in sources.items():
         node = nodes[member]
         if isinstance(node, Scan):
-            return [f"{node.table}.{node.names.get(each, each)}" for each in source_ids]
-    return ["?" for each in next(iter(sources.values()))]
+            return [f"{node.table}.{node.names.get(id_, id_)}" for id_ in source_ids]
+    return ["?" for source in next(iter(sources.values()))]

@@ -156,7 +156,9 @@ def _table(
     first, end = none, none
     if fragments is not None:
         first, end = (
-            pa.array([None if each is None else each[at] for each in fragments], pa.int32())
+            pa.array(
+                [None if fragment is None else fragment[at] for fragment in fragments], pa.int32()
+            )
             for at in (0, 1)
         )
     positions = pa.array(np.full(len(leaves), scan, np.int32))

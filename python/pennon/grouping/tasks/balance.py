@@ -62,7 +62,7 @@ def pack_keys(weights: Numbers, num_bins: int) -> Numbers:
     num_bins = min(num_bins, len(weights))
     order = np.argsort(-weights, kind="stable")
     bins = np.zeros(len(weights), dtype=np.int64)
-    loads = [(0, each) for each in range(num_bins)]
+    loads = [(0, index) for index in range(num_bins)]
     for key in order[:_PLACED_ONE_BY_ONE].tolist():
         load, lightest = loads[0]
         bins[key] = lightest

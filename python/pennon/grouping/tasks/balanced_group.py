@@ -57,10 +57,10 @@ class BalancedGroup:
 
     def __post_init__(self) -> None:
         members = self.members.values()
-        leaves = _sum([each.key_leaves for each in members])
+        leaves = _sum([member.key_leaves for member in members])
         counts = leaves.copy()
         counts[list(self.divided)] = 0
-        object.__setattr__(self, "key_bytes", _sum([each.key_bytes for each in members]))
+        object.__setattr__(self, "key_bytes", _sum([member.key_bytes for member in members]))
         object.__setattr__(self, "key_leaves", leaves)
         object.__setattr__(self, "whole_keys", np.flatnonzero(counts))
 
@@ -76,7 +76,7 @@ class BalancedGroup:
         tasks = sizes[self.whole_keys].tolist()
         for key, divided in self.divided.items():
             repeated = int(sizes[key] - self.members[divided.scan].key_bytes[key])
-            tasks += [sum(each.num_bytes for each in task) + repeated for task in divided.tasks]
+            tasks += [sum(piece.num_bytes for piece in task) + repeated for task in divided.tasks]
         return is_slower_than_a_shuffle(self.num_keys, tasks, int(sizes.sum()), self.target)
 
     @property
@@ -124,9 +124,9 @@ def balanced_group(
     functions = {scan: keys.scans[scan] for scan in group.scans}
     values, members = members_of(functions, nodes, leaves)
     tree = group_tree(nodes, group)
-    needed = needed_keys(tree, {scan: each.present for scan, each in members.items()})
-    kept = {scan: each.under(needed[scan]) for scan, each in members.items()}
-    unread = {scan: len(members[scan].leaves) - len(each.leaves) for scan, each in kept.items()}
+    needed = needed_keys(tree, {scan: member.present for scan, member in members.items()})
+    kept = {scan: member.under(needed[scan]) for scan, member in members.items()}
+    unread = {scan: len(members[scan].leaves) - len(member.leaves) for scan, member in kept.items()}
     splittable = frozenset() if group.computed else splittable_scans(tree)
     divided = _divided(kept, splittable, target) if splittable else {}
     return BalancedGroup(values, kept, unread, divided, bool(group.computed), target)
@@ -135,10 +135,10 @@ def balanced_group(
 def _divided(
     members: Mapping[int, MemberLeaves], splittable: frozenset[int], target: TaskTarget
 ) -> dict[int, DividedKey]:
-    sizes = _sum([each.key_bytes for each in members.values()])
+    sizes = _sum([member.key_bytes for member in members.values()])
     by_key: dict[int, DividedKey] = {}
     for key in large_keys(sizes, target):
-        of_key = {scan: each.of_key(key) for scan, each in members.items()}
+        of_key = {scan: member.of_key(key) for scan, member in members.items()}
         divided = divide(of_key, splittable, int(sizes.sum()), target)
         if divided is not None:
             by_key[key] = divided

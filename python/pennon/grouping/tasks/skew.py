@@ -74,7 +74,7 @@ def divide(
     candidates = [scan for scan in sizes if scan in splittable]
     if not candidates:
         return None
-    scan = max(candidates, key=lambda each: (sizes[each], -each))
+    scan = max(candidates, key=lambda candidate: (sizes[candidate], -candidate))
     repeated = sum(sizes.values()) - sizes[scan]
     # What every task repeats should not outweigh what it has for itself by much.
     piece_bytes = max(_small(target), total // (2 * target.parallelism), repeated // 2)

@@ -144,7 +144,7 @@ def _constant(value: pa.Scalar) -> exp.Expression:
 
 
 def _array(values: pa.Array) -> exp.Expression:
-    parts = [arrow_cast(_constant(each), values.type) for each in values]
+    parts = [arrow_cast(_constant(value), values.type) for value in values]
     return exp.Anonymous(this="make_array", expressions=parts)
 
 

@@ -43,8 +43,8 @@ class LeafView:
     def names(self) -> list[str]:
         """The columns of the leaf that are read."""
         own = [match.found.name for match in self.matches if match.found is not None]
-        metadata = [each for each in self.metadata_columns if is_read_by_name(each)]
-        return [*own, *(str(each.name) for each in metadata)]
+        metadata = [column for column in self.metadata_columns if is_read_by_name(column)]
+        return [*own, *(str(column.name) for column in metadata)]
 
     @property
     def metadata_columns(self) -> list[pa.Field]:

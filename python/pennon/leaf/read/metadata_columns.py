@@ -74,12 +74,12 @@ def metadata_columns(tuple_fields: Sequence[pa.Field], own: Sequence[str]) -> li
 
     Example:
         >>> region = pa.field("region", pa.utf8())
-        >>> [each.name for each in metadata_columns([region], ["_leaf", "a"])]
+        >>> [column.name for column in metadata_columns([region], ["_leaf", "a"])]
         ['_leaf_version', '_rowaddr', '_rowid', '_partition', '_spec_version']
     """
     every = (*METADATA_COLUMNS, PARTITION.with_type(pa.struct(tuple_fields)), SPEC_VERSION)
     hidden = {name.lower() for name in own}
-    return [each for each in every if each.name not in hidden]
+    return [column for column in every if column.name not in hidden]
 
 
 def named_metadata_column(column: pa.Field) -> pa.Field | None:
@@ -90,14 +90,17 @@ def named_metadata_column(column: pa.Field) -> pa.Field | None:
     """
     if column.name == PARTITION.name:
         return PARTITION.with_type(column.type)
-    known = {each.name: each for each in (*METADATA_COLUMNS, SPEC_VERSION)}
+    known = {
+        metadata_column.name: metadata_column
+        for metadata_column in (*METADATA_COLUMNS, SPEC_VERSION)
+    }
     return known.get(column.name)
 
 
 def constant_columns(schema: pa.Schema) -> pa.Schema:
     """Give those columns of a wanted schema that have one value in all rows of a leaf."""
     return pa.schema(
-        [each for each in schema if is_metadata_column(each) and each.name in _CONSTANT]
+        [field for field in schema if is_metadata_column(field) and field.name in _CONSTANT]
     )
 
 

@@ -74,7 +74,7 @@ def _column_texts(column: pa.Array | Mapping[str, pa.Array]) -> Sequence[object]
 def _texts(values: pa.Array) -> list[str | None]:
     kind = values.type
     if pa.types.is_binary(kind):
-        return [None if each is None else each.hex() for each in values.to_pylist()]
+        return [None if value is None else value.hex() for value in values.to_pylist()]
     bits = _bits(kind)
     plain = values if bits is None else values.view(bits)
     return plain.cast(pa.utf8()).to_pylist()  # type: ignore[no-any-return]

@@ -113,7 +113,9 @@ def scan_view(
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
     if view.condition is None and not names:
         num_rows = (
-            dataset.count_rows() if chosen is None else sum(each.count_rows() for each in chosen)
+            dataset.count_rows()
+            if chosen is None
+            else sum(fragment.count_rows() for fragment in chosen)
         )
         return _counted(num_rows, leaf_rows, batch_size)
     is_whole = view.condition is None and chosen is None

@@ -51,7 +51,7 @@ def columns_by_name(dataset: lance.LanceDataset, schema: pa.Schema, name: str) -
     Spec: "Schema".
     """
     fields = leaf_fields(dataset)
-    silent = tuple(_silent(each) for each in fields)
+    silent = tuple(_silent(field) for field in fields)
     originals = {
         id(bare): known
         for top, own in zip(silent, fields, strict=True)
@@ -73,10 +73,10 @@ def columns_by_name(dataset: lance.LanceDataset, schema: pa.Schema, name: str) -
         if field_id is not None and tells != field_id and found.number >= 0:
             ids[found.number] = field_id
     unknown = {
-        each.number: each.name
+        node.number: node.name
         for top in fields
-        for each in top.walk()
-        if id(each) not in used and (each.stated_id or 0) < _FOREIGN_IDS
+        for node in top.walk()
+        if id(node) not in used and (node.stated_id or 0) < _FOREIGN_IDS
     }
     missing = [match.wanted for match in matches if match.found is None]
     return NamedColumns(ids, missing, unknown)
@@ -96,10 +96,10 @@ def state_ids(dataset: lance.LanceDataset, columns: NamedColumns) -> lance.Lance
     return state_field_ids(dataset, ids, detached=False) if ids else dataset
 
 
-def _silent(each: LeafField) -> LeafField:
+def _silent(leaf_field: LeafField) -> LeafField:
     """Take ids and numbers away, so that only the name is left to match by."""
-    children = tuple(_silent(child) for child in each.children)
-    return replace(each, number=-1, stated_id=None, children=children)
+    children = tuple(_silent(child) for child in leaf_field.children)
+    return replace(leaf_field, number=-1, stated_id=None, children=children)
 
 
 def _walk(matches: Sequence[FieldMatch]) -> Iterator[FieldMatch]:

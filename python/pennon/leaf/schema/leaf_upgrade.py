@@ -80,7 +80,7 @@ def upgrade_of(
         and (_is_staged_wider(match, staged) or _has_other_entries(match))
     )
     kept = [match for match in matches if match not in replaced]
-    added = [each for match in kept for each in _missing(match, None, is_numbered=False)]
+    added = [addition for match in kept for addition in _missing(match, None, is_numbered=False)]
     filled = tuple(
         match
         for match in kept

@@ -94,16 +94,18 @@ def widened(
         ([0, 7], [7])
     """
     make, (metadata, *messages) = schema.__reduce__()
-    every = [field_id for each in additions for field_id in _ids(each.field)]
+    every = [field_id for addition in additions for field_id in _ids(addition.field)]
     are_free = all(field_id is not None and field_id > highest for field_id in every)
     given: list[int] = []
-    for each in additions:
-        ids = list(_ids(each.field))
+    for addition in additions:
+        ids = list(_ids(addition.field))
         numbers = [
             field_id if are_free and field_id is not None else highest + 1 + len(given) + at
             for at, field_id in enumerate(ids)
         ]
-        messages += _messages(each.field, numbers, each.parent, is_silent=each.is_silent)
+        messages += _messages(
+            addition.field, numbers, addition.parent, is_silent=addition.is_silent
+        )
         given += numbers
     wide: LanceSchema = make(metadata, *messages)
     return wide, given
@@ -191,7 +193,7 @@ def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[in
         >>> vacated_names(leaf, [Addition(pa.field("b", pa.int8()), None, False)])
         {1: 'b_1'}
     """
-    wanted = {(each.parent, each.field.name) for each in additions}
+    wanted = {(addition.parent, addition.field.name) for addition in additions}
     there = list(_walk(schema))
     taken = wanted | {(parent, field.name()) for field, parent in there}
     names = {}
@@ -232,7 +234,9 @@ def _ids(column: pa.Field) -> Iterator[int | None]:
 
 def _walk(schema: LanceSchema) -> Iterator[tuple[LanceField, int | None]]:
     """Yield every field and its parent's number, in the order of Lance's messages."""
-    below: list[tuple[LanceField, int | None]] = [(each, None) for each in schema.fields()]
+    below: list[tuple[LanceField, int | None]] = [
+        (schema_field, None) for schema_field in schema.fields()
+    ]
     while below:
         field, parent = below.pop(0)
         yield field, parent

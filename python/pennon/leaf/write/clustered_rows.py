@@ -74,7 +74,7 @@ def clustered(
         num_bytes += rows.nbytes
         if num_bytes >= gathered_bytes:
             yield from ordered()
-            num_seen += sum(each.num_rows for each in gathered)
+            num_seen += sum(piece.num_rows for piece in gathered)
             gathered, num_bytes = [], 0
     if gathered:
         yield from ordered()

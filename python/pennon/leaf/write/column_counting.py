@@ -72,12 +72,12 @@ def column_at(rows: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
 def _plain_fields(
     fields: list[pa.Field], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    for each in fields:
-        path = (*above, each.name)
-        if pa.types.is_struct(each.type):
-            yield from _plain_fields(list(each.type), path)
-        elif is_counted_type(each.type):
-            yield path, each.type
+    for column in fields:
+        path = (*above, column.name)
+        if pa.types.is_struct(column.type):
+            yield from _plain_fields(list(column.type), path)
+        elif is_counted_type(column.type):
+            yield path, column.type
 
 
 @dataclass(slots=True)

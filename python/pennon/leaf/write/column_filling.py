@@ -68,7 +68,7 @@ def filled(
         data_storage_version=dataset.data_storage_version,
     )
     described = fragment.to_json()
-    files = [file for each in written for file in each.to_json()["files"]]
+    files = [file for fragment in written for file in fragment.to_json()["files"]]
     if len(files) != 1 or written[0].physical_rows != fragment.physical_rows:
         raise InternalError(what=f"columns of a fragment of {leaf} were not written as one file")
     files[0]["fields"] = [numbers[number] for number in files[0]["fields"]]
@@ -84,7 +84,7 @@ def without(
         return fragment
     described = fragment.to_json()
     for file in described["files"][: len(before.files)]:
-        file["fields"] = [_GONE if each in numbers else each for each in file["fields"]]
+        file["fields"] = [_GONE if number in numbers else number for number in file["fields"]]
     return FragmentMetadata.from_json(json.dumps(described))
 
 
@@ -117,6 +117,8 @@ def _batches(
         batch_size=_BATCH_ROWS,
     )
     for batch in scanner.to_batches():
-        arrays = [None if each.found is None else batch.column(each.found.name) for each in matches]
+        arrays = [
+            None if match_.found is None else batch.column(match_.found.name) for match_ in matches
+        ]
         if batch.num_rows:
             yield convert_batch(arrays, matches, plain, batch.num_rows, leaf).cast(schema)

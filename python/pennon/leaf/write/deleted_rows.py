@@ -49,7 +49,7 @@ class DeletedRows:
 
     def merged(self, others: Iterable[DeletedRows]) -> DeletedRows:
         """Add what other tasks report of the same leaf at the same version."""
-        every = [self.addresses, *(each.addresses for each in others)]
+        every = [self.addresses, *(other.addresses for other in others)]
         return DeletedRows(self.location, self.version, np.unique(np.concatenate(every)))
 
     def to_json(self) -> str:
@@ -81,8 +81,8 @@ def collect_deleted(batches: Iterable[pa.RecordBatch]) -> list[DeletedRows]:
     Example:
         >>> ids = {"_leaf": ["a", "b", "a"], "_leaf_version": [1, 1, 1], "_rowaddr": [4, 0, 2]}
         >>> [
-        ...     (each.location, each.addresses.tolist())
-        ...     for each in collect_deleted([pa.record_batch(ids)])
+        ...     (deleted.location, deleted.addresses.tolist())
+        ...     for deleted in collect_deleted([pa.record_batch(ids)])
         ... ]
         [('a', [2, 4]), ('b', [0])]
     """

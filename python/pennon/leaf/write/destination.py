@@ -92,7 +92,7 @@ class Destinations:
             found = self._snapshot.leaves_of(self._spec.spec_version, tuples) or []
             names = map(self._name_of, tuples)
             self._expected = {
-                name.object_id: each for name, each in zip(names, found, strict=False)
+                name.object_id: value for name, value in zip(names, found, strict=False)
             }
 
     def _name_of(self, values: pa.RecordBatch) -> LeafName:
@@ -138,7 +138,7 @@ class Destinations:
             known = self._asked_rows(values, object_id)
         if known.num_rows == 0:
             return None
-        names = [each.name for each in fields(_Row) if each.name in known.column_names]
+        names = [field.name for field in fields(_Row) if field.name in known.column_names]
         return _Row(**{name: known[name][0].as_py() for name in names})
 
     def _asked_rows(self, values: pa.RecordBatch, object_id: str) -> pa.Table:

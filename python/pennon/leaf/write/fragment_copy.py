@@ -60,7 +60,7 @@ def copied_without(
         left = fragment.count_rows() - len(offsets)
         addresses = offsets + (number << _FRAGMENT_BITS)
         written = _written(dataset, fragment, addresses) if left else []
-        copied = sum(each.num_rows for each in written)
+        copied = sum(fragment.num_rows for fragment in written)
         if copied != left:
             raise InternalError(
                 what=f"{left} rows of {deleted.location} were to stay, and {copied} were copied"

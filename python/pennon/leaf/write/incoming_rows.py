@@ -96,7 +96,7 @@ def _relaxed(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_map(data_type):
         key, item = below
         return pa.map_(key, item.with_nullable(True), keys_sorted=data_type.keys_sorted)
-    children = [each.with_type(_relaxed(each.type)).with_nullable(True) for each in below]
+    children = [child.with_type(_relaxed(child.type)).with_nullable(True) for child in below]
     return with_children(data_type, children)
 
 

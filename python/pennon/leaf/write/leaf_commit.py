@@ -187,8 +187,8 @@ def prepared_fragments(
             and str(field_id_of(column)) not in layouts[part.layout]
         ]
         own = [number for match in lacking for number in _numbers_below(match.wanted, there)]
-        for each in part.fragments:
-            fragment = FragmentMetadata.from_json(renumbered(each, numbers))
+        for text in part.fragments:
+            fragment = FragmentMetadata.from_json(renumbered(text, numbers))
             fragments.append(filled(dataset, fragment, lacking, own, leaf))
     return dataset, fragments
 
@@ -198,8 +198,8 @@ def _numbers_below(
 ) -> Iterator[int]:
     """The leaf's numbers of a column and the fields below it, parents first."""
     key = field_key(column, above)
-    for each in (key, f"{key}.entries"):
-        number, _ = there.get(each, (None, ""))
+    for name in (key, f"{key}.entries"):
+        number, _ = there.get(name, (None, ""))
         if number is not None:
             yield number
     for child in children_of(column.type):
@@ -222,10 +222,13 @@ def _upgraded(
     if not upgrade:
         return dataset
     older = [fragment.metadata for fragment in dataset.get_fragments()]
-    for each in upgrade.added if older else ():
-        if not each.field.nullable and INITIAL_DEFAULT not in (each.field.metadata or {}):
+    for addition in upgrade.added if older else ():
+        if not addition.field.nullable and INITIAL_DEFAULT not in (addition.field.metadata or {}):
             raise LeafSchemaMismatch(
-                column=each.field.name, leaf=leaf, found="no such column", wanted=each.field.type
+                column=addition.field.name,
+                leaf=leaf,
+                found="no such column",
+                wanted=addition.field.type,
             )
     names = vacated_names(dataset.lance_schema, upgrade.added)
     if names or upgrade.nullable:
@@ -252,7 +255,11 @@ def _upgraded(
     own = [number for _, kept in again.values() for number in kept]
     own += [number for match in upgrade.filled for number in there[field_id_of(match.wanted)]]
     operation = lance.LanceOperation.Merge(
-        [without(filled(dataset, each, columns, own, leaf), gone, each) for each in older], wide
+        [
+            without(filled(dataset, fragment, columns, own, leaf), gone, fragment)
+            for fragment in older
+        ],
+        wide,
     )
     return commit_operation(dataset, operation, detached=detached)
 
@@ -276,9 +283,9 @@ def _numbers_of(
     """Give the numbers of each addition, and of the fields below it, by its id."""
     found = {}
     at = 0
-    for each in additions:
-        count = num_fields(each.field)
-        found[field_id_of(each.field)] = numbers[at : at + count]
+    for addition in additions:
+        count = num_fields(addition.field)
+        found[field_id_of(addition.field)] = numbers[at : at + count]
         at += count
     return found
 

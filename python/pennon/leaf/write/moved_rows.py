@@ -86,17 +86,17 @@ def moved(
     Returns:
         The same rows by their addresses after; None where that is not known.
     """
-    old = {each.fragment_id: each for each in before.get_fragments()}
-    new = {each.fragment_id: each for each in after.get_fragments()}
-    gone = [each for number, each in old.items() if number not in new]
-    come = [each for number, each in new.items() if number not in old]
+    old = {fragment.fragment_id: fragment for fragment in before.get_fragments()}
+    new = {fragment.fragment_id: fragment for fragment in after.get_fragments()}
+    gone = [rows for number, rows in old.items() if number not in new]
+    come = [rows for number, rows in new.items() if number not in old]
     numbers = deleted.addresses >> 32
-    is_moved = np.isin(numbers, [each.fragment_id for each in gone])
+    is_moved = np.isin(numbers, [row.fragment_id for row in gone])
     if not is_moved.any():
         return DeletedRows(deleted.location, after.version, deleted.addresses)
     read = before.scanner(columns=[ROW_ADDRESS.name], fragments=gone).to_table()
     sources = read[ROW_ADDRESS.name].to_numpy().astype(np.int64)
-    targets = np.concatenate([_addresses(each) for each in come]) if come else sources[:0]
+    targets = np.concatenate([_addresses(row) for row in come]) if come else sources[:0]
     places = _recorded_places(after, come, storage_options)
     if places is None or len(sources) != len(targets) or len(places) not in (0, len(targets)):
         return None

@@ -81,7 +81,7 @@ def _check_not_foreign(dataset: lance.LanceDataset, root: str, location: str) ->
     num_rows = dataset.count_rows()
     if not num_rows:
         return
-    oldest = dataset.checkout_version(min(each["version"] for each in dataset.versions()))
+    oldest = dataset.checkout_version(min(version["version"] for version in dataset.versions()))
     if any(field.stated_id is not None for field in leaf_fields(oldest)):
         return
     raise LeafFolderTaken(

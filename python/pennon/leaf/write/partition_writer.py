@@ -216,7 +216,7 @@ class _Task:
 
     def report(self) -> list[StagedPartition]:
         which = self._spec.spec_version, self._spec.identity
-        return [_staged(which, each, self._order) for each in self._partitions.values()]
+        return [_staged(which, partition, self._order) for partition in self._partitions.values()]
 
 
 class _Rows:
@@ -253,7 +253,7 @@ class _Rows:
                 if self._order:
                     names = rows.schema.names
                     self._check.observe(
-                        [stored.column(names.index(each.name)) for each in self._order]
+                        [stored.column(names.index(column.name)) for column in self._order]
                     )
                 self._counting.observe(rows)
                 self.is_restartable = len(self._pulled) < _RESTARTABLE_BATCHES

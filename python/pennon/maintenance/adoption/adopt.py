@@ -97,9 +97,9 @@ def datasets_below(path: str) -> list[str]:
     if "://" in path or (top / _VERSIONS).is_dir():
         return [path]
     found: list[str] = []
-    for each in sorted(top.iterdir()) if top.is_dir() else []:
-        if each.is_dir() and each.name != MANIFEST:
-            found += datasets_below(str(each))
+    for entry in sorted(top.iterdir()) if top.is_dir() else []:
+        if entry.is_dir() and entry.name != MANIFEST:
+            found += datasets_below(str(entry))
     return found
 
 
@@ -134,22 +134,22 @@ def adopt(
     if not found:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
     candidates = []
-    for at, each in enumerate(found, 1):
-        candidates.append(_candidate(snapshot, each, values or {}, move=move))
+    for at, directory in enumerate(found, 1):
+        candidates.append(_candidate(snapshot, directory, values or {}, move=move))
         progress("datasets looked at", at, len(found))
     _check_apart(snapshot, candidates)
-    changes = [_prepared(snapshot, each) for each in candidates]
+    changes = [_prepared(snapshot, candidate) for candidate in candidates]
     version = _committed(snapshot, candidates, changes)
     return [
         Adopted(
-            each.source,
+            candidate.source,
             change.object_id,
             change.location,
-            tuple_text(each.values),
+            tuple_text(candidate.values),
             change.num_rows or 0,
             version,
         )
-        for each, change in zip(candidates, changes, strict=True)
+        for candidate, change in zip(candidates, changes, strict=True)
     ]
 
 
@@ -160,11 +160,11 @@ def refused(snapshot: Snapshot, dataset: str, why: str, advice: str) -> Adoption
 
 def _check_names(snapshot: Snapshot, path: str, values: Mapping[str, str]) -> None:
     spec = snapshot.current_spec
-    known = {each.field_id for each in spec.fields}
-    for each in spec.fields:
+    known = {field.field_id for field in spec.fields}
+    for field in spec.fields:
         known.update(
             str(source)
-            for number in each.source_ids
+            for number in field.source_ids
             if (source := snapshot.schema.field_by_id(number)) is not None
         )
     unknown = sorted(set(values) - known)
@@ -182,7 +182,7 @@ def _candidate(
     values = _tuple(snapshot, source, dataset, given)
     spec = snapshot.current_spec
     name = leaf_name(
-        snapshot.salt, spec.spec_version, [values[each.field_id] for each in spec.fields]
+        snapshot.salt, spec.spec_version, [values[field.field_id] for field in spec.fields]
     )
     inside = _relative(snapshot.location, source)
     if inside is None and not move:
@@ -234,18 +234,22 @@ def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset
         names = ", ".join(columns.unknown.values())
         why = f"the table has no column {names}"
         raise refused(snapshot, source, why, "Add the columns to the table, or drop them first")
-    for each in columns.missing:
-        has_default = INITIAL_DEFAULT in (each.metadata or {})
-        if not each.nullable and not has_default and dataset.count_rows():
-            why = f"it lacks the NOT NULL column {each.name}"
+    for column in columns.missing:
+        has_default = INITIAL_DEFAULT in (column.metadata or {})
+        if not column.nullable and not has_default and dataset.count_rows():
+            why = f"it lacks the NOT NULL column {column.name}"
             raise refused(snapshot, source, why, "Add the column to the dataset first")
-    lacking = {each.name for each in columns.missing}
-    for each in schema:
-        if each.nullable or each.name in lacking or not dataset.schema.field(each.name).nullable:
+    lacking = {column.name for column in columns.missing}
+    for column in schema:
+        if (
+            column.nullable
+            or column.name in lacking
+            or not dataset.schema.field(column.name).nullable
+        ):
             continue
-        condition = exp.Is(this=exp.column(each.name), expression=exp.Null())
+        condition = exp.Is(this=exp.column(column.name), expression=exp.Null())
         if dataset.count_rows(filter=condition.sql(dialect=DataFusion)):
-            why = f"its column {each.name} has NULLs, the table's is NOT NULL"
+            why = f"its column {column.name} has NULLs, the table's is NOT NULL"
             raise refused(snapshot, source, why, "Fill the column first")
     return columns
 
@@ -254,7 +258,7 @@ def _tuple(
     snapshot: Snapshot, source: str, dataset: lance.LanceDataset, given: Mapping[str, str]
 ) -> Mapping[str, pa.Scalar]:
     spec = snapshot.current_spec
-    types = {each.field_id: snapshot.partition_type(each.field_id) for each in spec.fields}
+    types = {field.field_id: snapshot.partition_type(field.field_id) for field in spec.fields}
     texts = {**path_values(source), **given}
     told = values_of_spec(texts, spec, snapshot.schema, types)
     rows = RowValues(spec, snapshot.schema, types)
@@ -279,7 +283,7 @@ def _tuple(
                         f" {tuple_text({name: stated})} was given or is in its path"
                     )
                     raise refused(snapshot, source, why, "Correct the value or the rows")
-    missing = [each.field_id for each in spec.fields if each.field_id not in values]
+    missing = [field.field_id for field in spec.fields if field.field_id not in values]
     if missing:
         why = f"it has no rows that tell {', '.join(missing)}"
         raise refused(snapshot, source, why, "Give the values (--values name=value)")
@@ -298,27 +302,27 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
     mine = leaves.filter(pc.starts_with(leaves["object_id"], f"v{spec.spec_version}$"))
     seen: dict[str, str] = {}
     places = set(leaves["location"].to_pylist())
-    for each in candidates:
-        if each.location in places:
-            why = f"the manifest has {each.location} already"
-            raise refused(snapshot, each.source, why, "There is nothing to do")
+    for candidate in candidates:
+        if candidate.location in places:
+            why = f"the manifest has {candidate.location} already"
+            raise refused(snapshot, candidate.source, why, "There is nothing to do")
         rows = mine
         for field in spec.fields:
-            wanted = pa.repeat(each.values[field.field_id], rows.num_rows)
+            wanted = pa.repeat(candidate.values[field.field_id], rows.num_rows)
             column = rows[field.column].combine_chunks()
             rows = rows.filter(pc.invert(differs(column, wanted)))
-        other = seen.get(each.name.object_id)
+        other = seen.get(candidate.name.object_id)
         if rows.num_rows:
             other = rows["location"][0].as_py()
         if other is not None:
-            why = f"{other} is the leaf of {tuple_text(each.values)} already"
-            raise refused(snapshot, each.source, why, "Append its rows to the table instead")
-        seen[each.name.object_id] = each.source
+            why = f"{other} is the leaf of {tuple_text(candidate.values)} already"
+            raise refused(snapshot, candidate.source, why, "Append its rows to the table instead")
+        seen[candidate.name.object_id] = candidate.source
 
 
-def _prepared(snapshot: Snapshot, each: _Candidate) -> LeafChange:
+def _prepared(snapshot: Snapshot, candidate: _Candidate) -> LeafChange:
     """State the ids; what is told from here on is true of the dataset as it is."""
-    dataset = state_ids(each.dataset, each.columns)
+    dataset = state_ids(candidate.dataset, candidate.columns)
     is_strong = snapshot.has_read_versions
     if is_strong:
         # Upstream's clean-up would delete what only detached versions use.
@@ -327,9 +331,9 @@ def _prepared(snapshot: Snapshot, each: _Candidate) -> LeafChange:
             dataset.delete_config_keys(keys)
     counted = LeafCommit.of(dataset)
     return LeafChange(
-        each.name.object_id,
-        each.location,
-        each.values,
+        candidate.name.object_id,
+        candidate.location,
+        candidate.values,
         int(dataset.version) if is_strong else None,
         counted.num_rows,
         counted.num_bytes,
@@ -341,11 +345,11 @@ def _committed(
     snapshot: Snapshot, candidates: Sequence[_Candidate], changes: Sequence[LeafChange]
 ) -> int:
     with ExitStack() as undo:
-        for each in candidates:
-            if each.is_moved:
-                target = f"{snapshot.location}/{each.location}"
-                _move(snapshot, each.source, target)
-                undo.callback(shutil.move, target, each.source)
+        for candidate in candidates:
+            if candidate.is_moved:
+                target = f"{snapshot.location}/{candidate.location}"
+                _move(snapshot, candidate.source, target)
+                undo.callback(shutil.move, target, candidate.source)
         version = _commit(snapshot, candidates, changes)
         undo.pop_all()
     return version

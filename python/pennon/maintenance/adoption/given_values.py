@@ -48,22 +48,22 @@ def values_of_spec(
         The values by field id; fields that are not told, or not understood, are left out.
     """
     found: dict[str, pa.Scalar] = {}
-    for each in spec.fields:
-        kind = types[each.field_id]
+    for field in spec.fields:
+        kind = types[field.field_id]
         value = None
-        if each.field_id in texts:
-            value = value_of_text(texts[each.field_id], kind)
+        if field.field_id in texts:
+            value = value_of_text(texts[field.field_id], kind)
         if value is None:
-            value = _derived(texts, each, schema, kind)
+            value = _derived(texts, field, schema, kind)
         if value is not None:
-            found[each.field_id] = value
+            found[field.field_id] = value
     return found
 
 
 def _derived(
-    texts: Mapping[str, str], each: PartitionField, schema: NamespaceSchema, kind: pa.DataType
+    texts: Mapping[str, str], field: PartitionField, schema: NamespaceSchema, kind: pa.DataType
 ) -> pa.Scalar | None:
-    sources = [schema.field_by_id(number) for number in each.source_ids]
+    sources = [schema.field_by_id(number) for number in field.source_ids]
     arrays = []
     for source in sources:
         text = None if source is None else texts.get(str(source))
@@ -73,5 +73,5 @@ def _derived(
         if value is None:
             return None
         arrays.append(pa.array([value], source.field.type))
-    sql = each.derivation.expression([array.type for array in arrays])
+    sql = field.derivation.expression([array.type for array in arrays])
     return Expression(sql, kind).apply(arrays)[0]

@@ -49,7 +49,7 @@ def recovered_tuple(
 
 
 def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
-    if not rows.fields or not all(_is_ordered(each, rows) for each in rows.fields):
+    if not rows.fields or not all(_is_ordered(field, rows) for field in rows.fields):
         return None
     ends: dict[str, pa.Table] = {}
     num_rows = 0
@@ -74,27 +74,27 @@ def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
     values = rows.of(table)
     if any(found[0] != found[1] for found in values.values()):
         return None
-    for each in rows.fields:
-        level = _LEVELS.get(type(each.transform))
+    for field in rows.fields:
+        level = _LEVELS.get(type(field.transform))
         if level is None:
             continue
-        first, last = level(_source(table, each, rows))
+        first, last = level(_source(table, field, rows))
         if first != last:
             return None
     return OneTuple({name: found[0] for name, found in values.items()}, num_rows)
 
 
-def _is_ordered(each: PartitionField, rows: RowValues) -> bool:
-    if not isinstance(each.transform, (*_NEVER_DECREASING, *_LEVELS)):
+def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:
+    if not isinstance(partition_field.transform, (*_NEVER_DECREASING, *_LEVELS)):
         return False
-    source = rows.schema.field_by_id(each.source_ids[0])
+    source = rows.schema.field_by_id(partition_field.source_ids[0])
     # NaN is no end of a column of floats.
     return (
         source is not None and len(source.path) == 1 and not pa.types.is_floating(source.field.type)
     )
 
 
-def _source(table: pa.Table, each: PartitionField, rows: RowValues) -> pa.Array:
-    source = rows.schema.field_by_id(each.source_ids[0])
+def _source(table: pa.Table, partition_field: PartitionField, rows: RowValues) -> pa.Array:
+    source = rows.schema.field_by_id(partition_field.source_ids[0])
     assert source is not None  # noqa: S101 - `fields` have their sources
     return table[source.path[0]].combine_chunks()

@@ -80,7 +80,7 @@ def split(snapshot: Snapshot, path: str, *, progress: Progress = no_progress) ->
     found = datasets_below(path)
     if not found:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
-    datasets = [opened(snapshot, each) for each in found]
+    datasets = [opened(snapshot, directory) for directory in found]
     for source, dataset in zip(found, datasets, strict=True):
         checked_columns(snapshot, source, dataset)
     target = WriteTarget(
@@ -107,7 +107,7 @@ def _chunks(dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
     gathered: list[pa.RecordBatch] = []
     for batch in dataset.to_batches():
         gathered.append(batch)
-        if sum(each.nbytes for each in gathered) >= _BYTES_AT_ONCE:
+        if sum(piece.nbytes for piece in gathered) >= _BYTES_AT_ONCE:
             yield from _joined(gathered)
             gathered = []
     yield from _joined(gathered)

@@ -42,7 +42,7 @@ def written_leaves(staged: Iterable[str]) -> set[str]:
         staged: The reports as text.
     """
     told = (json.loads(text) for text in staged)
-    return {each["object_id"] for each in told if "object_id" in each}
+    return {leaf["object_id"] for leaf in told if "object_id" in leaf}
 
 
 def keep_behind(location: str, leaves: Iterable[str], storage: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ class _Background:
             if len(self._touched) > _MOST_REMEMBERED:
                 self._touched.clear()
             touched = set(leaves)
-            due = {each for each in touched if self._is_due(location, each, _COMMITS_BETWEEN)}
+            due = {leaf for leaf in touched if self._is_due(location, leaf, _COMMITS_BETWEEN)}
             has_old = bool(touched) and self._is_due(location, None, _COMMITS_BETWEEN_EXPIRIES)
             if self._is_ending or not (due or has_old):
                 return

@@ -44,9 +44,9 @@ def compact_small_files(location: str, leaves: Iterable[str], storage: Mapping[s
     if not snapshot.is_strong or not _is_on(snapshot.properties):
         return 0
     states = leaf_states(snapshot, leaves).values()
-    found = [each for state in states if (each := _rewrite_of(snapshot, state)) is not None]
+    found = [rewrite for state in states if (rewrite := _rewrite_of(snapshot, state)) is not None]
     parts = (found[at : at + _LEAVES_AT_ONCE] for at in range(0, len(found), _LEAVES_AT_ONCE))
-    return sum(_num_rewritten(snapshot, each) for each in parts)
+    return sum(_num_rewritten(snapshot, part) for part in parts)
 
 
 def _is_on(properties: Mapping[str, str]) -> bool:
@@ -58,7 +58,9 @@ def _num_rewritten(snapshot: Snapshot, rewrites: Sequence[LeafRewrite]) -> int:
     outcome, _ = rewrite_leaves(snapshot, rewrites, DEFAULT_TARGET_BYTES)
     if isinstance(outcome, Committed):
         return len(rewrites)
-    return sum(_num_rewritten(snapshot, [each]) for each in rewrites) if len(rewrites) > 1 else 0
+    return (
+        sum(_num_rewritten(snapshot, [rewrite]) for rewrite in rewrites) if len(rewrites) > 1 else 0
+    )
 
 
 def _rewrite_of(snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
@@ -71,8 +73,8 @@ def _rewrite_of(snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
     for level in _LEVELS:
         chosen = fragments_below(dataset, level)
         if len(chosen) >= _LEAST_FILES:
-            numbers = tuple(each.fragment_id for each in chosen)
-            num_rows = sum(each.count_rows() for each in chosen)
+            numbers = tuple(fragment.fragment_id for fragment in chosen)
+            num_rows = sum(fragment.count_rows() for fragment in chosen)
             version = state.read_version
             return LeafRewrite(state.object_id, state.location, version, numbers, num_rows)
     return None

@@ -84,7 +84,7 @@ def check(
 
 def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Finding]:
     """Tell what lies beside the leaves, on any storage that Lance lists."""
-    known = {each.location.split("/", 1)[0] for each in raw.rows if each.location}
+    known = {row.location.split("/", 1)[0] for row in raw.rows if row.location}
     try:
         session = LanceFileSession(location, storage_options=dict(options) or None)
         there = session.list_with_delimiter().common_prefixes
@@ -92,7 +92,9 @@ def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Findin
         problem = storage_failure("list", location, error).message
         return [note("Physical Layout and Naming", "directories", problem)]
     return [
-        note("Physical Layout and Naming", f"directory {each}", "no row of the manifest has it")
-        for each in sorted(name.rstrip("/") for name in there)
-        if each != MANIFEST and each not in known
+        note(
+            "Physical Layout and Naming", f"directory {file_name}", "no row of the manifest has it"
+        )
+        for file_name in sorted(name.rstrip("/") for name in there)
+        if file_name != MANIFEST and file_name not in known
     ]

@@ -74,18 +74,18 @@ class LeafCheck:
         done = 0
         for spec in specs.values():
             mine = [
-                each
-                for each in leaves
-                if each.parsed is not None and each.parsed.spec_version == spec.spec_version
+                leaf
+                for leaf in leaves
+                if leaf.parsed is not None and leaf.parsed.spec_version == spec.spec_version
             ]
             values = _Values(self, spec)
-            for each in mine:
-                known = versions.get(each.object_id, {})
-                dataset = self._opened(each, newest_version(each, known))
+            for manifest_row in mine:
+                known = versions.get(manifest_row.object_id, {})
+                dataset = self._opened(manifest_row, newest_version(manifest_row, known))
                 if dataset is not None:
-                    self._older(each, known, dataset.version)
-                    if self._has_schema(each, dataset):
-                        values.add(each, dataset)
+                    self._older(manifest_row, known, dataset.version)
+                    if self._has_schema(manifest_row, dataset):
+                        values.add(manifest_row, dataset)
                 done += 1
                 progress("leaves checked", done, len(leaves))
             values.flush()
@@ -111,16 +111,16 @@ class LeafCheck:
 
     def _older(self, row: RawRow, versions: Mapping[int, RawRow], current: int) -> None:
         """The versions that are recorded open, or were expired."""
-        for each in versions.values():
-            if each.read_version in (None, current):
+        for version in versions.values():
+            if version.read_version in (None, current):
                 continue
             try:
-                self._open(replace(row, reference=(None, None)), each.read_version)
+                self._open(replace(row, reference=(None, None)), version.read_version)
             except (LeafMissing, OSError, ValueError):
-                problem = f"version {each.read_version} is recorded, but not there (any more)"
+                problem = f"version {version.read_version} is recorded, but not there (any more)"
                 self.findings.append(
                     warning(
-                        "Multi-Partition Transaction (Strong)", f"row {each.object_id}", problem
+                        "Multi-Partition Transaction (Strong)", f"row {version.object_id}", problem
                     )
                 )
 
@@ -176,12 +176,14 @@ def _schema_findings(
         elif match.found.stated_id != field_id_of(match.wanted):
             problem = f"column {name} states the id {match.found.stated_id}"
             yield violation(_SCHEMA, where, f"{problem}, not {field_id_of(match.wanted)}")
-    stated = [each.stated_id for each in fields if each.stated_id is not None]
-    for twice in sorted({each for each in stated if stated.count(each) > 1}):
+    stated = [leaf_field.stated_id for leaf_field in fields if leaf_field.stated_id is not None]
+    for twice in sorted({count for count in stated if stated.count(count) > 1}):
         yield violation(_SCHEMA, where, f"two columns state the id {twice}")
-    for each in fields:
-        if id(each) not in used:
-            yield note(_SCHEMA, where, f"its column {each.name} is not in the namespace schema")
+    for leaf_field in fields:
+        if id(leaf_field) not in used:
+            yield note(
+                _SCHEMA, where, f"its column {leaf_field.name} is not in the namespace schema"
+            )
 
 
 class _Values:
@@ -190,7 +192,9 @@ class _Values:
     def __init__(self, check: LeafCheck, spec: PartitionSpec) -> None:
         self._check = check
         table = check.raw.table
-        known = {each.field_id: each.column for each in spec.fields}
+        known = {
+            partition_field.field_id: partition_field.column for partition_field in spec.fields
+        }
         there = {name: column for name, column in known.items() if column in table.column_names}
         types = {name: table.schema.field(column).type for name, column in there.items()}
         lost = [name for name in known if name not in there]
@@ -232,7 +236,7 @@ class _Values:
         owners, sizes = self._owners, [batch.num_rows for batch in self._batches]
         self._check.num_rows += rows.num_rows
         self._batches, self._owners, self._waiting = [], [], 0
-        at = pa.array([each.at for each in owners], pa.int64())
+        at = pa.array([owner.at for owner in owners], pa.int64())
         of_row = pa.array(np.repeat(np.arange(len(sizes)), sizes))
         try:
             computed = self._rows.of(rows)

@@ -77,13 +77,13 @@ def check_columns(arrow: pa.Schema, specs: Mapping[int, PartitionSpec]) -> Itera
 def leaf_rows(raw: RawRows, specs: Mapping[int, PartitionSpec]) -> list[RawRow]:
     """Give the table rows that are leaves of a spec."""
     return [
-        each
-        for each in raw.rows
-        if each.object_type == TABLE
-        and each.parsed is not None
-        and each.parsed.is_table
-        and each.parsed.spec_version in specs
-        and len(each.parsed.namespaces) == len(specs[each.parsed.spec_version].fields)
+        row
+        for row in raw.rows
+        if row.object_type == TABLE
+        and row.parsed is not None
+        and row.parsed.is_table
+        and row.parsed.spec_version in specs
+        and len(row.parsed.namespaces) == len(specs[row.parsed.spec_version].fields)
     ]
 
 
@@ -101,12 +101,12 @@ def check_rows(
     """
     rows = _Rows(raw, specs, raw.codes(), raw.of_type(NAMESPACE), raw.of_type(TABLE))
     yield from rows.ids()
-    for each in raw.rows:
-        if each.object_type in (NAMESPACE, TABLE):
-            if each.parsed is not None:
-                yield from rows.own(each, are_all_specs_read=are_all_specs_read)
-        elif each.object_type == TABLE_VERSION:
-            yield from rows.version(each)
+    for row in raw.rows:
+        if row.object_type in (NAMESPACE, TABLE):
+            if row.parsed is not None:
+                yield from rows.own(row, are_all_specs_read=are_all_specs_read)
+        elif row.object_type == TABLE_VERSION:
+            yield from rows.version(row)
     yield from rows.foreign()
     yield from rows.spec_versions()
     yield from rows.doubled()
@@ -126,12 +126,12 @@ class _Rows:
 
     def ids(self) -> Iterator[Finding]:
         """Ids are unique, and no two leaves share a directory."""
-        counted = Counter(each.object_id for each in self.raw.rows)
+        counted = Counter(row.object_id for row in self.raw.rows)
         for object_id, count in counted.items():
             if count > 1:
                 yield violation(_COLUMNS, f"row {object_id}", f"{count} rows have this object_id")
         leaves = leaf_rows(self.raw, self.specs)
-        places = Counter(each.location for each in leaves if each.location)
+        places = Counter(leaf.location for leaf in leaves if leaf.location)
         for place, count in places.items():
             if count > 1:
                 yield violation(_LAYOUT, f"location {place}", f"{count} leaves are there")
@@ -186,7 +186,9 @@ class _Rows:
         if row.parsed is None:
             return
         above = self.namespaces.get(row.object_id.rpartition(SEPARATOR)[0])
-        own = [each.column for each in spec.fields[: len(row.parsed.namespaces)]]
+        own = [
+            partition_field.column for partition_field in spec.fields[: len(row.parsed.namespaces)]
+        ]
         is_table = row.object_type == TABLE
         for name, codes in self.codes.items():
             if name not in own:
@@ -218,49 +220,53 @@ class _Rows:
     def foreign(self) -> Iterator[Finding]:
         """What is not ours: kept, ignored, told."""
         known = (NAMESPACE, TABLE, TABLE_VERSION, COMMIT)
-        others = Counter(
-            each.object_type for each in self.raw.rows if each.object_type not in known
-        )
+        others = Counter(row.object_type for row in self.raw.rows if row.object_type not in known)
         for object_type, count in others.items():
             problem = f"{count} rows of this unknown type are ignored"
             yield note(_COLUMNS, f"object type '{object_type}'", problem)
-        for each in self.raw.rows:
-            if each.object_type in (NAMESPACE, TABLE) and each.parsed is None:
-                problem = f"a {each.object_type} that belongs to no spec version is ignored"
-                yield note(_LAYOUT, f"row {each.object_id}", problem)
+        for row in self.raw.rows:
+            if row.object_type in (NAMESPACE, TABLE) and row.parsed is None:
+                problem = f"a {row.object_type} that belongs to no spec version is ignored"
+                yield note(_LAYOUT, f"row {row.object_id}", problem)
 
     def spec_versions(self) -> Iterator[Finding]:
         """A spec with leaves has its namespace; a leaf that names a version has it recorded."""
         written = {
-            each.parsed.spec_version for each in leaf_rows(self.raw, self.specs) if each.parsed
+            manifest_row.parsed.spec_version
+            for manifest_row in leaf_rows(self.raw, self.specs)
+            if manifest_row.parsed
         }
         for number in self.specs:
             # A spec that no row was written with yet need not have one.
             if number in written and f"v{number}" not in self.namespaces:
                 problem = f"the spec version has no namespace row v{number}"
                 yield warning(_LAYOUT, f"partition_spec_v{number}", problem)
-        for each in leaf_rows(self.raw, self.specs):
-            if each.read_version is None or each.is_elsewhere:
+        for manifest_row in leaf_rows(self.raw, self.specs):
+            if manifest_row.read_version is None or manifest_row.is_elsewhere:
                 continue
-            recorded = {row.read_version for row in self.versions.get(each.object_id, {}).values()}
-            if each.read_version not in recorded:
-                problem = f"version {each.read_version} is not recorded as a table_version row"
-                yield warning(_STRONG, f"row {each.object_id}", problem)
+            recorded = {
+                row.read_version for row in self.versions.get(manifest_row.object_id, {}).values()
+            }
+            if manifest_row.read_version not in recorded:
+                problem = (
+                    f"version {manifest_row.read_version} is not recorded as a table_version row"
+                )
+                yield warning(_STRONG, f"row {manifest_row.object_id}", problem)
 
     def doubled(self) -> Iterator[Finding]:
         """One leaf per partition tuple."""
         first: dict[tuple[object, ...], str] = {}
-        for each in leaf_rows(self.raw, self.specs):
-            if each.parsed is None:
+        for manifest_row in leaf_rows(self.raw, self.specs):
+            if manifest_row.parsed is None:
                 continue
-            spec = self.specs[each.parsed.spec_version]
+            spec = self.specs[manifest_row.parsed.spec_version]
             if any(one.column not in self.codes for one in spec.fields):
                 continue
-            codes = (self.codes[one.column][each.at] for one in spec.fields)
-            other = first.setdefault((spec.spec_version, *codes), each.object_id)
-            if other != each.object_id:
+            codes = (self.codes[one.column][manifest_row.at] for one in spec.fields)
+            other = first.setdefault((spec.spec_version, *codes), manifest_row.object_id)
+            if other != manifest_row.object_id:
                 problem = f"it has the partition values of {other}"
-                yield warning("Partition Spec", f"row {each.object_id}", problem)
+                yield warning("Partition Spec", f"row {manifest_row.object_id}", problem)
 
 
 def _metadata(row: RawRow, where: str) -> Iterator[Finding]:

@@ -127,31 +127,31 @@ def _specs(
             continue
         if schema is not None:
             findings.extend(_against_schema(spec, schema))
-            if not all(_is_computable(each, schema) for each in spec.fields):
+            if not all(_is_computable(field, schema) for field in spec.fields):
                 continue
         specs[spec.spec_version] = spec
     return dict(sorted(specs.items()))
 
 
-def _is_computable(each: PartitionField, schema: NamespaceSchema) -> bool:
+def _is_computable(field: PartitionField, schema: NamespaceSchema) -> bool:
     """Whether the values of rows can be computed one by one, and come out the same again."""
-    types = [kind for kind in each.source_types(schema) if kind is not None]
-    if each.expression is None or len(types) < len(each.source_ids):
+    types = [kind for kind in field.source_types(schema) if kind is not None]
+    if field.expression is None or len(types) < len(field.source_ids):
         return True
     try:
-        check_constant(Expression(each.expression), tuple(types))
+        check_constant(Expression(field.expression), tuple(types))
     except PennonError:
         return False
     return True
 
 
 def _against_schema(spec: PartitionSpec, schema: NamespaceSchema) -> Iterator[Finding]:
-    for each in spec.fields:
-        missing = [number for number in each.source_ids if schema.field_by_id(number) is None]
+    for field in spec.fields:
+        missing = [number for number in field.source_ids if schema.field_by_id(number) is None]
         if missing:
             yield note(
                 "Partition Expression, Column removal resistant",
-                f"{spec.key} field '{each.field_id}'",
+                f"{spec.key} field '{field.field_id}'",
                 f"source id {missing[0]} is not in the schema: it reads as NULL",
             )
     try:
@@ -159,14 +159,14 @@ def _against_schema(spec: PartitionSpec, schema: NamespaceSchema) -> Iterator[Fi
     except PennonError as error:
         yield violation("Partition Expression", spec.key, error.message)
         return
-    for each in spec.fields:
-        types = [kind for kind in each.source_types(schema) if kind is not None]
-        if each.expression is None or len(types) < len(each.source_ids):
+    for field in spec.fields:
+        types = [kind for kind in field.source_types(schema) if kind is not None]
+        if field.expression is None or len(types) < len(field.source_ids):
             continue
         try:
-            check_expression(Expression(each.expression, each.result_type), types)
+            check_expression(Expression(field.expression, field.result_type), types)
         except PennonError as error:
-            where = f"{spec.key} field '{each.field_id}'"
+            where = f"{spec.key} field '{field.field_id}'"
             yield violation("Partition Expression", where, error.message)
 
 
@@ -184,17 +184,20 @@ def _versions(specs: Mapping[int, PartitionSpec]) -> Iterator[Finding]:
 def _reuse(specs: Mapping[int, PartitionSpec]) -> Iterator[Finding]:
     seen: list[tuple[str, PartitionField]] = []
     for spec in specs.values():
-        for each in spec.fields:
-            where = f"{spec.key} field '{each.field_id}'"
-            yield from _against_earlier(where, each, seen)
-            seen.append((spec.key, each))
+        for field in spec.fields:
+            where = f"{spec.key} field '{field.field_id}'"
+            yield from _against_earlier(where, field, seen)
+            seen.append((spec.key, field))
 
 
 def _against_earlier(
-    where: str, each: PartitionField, seen: Sequence[tuple[str, PartitionField]]
+    where: str, field: PartitionField, seen: Sequence[tuple[str, PartitionField]]
 ) -> Iterator[Finding]:
     for key, other in seen:
-        is_same_id, is_same_derivation = other.field_id == each.field_id, other.derives_as(each)
+        is_same_id, is_same_derivation = (
+            other.field_id == field.field_id,
+            other.derives_as(field),
+        )
         if is_same_id and not is_same_derivation:
             yield violation(
                 _FIELD_ID, where, f"{key} uses this field id for another source or derivation"
@@ -205,13 +208,13 @@ def _against_earlier(
                 _REUSE, where, f"{key} derives the same under field id '{other.field_id}'"
             )
             return
-        if is_same_id and not is_same_kind(each.result_type, other.result_type):
+        if is_same_id and not is_same_kind(field.result_type, other.result_type):
             yield violation(
                 _FIELD_ID,
                 where,
-                f"its result_type is {each.result_type}, but {other.result_type} in {key}",
+                f"its result_type is {field.result_type}, but {other.result_type} in {key}",
             )
             return
-        if not is_same_id and other.field_id.lower() == each.field_id.lower():
+        if not is_same_id and other.field_id.lower() == field.field_id.lower():
             yield warning(_FIELD_ID, where, f"it differs from '{other.field_id}' of {key} in case")
             return

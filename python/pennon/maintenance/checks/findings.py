@@ -74,7 +74,7 @@ class CheckReport:
     @property
     def violations(self) -> tuple[Finding, ...]:
         """The findings that break a rule."""
-        return tuple(each for each in self.findings if each.severity is Severity.VIOLATION)
+        return tuple(finding for finding in self.findings if finding.severity is Severity.VIOLATION)
 
     @property
     def is_valid(self) -> bool:
@@ -89,7 +89,7 @@ class CheckReport:
             "valid": self.is_valid,
             "leaves": self.leaves,
             "rows": self.rows,
-            "findings": [each.to_object() for each in self.findings],
+            "findings": [finding.to_object() for finding in self.findings],
         }
 
 

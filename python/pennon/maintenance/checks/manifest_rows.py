@@ -75,8 +75,8 @@ class RawRows:
             has = name in table.column_names
             return table[name].to_pylist() if has else [None] * table.num_rows
 
-        ids = [each or "" for each in column("object_id")]
-        types = [each or "" for each in column("object_type")]
+        ids = [object_id or "" for object_id in column("object_id")]
+        types = [object_type or "" for object_type in column("object_type")]
         others = (column("location"), column("metadata"), column("read_version"))
         references = list(zip(column(READ_BRANCH), column(READ_TAG), strict=True))
         rows = [
@@ -94,7 +94,7 @@ class RawRows:
 
     def of_type(self, object_type: str) -> dict[str, RawRow]:
         """Give the rows of a type by object id."""
-        return {each.object_id: each for each in self.rows if each.object_type == object_type}
+        return {row.object_id: row for row in self.rows if row.object_type == object_type}
 
     def codes(self) -> Mapping[str, Sequence[int | None]]:
         """Give every partition column as numbers that are equal where its values are."""
@@ -107,10 +107,10 @@ class RawRows:
     def version_rows(self) -> dict[str, dict[int, RawRow]]:
         """Give the ``table_version`` rows by table and by sequence number."""
         found: dict[str, dict[int, RawRow]] = {}
-        for each in self.rows:
-            known = version_row_of(each.object_id) if each.object_type == TABLE_VERSION else None
+        for row in self.rows:
+            known = version_row_of(row.object_id) if row.object_type == TABLE_VERSION else None
             if known is not None:
-                found.setdefault(known[0], {})[known[1]] = each
+                found.setdefault(known[0], {})[known[1]] = row
         return found
 
 

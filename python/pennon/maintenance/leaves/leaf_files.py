@@ -69,18 +69,18 @@ class LeafFiles:
     def detached(self) -> set[int]:
         """The detached versions that are there."""
         found = (_DETACHED.fullmatch(path) for path in self.sizes)
-        return {int(each.group(1)) for each in found if each is not None}
+        return {int(match_.group(1)) for match_ in found if match_ is not None}
 
     @property
     def tagged(self) -> set[int]:
         """The versions that have a tag."""
-        return {int(each["version"]) for each in self.main.tags.list().values()}
+        return {int(tag["version"]) for tag in self.main.tags.list().values()}
 
     def of_main(self) -> set[str]:
         """Give the files of all versions of the main branch."""
         needed: set[str] = set()
-        for each in self.main.versions():
-            needed.update(files_of_version(self.main.checkout_version(int(each["version"]))))
+        for version in self.main.versions():
+            needed.update(files_of_version(self.main.checkout_version(int(version["version"]))))
         # Readers of main look for its manifests and transactions by themselves.
         tables = {path for path in self.sizes if not path.startswith(("data/", "_deletions/"))}
         detached = {manifest_path(version) for version in self.detached}
@@ -88,7 +88,7 @@ class LeafFiles:
         return needed | own | self._transactions_of_main()
 
     def _transactions_of_main(self) -> set[str]:
-        versions = [int(each["version"]) for each in self.main.versions()]
+        versions = [int(version["version"]) for version in self.main.versions()]
         return {
             transaction_path(found)
             for version in versions

@@ -41,17 +41,17 @@ class RowValues:
     def fields(self) -> tuple[PartitionField, ...]:
         """The fields whose source columns are all in the schema; others cannot be computed."""
         return tuple(
-            each
-            for each in self.spec.fields
-            if all(self.schema.field_by_id(source) is not None for source in each.source_ids)
+            field
+            for field in self.spec.fields
+            if all(self.schema.field_by_id(source) is not None for source in field.source_ids)
         )
 
     @property
     def columns(self) -> pa.Schema:
         """The columns of the namespace schema that hold the sources."""
         wanted = []
-        for each in self.fields:
-            for source in each.source_ids:
+        for field in self.fields:
+            for source in field.source_ids:
                 found = self.schema.field_by_id(source)
                 if found is not None and found.path[0] not in wanted:
                     wanted.append(found.path[0])
@@ -67,13 +67,13 @@ class RowValues:
         Raises:
             PartitionExpressionFailed: DataFusion refused, or a value does not fit the column.
         """
-        return {each.field_id: self._values(rows, each) for each in self.fields}
+        return {field.field_id: self._values(rows, field) for field in self.fields}
 
-    def _values(self, rows: pa.RecordBatch | pa.Table, each: PartitionField) -> pa.Array:
-        sources = [self._source(rows, source) for source in each.source_ids]
+    def _values(self, rows: pa.RecordBatch | pa.Table, field: PartitionField) -> pa.Array:
+        sources = [self._source(rows, source) for source in field.source_ids]
         kinds = [source.type for source in sources]
-        sql = each.derivation.expression(kinds)
-        return Expression(sql, self.types[each.field_id]).apply(sources)
+        sql = field.derivation.expression(kinds)
+        return Expression(sql, self.types[field.field_id]).apply(sources)
 
     def _source(self, rows: pa.RecordBatch | pa.Table, source_id: int) -> pa.Array:
         found = self.schema.field_by_id(source_id)

@@ -134,7 +134,7 @@ def _lacks(state: LeafState, fields: Fields) -> bool:
     if known is None or not known.is_exact:
         return True
     there = (known.columns.get(number) for number, _ in fields.values())
-    return any(each is None or each.distinct_count is None for each in there)
+    return any(column is None or column.distinct_count is None for column in there)
 
 
 def _counted(
@@ -151,7 +151,7 @@ def _counted(
     every = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)
     # Bounds that are none any more are counted again, whoever has asked for them first.
     stale = set() if state.columns is None else set(state.columns.columns) - set(known)
-    read = {path: each for path, each in every.items() if each[0] in stale} | fields
+    read = {path: known for path, known in every.items() if known[0] in stale} | fields
     counting, distinct = ColumnCounting(read), {path: DistinctValues() for path in read}
     names = list(dict.fromkeys(path[0] for path in read))
     views = LeafViews(pa.schema([snapshot.schema.arrow.field(name) for name in names]))
@@ -161,8 +161,8 @@ def _counted(
             values.observe(column_at(rows, path))
     counts = {read[path][0]: values.count for path, values in distinct.items()}
     new = {
-        number: replace(each, distinct_count=counts[number])
-        for number, each in counting.statistics.columns.items()
+        number: replace(column, distinct_count=counts[number])
+        for number, column in counting.statistics.columns.items()
     }
     size = LeafCommit.of(dataset)
     done.num_rows += size.num_rows
@@ -185,8 +185,8 @@ def _commit(snapshot: Snapshot, counted: Sequence[LeafChange], done: Analyzed) -
     location, options = snapshot.location, snapshot.storage_options
     for attempt in range(_ATTEMPTS):
         newest = Snapshot.open(location, storage_options=options)
-        now = leaf_states(newest, [each.object_id for each in counted])
-        left = [each for each in counted if _stands(each, now)]
+        now = leaf_states(newest, [leaf_change.object_id for leaf_change in counted])
+        left = [leaf_change for leaf_change in counted if _stands(leaf_change, now)]
         if not left:
             return
         record = CommitRecord(
@@ -202,7 +202,7 @@ def _commit(snapshot: Snapshot, counted: Sequence[LeafChange], done: Analyzed) -
         match commit_statistics(newest, left, record):
             case ManifestCommitted(version):
                 done.version = version
-                done.partitions += [partition_text(each.values) for each in left]
+                done.partitions += [partition_text(leaf_change.values) for leaf_change in left]
                 return
             case ConcurrentChange():
                 wait_for_others(attempt)

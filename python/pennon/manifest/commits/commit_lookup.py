@@ -74,7 +74,7 @@ def is_any_there(manifest: lance.LanceDataset, commit_ids: Sequence[str]) -> boo
     Raises:
         StorageFailure: The storage refused.
     """
-    keys = [exp.Literal.string(commit_key(each)) for each in commit_ids]
+    keys = [exp.Literal.string(commit_key(id_)) for id_ in commit_ids]
     wanted = exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
     try:
         return bool(manifest.count_rows(wanted))
@@ -155,7 +155,7 @@ def _insert_missing(
     """
     manifest = open_manifest(location, storage_options=storage_options)
     merge = manifest.merge_insert("object_id").when_not_matched_insert_all()
-    rows = table_of_rows([each.row() for each in records], manifest.schema)
+    rows = table_of_rows([record.row() for record in records], manifest.schema)
     try:
         transaction, _ = merge.execute_uncommitted(rows)
         operation = exclusive(manifest, transaction.operation, storage_options or {})
@@ -187,13 +187,15 @@ def copy_with_records(
     Raises:
         OSError: The storage refused.
     """
-    records = table_of_rows([each.row() for each in _records_of(newer, since=older)], older.schema)
+    records = table_of_rows(
+        [record.row() for record in _records_of(newer, since=older)], older.schema
+    )
     rows = chain(older.to_batches(), records.to_batches())
     reader = pa.RecordBatchReader.from_batches(older.schema, rows)
     options = dict(storage_options or {}) or None
     fragments = lance.fragment.write_fragments(reader, older, storage_options=options)
     replaced = lance.LanceOperation.Update(
-        removed_fragment_ids=[each.fragment_id for each in older.get_fragments()],
+        removed_fragment_ids=[fragment.fragment_id for fragment in older.get_fragments()],
         new_fragments=fragments,
     )
     return lance.LanceDataset.commit(
@@ -223,6 +225,6 @@ def add_records(location: str, version: int, storage_options: StorageOptions | N
 
 def _records_of(manifest: lance.LanceDataset, *, since: lance.LanceDataset) -> list[CommitRecord]:
     columns = ["object_type", "metadata"]
-    known = {each.object_id for each in records_in(select(since, columns, COMMIT).table)}
+    known = {record.object_id for record in records_in(select(since, columns, COMMIT).table)}
     recorded = records_in(select(manifest, columns, COMMIT).table)
-    return [each for each in recorded if each.object_id not in known]
+    return [record for record in recorded if record.object_id not in known]

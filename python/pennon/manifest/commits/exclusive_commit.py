@@ -45,11 +45,11 @@ def exclusive(
     """
     if not isinstance(update, lance.LanceOperation.Update):
         raise InternalError(what=f"Lance merges rows by {type(update).__name__}")
-    fragments = {each.fragment_id: each.metadata for each in base.get_fragments()}
+    fragments = {fragment.fragment_id: fragment.metadata for fragment in base.get_fragments()}
     following = max(fragments, default=-1) + 1
     for number in update.removed_fragment_ids:
         fragments[number] = _emptied(base, fragments[number], storage_options)
-    fragments.update({each.id: each for each in update.updated_fragments})
+    fragments.update({fragment.id: fragment for fragment in update.updated_fragments})
     for at, fragment in enumerate(update.new_fragments, following):
         fragments[at] = _without_row_ids(fragment, at)
     return lance.LanceOperation.Merge(list(fragments.values()), base.lance_schema)

@@ -35,7 +35,7 @@ def keep_small(manifest: lance.LanceDataset) -> None:
     Args:
         manifest: The table at its newest version.
     """
-    rows = [int(each.metadata.physical_rows) for each in manifest.get_fragments()]
+    rows = [int(fragment.metadata.physical_rows) for fragment in manifest.get_fragments()]
     level = _level(rows)
     if level is None:
         return
@@ -62,7 +62,7 @@ def _level(rows: Sequence[int]) -> int | None:
     """
     for least, level in pairwise((0, *_LEVELS)):
         fewer = sum(one < level and other < level for one, other in pairwise(rows))
-        of_its_size = sum(least <= each < level for each in rows)
+        of_its_size = sum(least <= row < level for row in rows)
         if fewer >= _MAX_FRAGMENTS - 1 and (of_its_size >= _MAX_FRAGMENTS or fewer >= _FAR_MORE):
             return level
     return None

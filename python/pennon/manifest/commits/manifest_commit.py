@@ -200,11 +200,11 @@ def _rows(
     records: Sequence[CommitRecord],
 ) -> _Rows | None:
     """Make every row that the commit writes; None where a record of it is there."""
-    by_id = {each.object_id: each for each in changes}
+    by_id = {change.object_id: change for change in changes}
     if len(by_id) < len(changes):
         raise InternalError(what="one commit changes a leaf twice")
-    above = {name: each for each in changes for name in namespaces_above(each.object_id)}
-    keys = [each.object_id for each in records if not each.identity.is_new]
+    above = {name: change for change in changes for name in namespaces_above(change.object_id)}
+    keys = [record.object_id for record in records if not record.identity.is_new]
     if len(by_id) + len(above) <= MOST_NAMES:
         there = named_rows(base, snapshot.key, [*by_id, *above])
         told = existing_rows(base, keys) if keys else there.slice(0, 0)
@@ -216,29 +216,29 @@ def _rows(
         return None
     known = set(there["object_id"].to_pylist())
     new = [
-        ManifestRow(name, NAMESPACE, values=_inherited(snapshot, name, each.values))
-        for name, each in above.items()
+        ManifestRow(name, NAMESPACE, values=_inherited(snapshot, name, leaf_change.values))
+        for name, leaf_change in above.items()
         if name not in known
     ]
     new += [
         ManifestRow(
-            each.object_id,
+            change.object_id,
             TABLE,
-            each.location,
-            with_statistics(None, each.statistics),
-            each.read_version,
-            each.values,
+            change.location,
+            with_statistics(None, change.statistics),
+            change.read_version,
+            change.values,
         )
-        for each in changes
-        if each.object_id not in known
+        for change in changes
+        if change.object_id not in known
     ]
     # A batch of a stream that is sent again may have rows of other leaves: its record, by which the
     # commit is known, is the one row that two of them have in common.
-    makes_objects = bool(new) or any(each.identity.epoch is not None for each in records)
-    new += [each.row() for each in records]
+    makes_objects = bool(new) or any(record.identity.epoch is not None for record in records)
+    new += [record.row() for record in records]
     if snapshot.has_read_versions:
         new += _version_rows(
-            snapshot, base, [each for each in changes if each.read_version is not None]
+            snapshot, base, [change for change in changes if change.read_version is not None]
         )
     updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
     table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
@@ -254,14 +254,14 @@ def _inherited(
     if parsed is None or parsed.spec_version not in snapshot.specs:
         raise InternalError(what=f"{namespace} is below no spec version of {snapshot.location}")
     fields = snapshot.specs[parsed.spec_version].fields[: len(parsed.namespaces)]
-    return {each.field_id: values[each.field_id] for each in fields}
+    return {field.field_id: values[field.field_id] for field in fields}
 
 
 def existing_rows(base: lance.LanceDataset, object_ids: Sequence[str]) -> pa.Table:
     """Read the whole rows of some objects, columns that Pennon does not know included."""
     names = list(base.schema.names)
     if len(object_ids) <= _MAX_KEYS:
-        keys = [exp.Literal.string(each) for each in object_ids]
+        keys = [exp.Literal.string(id_) for id_ in object_ids]
         condition: exp.Expr = exp.column("object_id").isin(*keys) if keys else exp.false()
         return base.to_table(columns=names, filter=condition.sql(dialect=DataFusion))
     rows = base.to_table(columns=names)
@@ -272,12 +272,12 @@ def with_changes(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
     """Move existing table rows to their new version and statistics."""
     mine = [changes[object_id] for object_id in rows["object_id"].to_pylist()]
     texts = [
-        with_statistics(text, each.statistics)
-        for text, each in zip(rows["metadata"].to_pylist(), mine, strict=True)
+        with_statistics(text, leaf_change.statistics)
+        for text, leaf_change in zip(rows["metadata"].to_pylist(), mine, strict=True)
     ]
     replaced = {"metadata": pa.array(texts, pa.utf8())}
     if READ_VERSION.name in rows.column_names:
-        versions = [each.read_version for each in mine]
+        versions = [leaf_change.read_version for leaf_change in mine]
         replaced[READ_VERSION.name] = pa.array(versions, READ_VERSION.type)
     columns = [replaced.get(name, rows[name]) for name in rows.column_names]
     return pa.table(columns, schema=rows.schema)
@@ -286,14 +286,14 @@ def with_changes(rows: pa.Table, changes: Mapping[str, LeafChange]) -> pa.Table:
 def _version_rows(
     snapshot: Snapshot, base: lance.LanceDataset, changes: Sequence[LeafChange]
 ) -> list[ManifestRow]:
-    last = last_sequence_numbers(base, snapshot.key, [each.object_id for each in changes])
+    last = last_sequence_numbers(base, snapshot.key, [change.object_id for change in changes])
     return [
         ManifestRow(
-            f"{each.object_id}{SEPARATOR}{last[each.object_id] + 1}",
+            f"{change.object_id}{SEPARATOR}{last[change.object_id] + 1}",
             TABLE_VERSION,
-            read_version=each.read_version,
+            read_version=change.read_version,
         )
-        for each in changes
+        for change in changes
     ]
 
 
@@ -319,5 +319,5 @@ def _condition_of_removal(base: lance.LanceDataset, removed: Sequence[str]) -> s
     refused. To compare each row with the beginning of each leaf's ids would cost their product.
     """
     names = [*removed, *version_row_ids(base, removed)]
-    keys = [exp.Literal.string(each) for each in names]
+    keys = [exp.Literal.string(name) for name in names]
     return exp.column("object_id").isin(*keys).sql(dialect=DataFusion)

@@ -89,7 +89,7 @@ def change_root(
 
 def _fit_columns(manifest: lance.LanceDataset, spec: PartitionSpec) -> None:
     """Add the partition columns that are missing and widen those that are too narrow."""
-    there = {each.name: each.type for each in manifest.schema}
+    there = {field.name: field.type for field in manifest.schema}
     wanted = partition_columns([spec])
     added = [pa.field(name, kind) for name, kind in wanted.items() if name not in there]
     if added:

@@ -57,9 +57,9 @@ def commit_statistics(
     """
     base = open_commit_base(snapshot)
     try:
-        rows = existing_rows(base, [each.object_id for each in counted])
-        changes = {each.object_id: each for each in counted}
-        versions = [changes[each].read_version for each in rows["object_id"].to_pylist()]
+        rows = existing_rows(base, [leaf_change.object_id for leaf_change in counted])
+        changes = {leaf_change.object_id: leaf_change for leaf_change in counted}
+        versions = [changes[object_id].read_version for object_id in rows["object_id"].to_pylist()]
         stands = pc.equal(rows[READ_VERSION.name], pa.array(versions, READ_VERSION.type))
         rows = rows.filter(pc.fill_null(stands, fill_value=False))
         if not rows.num_rows:

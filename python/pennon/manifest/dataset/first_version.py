@@ -36,7 +36,7 @@ def when_made(
     latest = open_manifest(location, storage_options=storage_options)
     if not has_specs(latest.metadata):
         return manifest
-    known = [int(each["version"]) for each in listed_versions(latest)]
+    known = [int(entry["version"]) for entry in listed_versions(latest)]
 
     def is_made(version: int) -> bool:
         return has_specs(open_manifest(location, version, None, storage_options).metadata)

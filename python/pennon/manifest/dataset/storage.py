@@ -86,7 +86,7 @@ def open_manifest(
         return _open(location, version, storage_options)
     except (NamespaceHasNoManifest, OverflowError) as error:
         dataset = _open(location, None, storage_options)
-        known = [each["version"] for each in listed_versions(dataset)]
+        known = [entry["version"] for entry in listed_versions(dataset)]
         existing = f"its versions are {known[0]} to {known[-1]}, {len(known)} in number"
         raise SnapshotNotFound(
             location=location, asked=f"at version {version}", existing=existing
@@ -134,8 +134,8 @@ def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: dateti
     asked = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
     # Lance gives the times of versions as naive local ones.
     versions = [
-        (each["timestamp"].astimezone(UTC), int(each["version"]))
-        for each in listed_versions(dataset)
+        (entry["timestamp"].astimezone(UTC), int(entry["version"]))
+        for entry in listed_versions(dataset)
     ]
     found = [version for committed, version in versions if committed <= asked]
     if not found:

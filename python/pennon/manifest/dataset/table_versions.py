@@ -84,9 +84,7 @@ def carry_sequence_numbers(
         object_ids: Those of the ``table_version`` rows that it wrote.
         removed: Leaves that it removed, with their rows.
     """
-    written = {
-        leaf: int(number) for leaf, _, number in (each.rpartition("$") for each in object_ids)
-    }
+    written = {leaf: int(number) for leaf, _, number in (id_.rpartition("$") for id_ in object_ids)}
     _NUMBERS.carry(before, after, written, removed)
 
 

@@ -114,9 +114,10 @@ class LeafStatistics:
         """
 
         def joined(one: LeafStatistics, two: LeafStatistics) -> LeafStatistics:
-            shared = [each for each in one.columns if each in two.columns and each in types]
+            shared = [column for column in one.columns if column in two.columns and column in types]
             columns = {
-                each: one.columns[each].merged(two.columns[each], types[each]) for each in shared
+                number: one.columns[number].merged(two.columns[number], types[number])
+                for number in shared
             }
             return LeafStatistics(columns, one.is_exact and two.is_exact)
 
@@ -138,15 +139,15 @@ class LeafStatistics:
         written: dict[str, object] = {} if version is None else {"version": str(version)}
         written |= {
             "field_ids": list(self.columns),
-            "lower": [each.lower for each in known],
-            "upper": [each.upper for each in known],
-            "null_counts": [each.null_count for each in known],
+            "lower": [column.lower for column in known],
+            "upper": [column.upper for column in known],
+            "null_counts": [column.null_count for column in known],
         }
-        truncated = [field_id for field_id, each in self.columns.items() if each.is_truncated]
+        truncated = [field_id for field_id, column in self.columns.items() if column.is_truncated]
         if truncated:
             written["truncated"] = truncated
-        if any(each.distinct_count is not None for each in known):
-            written["distinct_counts"] = [each.distinct_count for each in known]
+        if any(column.distinct_count is not None for column in known):
+            written["distinct_counts"] = [column.distinct_count for column in known]
         if not self.is_exact:
             written["is_exact"] = False
         return text_of(written)
@@ -167,9 +168,9 @@ def read_statistics(text: str | None) -> LeafStatistics | None:
     if not isinstance(stored, dict):
         return None
     lists = [stored.get(name) for name in ("field_ids", "lower", "upper", "null_counts")]
-    if not all(isinstance(each, list) and len(each) == len(lists[0] or ()) for each in lists):
+    if not all(isinstance(list_, list) and len(list_) == len(lists[0] or ()) for list_ in lists):
         return None
-    ids, lower, upper, nulls = (each or [] for each in lists)
+    ids, lower, upper, nulls = (list_ or [] for list_ in lists)
     truncated = set(stored.get("truncated") or ())
     distinct = stored.get("distinct_counts") or [None] * len(ids)
     if len(distinct) != len(ids):

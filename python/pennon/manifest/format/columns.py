@@ -56,9 +56,9 @@ def partition_columns(specs: Iterable[PartitionSpec]) -> dict[str, pa.DataType]:
     Spec: "Manifest Table Schema".
     """
     wanted: dict[str, pa.DataType] = {}
-    for spec in sorted(specs, key=lambda each: each.spec_version):
-        for each in spec.fields:
-            wanted[each.column] = each.result_type
+    for spec in sorted(specs, key=lambda spec: spec.spec_version):
+        for field in spec.fields:
+            wanted[field.column] = field.result_type
     return wanted
 
 

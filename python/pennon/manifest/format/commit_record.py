@@ -128,7 +128,7 @@ class CommitRecord:
         stored = {**asdict(self.identity), **asdict(self)}
         del stored["identity"]
         return json.dumps(
-            {name: each for name, each in stored.items() if each not in (None, "", {})}
+            {name: value for name, value in stored.items() if value not in (None, "", {})}
         )
 
     @classmethod
@@ -161,17 +161,17 @@ def made_together(records: Sequence[CommitRecord]) -> CommitRecord:
     if len(records) == 1:
         return records[0]
     id_, user, application, query = (
-        ", ".join(dict.fromkeys(getattr(each.identity, name) for each in records))
+        ", ".join(dict.fromkeys(getattr(record.identity, name) for record in records))
         for name in ("id", "user", "application", "query_id")
     )
-    added = [each.added_rows for each in records]
-    known = [each for each in added if each is not None]
+    added = [record.added_rows for record in records]
+    known = [number for number in added if number is not None]
     return replace(
         records[0],
         identity=CommitIdentity(id_, user, application, query),
-        partitions=max(each.partitions for each in records),
+        partitions=max(record.partitions for record in records),
         added_rows=sum(known) if len(known) == len(added) else None,
-        base_version=max(each.base_version for each in records),
+        base_version=max(record.base_version for record in records),
     )
 
 

@@ -56,7 +56,7 @@ def table_of_rows(rows: Sequence[ManifestRow], schema: pa.Schema) -> pa.Table:
 
     Spec: "Manifest Table Schema".
     """
-    columns = [_column(rows, each) for each in schema]
+    columns = [_column(rows, field) for field in schema]
     return pa.table(columns, schema=schema)
 
 

@@ -109,7 +109,9 @@ def _columns(metadata: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
 def _columns_of_few(texts: Sequence[str | None]) -> dict[str, pa.ChunkedArray]:
     stated = [_object(text) for text in texts]
     return {
-        name: pa.chunked_array([pa.array([_number(each.get(name), kind) for each in stated], kind)])
+        name: pa.chunked_array(
+            [pa.array([_number(texts_of_leaf.get(name), kind) for texts_of_leaf in stated], kind)]
+        )
         for name, kind in zip(_READ.names, _READ.types, strict=True)
     }
 
@@ -139,7 +141,7 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
     if len(metadata) == 0:
         return None
     pieces = [_one_file(metadata.slice(at, _AT_ONCE)) for at in range(0, len(metadata), _AT_ONCE)]
-    known = [each for each in pieces if each is not None]
+    known = [piece for piece in pieces if piece is not None]
     return pa.concat_tables(known) if len(known) == len(pieces) else None
 
 

@@ -36,7 +36,7 @@ def check_columns(
     Spec: "Manifest Table Schema".
     """
     wanted = partition_columns(specs.values())
-    there = {each.name: each.type for each in manifest.schema}
+    there = {field.name: field.type for field in manifest.schema}
     lost = [name for name in wanted if name not in there]
     if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in there:
         lost.insert(0, READ_VERSION.name)

@@ -93,7 +93,9 @@ def restore_keys(
     lost = _lost(manifest.metadata, spec_versions)
     found: dict[str, str] = {}
     newest = 0
-    versions = sorted((int(each["version"]) for each in listed_versions(manifest)), reverse=True)
+    versions = sorted(
+        (int(version["version"]) for version in listed_versions(manifest)), reverse=True
+    )
     for version in versions:
         if not lost - found.keys():
             break

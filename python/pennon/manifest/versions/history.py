@@ -86,18 +86,18 @@ def history(
         StorageFailure: The storage refused.
 
     Example:
-        >>> [each.operation for each in history("/data/lake/orders", limit=2)]  # doctest: +SKIP
+        >>> [entry.operation for entry in history("/data/lake/orders", limit=2)]  # doctest: +SKIP
         ['append', 'delete']
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    versions = sorted(listed_versions(manifest), key=lambda each: int(each["version"]))
-    versions = [each for each in versions if int(each["version"]) > after]
+    versions = sorted(listed_versions(manifest), key=lambda listed: int(listed["version"]))
+    versions = [listed for listed in versions if int(listed["version"]) > after]
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
     # Lance gives the times of versions as naive local ones.
-    times = {int(each["version"]): each["timestamp"].astimezone(UTC) for each in versions}
+    times = {int(listed["version"]): listed["timestamp"].astimezone(UTC) for listed in versions}
     files = LanceFileSession(str(manifest.uri), storage_options=dict(storage_options or {}) or None)
 
     def read_entry(version: int, transaction: lance.Transaction | None) -> HistoryEntry:
@@ -119,10 +119,11 @@ def history(
 
     # Lance reads the transactions of one dataset from one thread at a time.
     transactions = {
-        each: if_there(each, partial(_transaction, manifest, location, each)) for each in times
+        version: if_there(version, partial(_transaction, manifest, location, version))
+        for version in times
     }
     with ThreadPoolExecutor(_MAX_THREADS) as pool:
-        return [each for each in pool.map(entry, times) if each is not None]
+        return [made for made in pool.map(entry, times) if made is not None]
 
 
 def _transaction(
@@ -151,8 +152,8 @@ def _added(
     before = open_unexpired(location, version - 1, storage_options or {})
     if before is None:
         return ()
-    known = {each.fragment_id for each in before.get_fragments()}
-    return [each for each in operation.fragments if each.id not in known]
+    known = {fragment.fragment_id for fragment in before.get_fragments()}
+    return [fragment for fragment in operation.fragments if fragment.id not in known]
 
 
 def _maker(

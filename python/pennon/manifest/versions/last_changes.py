@@ -42,7 +42,7 @@ def last_changes(snapshot: Snapshot) -> Mapping[str, int]:
     states: dict[str, tuple[str, int]] = {}
     changed: dict[str, int] = {}
     seen: set[tuple[str, ...]] = set()
-    listed = sorted(int(each["version"]) for each in snapshot.manifest.versions())
+    listed = sorted(int(version["version"]) for version in snapshot.manifest.versions())
     for number in listed:
         if number > snapshot.version:
             break

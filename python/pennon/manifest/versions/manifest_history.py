@@ -29,14 +29,18 @@ def versions_until(snapshot: Snapshot) -> pa.Table:
         A table of ``version`` (int64) and ``committed_at`` (microseconds, UTC).
     """
     known = [
-        each for each in listed_versions(snapshot.manifest) if each["version"] <= snapshot.version
+        version
+        for version in listed_versions(snapshot.manifest)
+        if version["version"] <= snapshot.version
     ]
-    known.sort(key=lambda each: int(each["version"]))
+    known.sort(key=lambda entry: int(entry["version"]))
     return pa.table(
         {
-            "version": pa.array([int(each["version"]) for each in known], pa.int64()),
+            "version": pa.array([int(entry["version"]) for entry in known], pa.int64()),
             # Lance gives the local time without saying so.
-            "committed_at": pa.array([each["timestamp"].astimezone(UTC) for each in known], _TIME),
+            "committed_at": pa.array(
+                [entry["timestamp"].astimezone(UTC) for entry in known], _TIME
+            ),
         }
     )
 

@@ -32,14 +32,16 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
     places: set[str] = set()
     seen: set[tuple[str, ...]] = set()
     newest = open_manifest(location, storage_options=storage_options)
-    for version in sorted(int(each["version"]) for each in listed_versions(newest)):
+    for version in sorted(int(entry["version"]) for entry in listed_versions(newest)):
         manifest = open_unexpired(location, version, storage_options)
         if manifest is None:
             continue
         condition = f"object_type = '{TABLE}'"
         rows = unseen_rows(location, manifest, seen, condition, with_deletions=True)
         if rows is not None:
-            places.update(each for each in rows["location"].to_pylist() if each is not None)
+            places.update(
+                location for location in rows["location"].to_pylist() if location is not None
+            )
     return places
 
 
@@ -107,7 +109,7 @@ def _is_expiring(manifest: lance.LanceDataset, error: Exception) -> bool:
     Lance removes the files of a version before the version itself, and whoever did so may have been
     killed in between: nobody reads that version any more. The newest and tagged ones never expire.
     """
-    versions = {int(each["version"]) for each in listed_versions(manifest)}
+    versions = {int(version["version"]) for version in listed_versions(manifest)}
     if manifest.version not in versions:
         return True
     kept = {max(versions), *(tag["version"] for tag in manifest.tags.list().values())}

@@ -78,9 +78,7 @@ def tags_of(dataset: lance.LanceDataset) -> dict[str, Tag]:
         listed = _listed(dataset)
     except (OSError, RuntimeError, ValueError) as error:
         raise storage_failure("list the tags of", str(dataset.uri), error) from error
-    return {
-        name: _tag(name, each) for name, each in sorted(listed.items()) if each["branch"] is None
-    }
+    return {name: _tag(name, tag) for name, tag in sorted(listed.items()) if tag["branch"] is None}
 
 
 def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
@@ -215,7 +213,7 @@ def _failure(
     dataset: lance.LanceDataset, name: str, version: int, table: str, error: Exception
 ) -> Exception:
     """Say what a refused tag means, and leave none behind that names nothing."""
-    if version in {int(each["version"]) for each in dataset.versions()}:
+    if version in {int(entry["version"]) for entry in dataset.versions()}:
         return storage_failure("make a tag of", table, error)
     there = tags_of(dataset).get(name)
     if there is not None and there.version == version:

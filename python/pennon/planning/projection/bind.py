@@ -84,7 +84,9 @@ def bind_all(
     predicates: Sequence[exp.Expression], schema: pa.Schema, time_zone: str = "UTC"
 ) -> BoundPredicate:
     """Bind several predicates that all have to hold."""
-    return without_contradiction(all_of([bind(each, schema, time_zone) for each in predicates]))
+    return without_contradiction(
+        all_of([bind(predicate, schema, time_zone) for predicate in predicates])
+    )
 
 
 @dataclass(frozen=True, slots=True)

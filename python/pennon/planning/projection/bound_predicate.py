@@ -192,7 +192,9 @@ def is_exact(predicate: BoundPredicate) -> bool:
         case Compared():
             return predicate.is_exact and not predicate.column.is_metadata
         case Opaque():
-            return predicate.is_exact and not any(_is_metadata(each) for each in predicate.sources)
+            return predicate.is_exact and not any(
+                _is_metadata(source) for source in predicate.sources
+            )
         case CalendarField():
             return False
         case Constant():

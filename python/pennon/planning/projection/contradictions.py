@@ -48,20 +48,30 @@ def without_contradiction(predicate: BoundPredicate) -> BoundPredicate:
         # Floats have two zeros and many NaNs.
         if not pa.types.is_floating(part.column.type):
             by_column.setdefault(part.column, []).append(part.comparison)
-    contradicts = any(len(each) > 1 and _is_empty(each) for each in by_column.values())
+    contradicts = any(
+        len(comparisons) > 1 and _is_empty(comparisons) for comparisons in by_column.values()
+    )
     return FALSE if contradicts else predicate
 
 
 def _is_empty(comparisons: Sequence[Comparison]) -> bool:
     """Whether no value satisfies all comparisons of one column."""
-    operators = {each.operator for each in comparisons}
+    operators = {comparison.operator for comparison in comparisons}
     if Operator.IS_NULL in operators:
         return len(operators) > 1
-    low = [(_key(each), each.operator) for each in comparisons if each.operator in _LOW]
-    high = [(_key(each), each.operator) for each in comparisons if each.operator in _HIGH]
-    lists = [each.literals for each in comparisons if each.operator in _VALUES]
+    low = [
+        (_key(comparison), comparison.operator)
+        for comparison in comparisons
+        if comparison.operator in _LOW
+    ]
+    high = [
+        (_key(comparison), comparison.operator)
+        for comparison in comparisons
+        if comparison.operator in _HIGH
+    ]
+    lists = [comparison.literals for comparison in comparisons if comparison.operator in _VALUES]
     if lists:
-        values = set.intersection(*({_ordered(one) for one in each} for each in lists))
+        values = set.intersection(*({_ordered(one) for one in list_} for list_ in lists))
         return not any(_is_between(value, low, high) for value in values)
     if not low or not high:
         return False

@@ -120,10 +120,10 @@ class LevelRanges:
         """Write membership with the tuples of one year together, then of one month."""
         column = self.columns[depth]
         if depth == len(self.columns) - 1:
-            return _one_of_integers(column, [each[depth] for each in tuples])
+            return _one_of_integers(column, [bounds[depth] for bounds in tuples])
         alike: dict[tuple[LevelTuple, ...], list[int]] = {}
-        for value, group in groupby(tuples, key=lambda each: each[depth]):
-            below = tuple(each[depth + 1 :] for each in group)
+        for value, group in groupby(tuples, key=lambda bounds: bounds[depth]):
+            below = tuple(bounds[depth + 1 :] for bounds in group)
             alike.setdefault(below, []).append(value)
         padding = (0,) * (depth + 1)
         return or_all(
@@ -131,7 +131,7 @@ class LevelRanges:
                 and_all(
                     [
                         _one_of_integers(column, values),
-                        self._nested([padding + each for each in below], depth + 1),
+                        self._nested([padding + bounds for bounds in below], depth + 1),
                     ]
                 )
                 for below, values in alike.items()

@@ -98,7 +98,9 @@ def _has_any(
     columns = {}
     for field in spec.fields:
         kind = snapshot.partition_type(field.field_id)
-        columns[field.column] = pa.array([each[field.field_id].cast(kind) for each in leaves], kind)
+        columns[field.column] = pa.array(
+            [values[field.field_id].cast(kind) for values in leaves], kind
+        )
     context = SessionContext()
     context.register_record_batches(_LEAVES, [[pa.record_batch(columns)]])
     query = exp.select("*").from_(_LEAVES).where(condition.copy()).limit(1)

@@ -91,7 +91,7 @@ def source_columns(schema: pa.Schema) -> dict[int, SourceColumn]:
 def names_elements(node: exp.Expression, schema: pa.Schema) -> bool:
     """Whether a tree names a field of the elements of a list."""
     columns = node.find_all(exp.Column, exp.Dot)
-    paths = (column_path(each) for each in columns if not isinstance(each.parent, exp.Dot))
+    paths = (column_path(column) for column in columns if not isinstance(column.parent, exp.Dot))
     return any(path is not None and is_of_elements(path, schema) for path in paths)
 
 

@@ -210,16 +210,16 @@ def common_number(types: list[pa.DataType]) -> pa.DataType:
         Decimal128Type(decimal128(12, 2))
     """
     if pa.float64() in types:
-        if all(pa.types.is_floating(each) or pa.types.is_integer(each) for each in types):
+        if all(pa.types.is_floating(type_) or pa.types.is_integer(type_) for type_ in types):
             return pa.float64()
         raise Declined(why="decimals beside floats")
-    if all(pa.types.is_signed_integer(each) for each in types):
-        return max(types, key=lambda each: each.bit_width)
+    if all(pa.types.is_signed_integer(type_) for type_ in types):
+        return max(types, key=lambda type_: type_.bit_width)
     sizes = [
-        (each.precision, each.scale)
-        if pa.types.is_decimal(each)
-        else (INTEGER_DIGITS.get(each.bit_width, 0) if pa.types.is_signed_integer(each) else 0, 0)
-        for each in types
+        (type_.precision, type_.scale)
+        if pa.types.is_decimal(type_)
+        else (INTEGER_DIGITS.get(type_.bit_width, 0) if pa.types.is_signed_integer(type_) else 0, 0)
+        for type_ in types
     ]
     scale = max(scale for _, scale in sizes)
     whole = max(precision - scale for precision, scale in sizes)

@@ -44,7 +44,7 @@ def compared(operator: type[exp.Expr], left: Typed, right: Typed) -> Typed:
         column = as_type("exp.Expression", enclosed(left.tree))
         found = condition(Comparison(named, (literal,)), column)
         return Typed(exp.paren(found, copy=False), pa.bool_())
-    sides = [enclosed(comparable(each)) for each in (left, right)]
+    sides = [enclosed(comparable(operand)) for operand in (left, right)]
     return Typed(operator(this=sides[0], expression=sides[1]), pa.bool_())
 
 

@@ -62,7 +62,9 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
         case exp.Escape() if isinstance(node.this, exp.Like):
             return _like(read, node.this, node.expression.name)
         case exp.Concat() if type(node) is exp.Concat:
-            return text_functions.concatenated([read(each) for each in node.expressions])
+            return text_functions.concatenated(
+                [read(expression) for expression in node.expressions]
+            )
         case exp.DPipe():
             sides = [read(node.this), read(node.expression)]
             return text_functions.concatenated(sides)
@@ -103,7 +105,7 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
         case exp.Reverse():
             return text_functions.reversed_text(read(node.this))
         case exp.ConcatWs():
-            return text_functions.joined([read(each) for each in node.expressions])
+            return text_functions.joined([read(expression) for expression in node.expressions])
         case exp.Repeat():
             return text_functions.repeated(read(node.this), read(node.args["times"]))
     return _number(node, read, semantics)

@@ -257,8 +257,8 @@ def _moved(day: exp.Expr, count: exp.Expr) -> exp.Expr:
 def days_between(end: Typed, start: Typed, semantics: Semantics) -> Typed:
     """Count the days from one date to another (``datediff``)."""
     counts = [
-        cast(converted(local(each, semantics), pa.date32(), semantics).tree, _INT)
-        for each in (end, start)
+        cast(converted(local(operand, semantics), pa.date32(), semantics).tree, _INT)
+        for operand in (end, start)
     ]
     return Typed(cast(binary(exp.Sub, *counts), _INT), _INT)
 

@@ -153,7 +153,7 @@ class _Reader:
                 high = exp.LTE(this=node.this.copy(), expression=node.args["high"])
                 return self.read(exp.And(this=low, expression=high))
             case exp.Case() if node.this is None:
-                branches = [(each.this, each.args["true"]) for each in node.args["ifs"]]
+                branches = [(ifs.this, ifs.args["true"]) for ifs in node.args["ifs"]]
                 return self.case(branches, node.args.get("default"))
             case exp.If():
                 return self.case([(node.this, node.args["true"])], node.args.get("false"))
@@ -185,7 +185,8 @@ class _Reader:
                 left, right = self.numbers(node)
                 if left.is_integer and right.is_integer:
                     left, right = (
-                        converted(each, pa.float64(), self.semantics) for each in (left, right)
+                        converted(operand, pa.float64(), self.semantics)
+                        for operand in (left, right)
                     )
                 return quotient(left, right, self.semantics)
             case exp.IntDiv():
@@ -244,8 +245,10 @@ class _Reader:
         return converted(self.read(node.this), target, self.semantics)
 
     def membership(self, node: exp.In) -> Typed:
-        value, *members = self.alike([self.read(each) for each in (node.this, *node.expressions)])
-        tree = exp.In(this=_enclosed(value), expressions=[comparable(each) for each in members])
+        value, *members = self.alike(
+            [self.read(expression) for expression in (node.this, *node.expressions)]
+        )
+        tree = exp.In(this=_enclosed(value), expressions=[comparable(member) for member in members])
         return Typed(tree, pa.bool_())
 
     def long_membership(self, node: exp.In) -> Typed:
@@ -265,20 +268,20 @@ class _Reader:
         nothing = Typed(exp.Null(), pa.null())
         values = [self.read(value) for _, value in branches]
         values.append(nothing if default is None else self.read(default))
-        can_fail = any(each.can_fail for each in (*conditions[1:], *values))
+        can_fail = any(condition.can_fail for condition in (*conditions[1:], *values))
         values = self.alike(values)
         kind = values[-1].type
         is_number = can_fail and kind == pa.bool_()
-        trees = [_number(each.tree) if is_number else each.tree for each in values]
-        pairs = zip([each.tree for each in conditions], trees[:-1], strict=True)
+        trees = [_number(value.tree) if is_number else value.tree for value in values]
+        pairs = zip([condition.tree for condition in conditions], trees[:-1], strict=True)
         tree = choice(*pairs, default=trees[-1])
         return Typed(_is_one(tree) if is_number else tree, kind)
 
     def coalesce(self, nodes: Sequence[exp.Expr]) -> Typed:
-        first, *others = self.alike([self.read(each) for each in nodes])
-        if any(each.can_fail for each in others):
+        first, *others = self.alike([self.read(node) for node in nodes])
+        if any(other.can_fail for other in others):
             raise Declined(why="an alternative that can be an error")
-        trees = [each.tree for each in others]
+        trees = [other.tree for other in others]
         return Typed(exp.Coalesce(this=first.tree, expressions=trees), first.type)
 
     def rounded(self, node: exp.Round) -> Typed:
@@ -290,10 +293,12 @@ class _Reader:
 
     def extreme(self, node: exp.Greatest | exp.Least) -> Typed:
         """Read GREATEST and LEAST, which leave NULLs out in both engines."""
-        first, *others = self.alike([self.read(each) for each in (node.this, *node.expressions)])
+        first, *others = self.alike(
+            [self.read(expression) for expression in (node.this, *node.expressions)]
+        )
         if first.is_float:
             raise Declined(why="the greatest of floats")
-        tree = type(node)(this=first.tree, expressions=[each.tree for each in others])
+        tree = type(node)(this=first.tree, expressions=[other.tree for other in others])
         return Typed(tree, first.type)
 
     def is_nan(self, node: exp.IsNan) -> Typed:
@@ -349,7 +354,7 @@ def operands_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _common(types: list[pa.DataType]) -> pa.DataType:
-    if all(each in (NTZ, ZONED, pa.date32()) for each in types):
+    if all(type_ in (NTZ, ZONED, pa.date32()) for type_ in types):
         return ZONED if ZONED in types else NTZ
     return common_number(types)
 

@@ -132,7 +132,8 @@ def write_deletes(request: Mapping[str, object], frames: FrameSocket) -> None:
     deleted = collect_deleted(upward.open())
     upward.drain()
     reply = WriteDeletesReply(
-        tuple(each.to_json() for each in deleted), sum(len(each.addresses) for each in deleted)
+        tuple(deletion.to_json() for deletion in deleted),
+        sum(len(deletion.addresses) for deletion in deleted),
     )
     frames.send_json(encode(reply))
 

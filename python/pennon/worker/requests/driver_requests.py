@@ -226,7 +226,9 @@ def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | 
     if plan.table.num_rows > _MOST_PACKED:
         return None
     splits = _packed_splits(plan, request.num_tasks, request.max_bytes).to_pylist()
-    return tuple(m.PackedSplit(**each) for each in splits) if len(splits) <= _MOST_PACKED else None
+    return (
+        tuple(m.PackedSplit(**split) for split in splits) if len(splits) <= _MOST_PACKED else None
+    )
 
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
@@ -252,7 +254,7 @@ def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
 def _packed_splits(plan: ScanPlan, num_tasks: int, max_bytes: int) -> pa.Table:
     packed = pack(plan, num_tasks, max_bytes)
     object_ids = plan.table["object_id"].to_pylist()
-    names = [",".join(dict.fromkeys(object_ids[each.leaf] for each in task)) for task in packed]
+    names = [",".join(dict.fromkeys(object_ids[piece.leaf] for piece in task)) for task in packed]
     splits = packed_column(plan.table, packed)
     return pa.table({"object_ids": pa.array(names, pa.utf8()), "split": splits})
 
@@ -276,13 +278,13 @@ def summarize_columns(request: SummarizeColumns) -> SummarizeColumnsReply:
         tuple(
             ColumnSummaryText(
                 name,
-                catalog_text(each.lower),
-                catalog_text(each.upper),
-                each.null_count,
-                each.distinct_count,
+                catalog_text(column.lower),
+                catalog_text(column.upper),
+                column.null_count,
+                column.distinct_count,
             )
-            for name, each in known.columns.items()
-            if is_estimated_type(each.lower.type)
+            for name, column in known.columns.items()
+            if is_estimated_type(column.lower.type)
         ),
     )
 
@@ -299,14 +301,14 @@ def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
     return m.ListProceduresReply(
         tuple(
             m.ProcedureSignature(
-                each.name,
-                each.description,
+                procedure.name,
+                procedure.description,
                 tuple(
                     m.ProcedureParameter(one.name, one.type, one.is_required)
-                    for one in each.signature
+                    for one in procedure.signature
                 ),
             )
-            for each in PROCEDURES.values()
+            for procedure in PROCEDURES.values()
         )
     )
 

@@ -121,7 +121,7 @@ def choose_fragments(
     )
     planner = _Planner(division, semantics, plans, target, query_id)
     fragments, declined = choose(division, semantics, planner.planned)
-    inside = {position for each in fragments for position in each.candidate.positions}
+    inside = {position for fragment in fragments for position in fragment.candidate.positions}
     left = {position: why for position, why in declined.items() if position not in inside}
     return ChosenFragments(tuple(fragments), division.is_one_task, left)
 
@@ -152,7 +152,7 @@ def _in_one_executor(
 
 def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
     """See a plan as it is when its fragments are computed elsewhere."""
-    inside = {position for each in chosen for position in each.candidate.positions}
+    inside = {position for fragment in chosen for position in fragment.candidate.positions}
     if not inside:
         return plan
     return plan.replaced(dict.fromkeys(inside, Opaque()))
@@ -191,12 +191,15 @@ class _Planner:
             tuple(scans),
             Query(query.sql, query.schema),
             known,
-            tuple(_pruning_token(each, query) for each in prunings),
-            tuple(_filter_token(each, query) for each in filters),
+            tuple(_pruning_token(pruning, query) for pruning in prunings),
+            tuple(_filter_token(filter_, query) for filter_ in filters),
             self.num_threads,
         ).to_json()
         leaves = {scan: plan.table for scan, plan in read.items()}
-        keys = [(each.scan, each.keys(division.plan, leaves[each.scan])) for each in prunings]
+        keys = [
+            (pruning.scan, pruning.keys(division.plan, leaves[pruning.scan]))
+            for pruning in prunings
+        ]
         texts = task_texts(tasks, query.scans, leaves, keys)
         rows, num_bytes = self.size(candidate, len(texts))
         reply = FragmentReply(
@@ -266,7 +269,7 @@ class _Planner:
         root = self.division.plan[candidate.root]
         rows = self.division.sizes[candidate.root].rows
         match root:
-            case Group(keys=(), calls=calls) if not any(each.is_distinct for each in calls or ()):
+            case Group(keys=(), calls=calls) if not any(call.is_distinct for call in calls or ()):
                 rows = min(self.division.sizes[root.child].rows, num_tasks)
             case Group():
                 rows = self.division.sizes[root.child].rows
@@ -296,14 +299,14 @@ class _Planner:
             functions, note = tasks.groupings.get(scan, ((), ""))
             grouping = key_text(functions, self.plans[scan], note) if functions else "none"
             lines.append(f"r{at} grouping: {grouping}")
-            for each in prunings:
-                if each.scan == scan:
-                    values = function_text(each.function, self.plans[scan])
-                    lines.append(f"r{at} at run time: partitions with {values} in p{each.part}")
+            for pruning in prunings:
+                if pruning.scan == scan:
+                    values = function_text(pruning.function, self.plans[scan])
+                    lines.append(f"r{at} at run time: partitions with {values} in p{pruning.part}")
             lines += [
-                f"r{at} at run time: rows with {each.name} in p{each.part}"
-                for each in filters
-                if each.scan == scan
+                f"r{at} at run time: rows with {filter_.name} in p{filter_.part}"
+                for filter_ in filters
+                if filter_.scan == scan
             ]
         if candidate.restriction is not None:
             lines.append(f"only groups of {_restriction_text(candidate)}")
@@ -331,7 +334,7 @@ def _is_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> bool:
     """Whether DataFusion takes a query, and gives the types that Spark expects."""
     parts = [part.schema for part in query.parts]
     planned = result_schema([scan.schema for scan in scans], query.sql, parts)
-    return planned is not None and [stream_type(each) for each in planned.types] == list(
+    return planned is not None and [stream_type(type_) for type_ in planned.types] == list(
         query.schema.types
     )
 
@@ -345,16 +348,18 @@ def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToke
     )
 
 
-def _filter_token(each: KeyFilter, query: FragmentQuery) -> RowFilterToken:
-    relation = query.scans.index(each.scan)
-    return RowFilterToken(relation, each.name, each.part, each.column, each.chosen_from)
+def _filter_token(key_filter: KeyFilter, query: FragmentQuery) -> RowFilterToken:
+    relation = query.scans.index(key_filter.scan)
+    return RowFilterToken(
+        relation, key_filter.name, key_filter.part, key_filter.column, key_filter.chosen_from
+    )
 
 
 def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
     if not isinstance(node, Scan):
         raise MalformedMessage(why="a fragment reads what is no scan")
     full = plan.snapshot.schema.arrow
-    wanted = pa.schema([pa.field(each.name, each.type) for each in node.columns])
+    wanted = pa.schema([pa.field(column.name, column.type) for column in node.columns])
     return ScanToken(
         plan.snapshot.location,
         with_field_ids(wanted, full),

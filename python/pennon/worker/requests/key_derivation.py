@@ -68,7 +68,7 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         },
         ordered=tuple(mergeable_scans(assignment.rows, _ordered(plans))),
         declined=tuple(sorted(assignment.declined)),
-        verdicts=tuple(asdict(verdicts[each]) for each in sorted(verdicts)),
+        verdicts=tuple(asdict(verdicts[verdict]) for verdict in sorted(verdicts)),
         computed={
             str(position): tuple(map(_computed, functions))
             for position, functions in answer.computed.items()
@@ -89,7 +89,7 @@ def _keys_of(plan: Plan, outline: Plan, whole: DerivedKeys) -> DerivedKeys:
 
 def _without_values(plan: Plan, fragments: Sequence[ChosenFragment]) -> Plan:
     """Leave out the subqueries of one value that no fragment evaluates: Spark asks for each."""
-    inside = {position for each in fragments for position in each.candidate.positions}
+    inside = {position for fragment in fragments for position in fragment.candidate.positions}
     return plan.without_values(at for at in plan.scalars if at not in inside)
 
 

@@ -65,9 +65,9 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
     has_manifest = table.stored.has_manifest
     if known is None or (known.needs_manifest and not has_manifest):
         names = [
-            each.name
-            for each in METADATA_TABLES.values()
-            if has_manifest or not each.needs_manifest
+            metadata_table.name
+            for metadata_table in METADATA_TABLES.values()
+            if has_manifest or not metadata_table.needs_manifest
         ]
         near = f"{table.name} is a table, whose metadata tables are {', '.join(names)}"
         if name.lower().startswith(_VERSIONS_OF_ICEBERG):
@@ -88,9 +88,13 @@ def _check_namespace_is_named(catalog: Catalog, table: tuple[str, ...], name: st
     namespaces = directory.namespaces(())
     if table in namespaces:
         return
-    holders = [each for each in namespaces[:_MOST_SEARCHED] if table[0] in directory.tables(each)]
+    holders = [
+        namespace
+        for namespace in namespaces[:_MOST_SEARCHED]
+        if table[0] in directory.tables(namespace)
+    ]
     if holders:
-        near = " or ".join(catalog.full_name((*each, *table, name)) for each in holders)
+        near = " or ".join(catalog.full_name((*holder, *table, name)) for holder in holders)
         raise TableNotFound(
             table=catalog.full_name((*table, name)),
             near=f"a metadata table is named with its table's namespace, did you mean {near}",
@@ -111,7 +115,7 @@ def load_changes(request: LoadChanges) -> m.TableReply:
             request.start_inclusive,
             request.end_inclusive,
         ),
-        [each.strip() for each in options.get("key", "").split(",") if each.strip()],
+        [part.strip() for part in options.get("key", "").split(",") if part.strip()],
         is_paired=request.compute_updates,
         is_net=request.deduplication.lower() == _NET_CHANGES,
     )

@@ -74,7 +74,7 @@ def _scan(message: ScanMessage, plan: ScanPlan) -> Scan:
         attributes,
         reported_functions(layout, schema, frozenset((name,) for _, name in columns)),
         message.table,
-        {each.id: str(each) for each in schema.fields},
+        {field.id: str(field) for field in schema.fields},
         plan.num_bytes or 0,
         plan.num_rows,
         plan.is_filtered,

@@ -154,13 +154,13 @@ class FragmentToken(Token):
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise MalformedMessage(why="the text task is not one of the worker's") from error
         relations = tuple(
-            relation(scan, Split.of(each)) for scan, each in zip(self.scans, splits, strict=True)
+            relation(scan, Split.of(split)) for scan, split in zip(self.scans, splits, strict=True)
         )
         prunings = tuple(
-            pruning.pruning(each) for pruning, each in zip(self.prunings, keys, strict=True)
+            pruning.pruning(key) for pruning, key in zip(self.prunings, keys, strict=True)
         )
         parts = tuple(part.part() for part in self.parts)
-        filters = tuple(each.filter() for each in self.filters)
+        filters = tuple(filter_.filter() for filter_ in self.filters)
         return Fragment(relations, self.query, parts, prunings, filters, self.num_threads)
 
 
@@ -196,9 +196,9 @@ def task_texts(
         One text per task, with the splits of each relation and the keys for each pruning.
     """
     relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
-    found = [_keys_by_task(tasks, scan, each) for scan, each in keys]
+    found = [_keys_by_task(tasks, scan, key) for scan, key in keys]
     lists, listed = (
-        pc.binary_join_element_wise(*each, ",") if each else "" for each in (relations, found)
+        pc.binary_join_element_wise(*tokens, ",") if tokens else "" for tokens in (relations, found)
     )
     return pc.binary_join_element_wise('{"relations":[', lists, '],"keys":[', listed, "]}", "")
 

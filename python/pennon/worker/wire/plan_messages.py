@@ -117,7 +117,8 @@ class JoinMessage:
     def node(self) -> Join:
         """Make the node."""
         comparisons = [
-            Comparison(each.left.compared(), each.right.compared()) for each in self.compared
+            Comparison(comparison.left.compared(), comparison.right.compared())
+            for comparison in self.compared
         ]
         equated = [comparison for comparison in comparisons if comparison.equates]
         return Join(
@@ -126,10 +127,12 @@ class JoinMessage:
             JoinType(self.type),
             self.condition,
             frozenset(self.implied),
-            tuple(each.attributes for each in equated),
+            tuple(comparison.attributes for comparison in equated),
             self.null_safe,
-            any(each.has_casts for each in equated),
-            frozenset(each.attributes for each in equated if each.is_of_midnights),
+            any(comparison.has_casts for comparison in equated),
+            frozenset(
+                comparison.attributes for comparison in equated if comparison.is_of_midnights
+            ),
             None if self.broadcast is None else Side(self.broadcast),
             self.text,
             self.exists,

@@ -26,7 +26,7 @@ def packed_column(leaves: pa.Table, packed: Sequence[Sequence[Piece]]) -> pa.Arr
     texts = split_column(leaves).to_pylist()
 
     joined = (",".join(piece_text(texts, piece) for piece in pieces) for pieces in packed)
-    return pa.array([f"[{each}]" for each in joined], pa.utf8())
+    return pa.array([f"[{text}]" for text in joined], pa.utf8())
 
 
 def piece_text(splits: Sequence[str], piece: Piece) -> str:
@@ -80,7 +80,7 @@ def split_column(leaves: pa.Table) -> pa.Array:
     """
     location = leaves["location"].cast(pa.utf8())
     if _needs_escape(location):
-        escaped = [json.dumps(each)[1:-1] for each in location.to_pylist()]
+        escaped = [json.dumps(text)[1:-1] for text in location.to_pylist()]
         location = pa.chunked_array([pa.array(escaped, pa.utf8())])
     joined = pc.binary_join_element_wise(
         '{"leaf":"',
@@ -106,7 +106,8 @@ def _needs_escape(texts: pa.ChunkedArray) -> bool:
         ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
         written = np.frombuffer(encoded, np.uint8)[ends[0] : ends[-1]]
         if len(written) and (
-            written.min() < ord(" ") or any(np.any(written == ord(each)) for each in '"\\')
+            written.min() < ord(" ")
+            or any(np.any(written == ord(character)) for character in '"\\')
         ):
             return True
     return False
