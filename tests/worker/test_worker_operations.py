@@ -353,5 +353,8 @@ def test_a_plan_of_many_partitions_is_quick() -> None:
         (8, (0, 3)),
         (9, None),
     ]
+    counts = pa.array([5 if at == 8 else None for at in range(count)], pa.int64())
+    counted = split_column(leaves.append_column("num_rows", counts)).to_pylist()
+    assert [Split.from_json(counted[at])[0].num_rows for at in (7, 8)] == [None, 5]
     odd = pa.table({"location": ['a"b\\c\n'], "read_version": [1], "residual": [-1]})
     assert Split.from_json(split_column(odd)[0].as_py())[0].location == 'a"b\\c\n'

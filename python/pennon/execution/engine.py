@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from pennon.execution.fragment import (
         LeafPruning,
+        LeafRead,
         Query,
         Relation,
         ReplicatedPart,
@@ -253,6 +254,8 @@ def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Itera
 def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> int:
     """Give the size of the batches in which a query is computed.
 
+    Leaves whose rows the plan knows are not opened for it.
+
     Args:
         relations: What it reads.
         query: The query.
@@ -266,10 +269,16 @@ def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> in
     left = memory // _GROUP_BYTES
     for relation in relations:
         for leaf in relation.leaves:
-            left -= row_count(relation.opened(leaf), leaf)
+            left -= _num_rows(relation, leaf)
             if left < 0:
                 return _FEW_ROWS
     return _MANY_ROWS
+
+
+def _num_rows(relation: Relation, leaf: LeafRead) -> int:
+    if leaf.num_rows is not None and leaf.fragments is None:
+        return leaf.num_rows
+    return row_count(relation.opened(leaf), leaf)
 
 
 def _converted(context: SessionContext, query: Query, work: StreamWork) -> Iterator[pa.RecordBatch]:

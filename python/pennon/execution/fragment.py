@@ -23,6 +23,7 @@ class LeafRead:
         residual: A condition in the DataFusion dialect; None for none.
         fragments: First fragment and the one after the last, by position; None for all.
         constants: What all its rows have in metadata columns that the manifest knows.
+        num_rows: Rows of the whole leaf before any filter, as planned; None where unknown.
     """
 
     location: str
@@ -30,6 +31,7 @@ class LeafRead:
     residual: str | None = None
     fragments: tuple[int, int] | None = None
     constants: Mapping[str, object] | None = field(default=None, hash=False)
+    num_rows: int | None = None
 
     def scanned(
         self, dataset: lance.LanceDataset, views: LeafViews, *, num_at_once: int = 1

@@ -199,7 +199,12 @@ def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _relation(plan: ScanPlan) -> Relation:
     snapshot = plan.snapshot
     leaves = tuple(
-        LeafRead(partition.location, partition.version, partition.residual)
+        LeafRead(
+            partition.location,
+            partition.version,
+            partition.residual,
+            num_rows=partition.num_rows,
+        )
         for partition in plan.partitions
     )
     return Relation(

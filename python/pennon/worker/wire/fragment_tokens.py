@@ -241,6 +241,7 @@ def relation(scan: ScanToken, splits: Sequence[Split]) -> Relation:
             scan.residuals[split.residual] if split.residual >= 0 else None,
             split.fragments,
             split.constants,
+            split.num_rows,
         )
         for split in splits
     )

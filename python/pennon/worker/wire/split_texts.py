@@ -70,8 +70,8 @@ def split_column(leaves: pa.Table) -> pa.Array:
     """Write the split of each planned leaf, for 100,000 leaves in a few milliseconds.
 
     Args:
-        leaves: Columns ``location``, ``read_version`` and ``residual``; ``constants`` where rows
-            have such metadata columns.
+        leaves: Columns ``location``, ``read_version`` and ``residual``; ``num_rows`` where planned;
+            ``constants`` where rows have such metadata columns.
 
     Example:
         >>> leaf = {"location": ["x"], "read_version": [3], "residual": [-1]}
@@ -90,11 +90,19 @@ def split_column(leaves: pa.Table) -> pa.Array:
         '","residual":',
         leaves["residual"].cast(pa.utf8()),
         *((',"constants":', leaves[CONSTANTS]) if CONSTANTS in leaves.column_names else ()),
+        _num_rows(leaves),
         "}",
         "",
     )
     combined = joined.combine_chunks()
     return combined if isinstance(combined, pa.Array) else combined.chunk(0)
+
+
+def _num_rows(leaves: pa.Table) -> pa.ChunkedArray | str:
+    if "num_rows" not in leaves.column_names:
+        return ""
+    counts = leaves["num_rows"].cast(pa.utf8())
+    return pc.binary_join_element_wise(',"rows":', counts, "").fill_null("")
 
 
 def _needs_escape(texts: pa.ChunkedArray) -> bool:

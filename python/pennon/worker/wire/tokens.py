@@ -147,6 +147,7 @@ class Split:
         residual: Number of the scan's residual filter; -1 for none.
         fragments: First fragment and the one after the last, by position; None for all.
         constants: What all rows have in metadata columns that the manifest knows; None for none.
+        num_rows: Rows of the whole leaf, as planned; None where unknown.
     """
 
     location: str
@@ -154,6 +155,7 @@ class Split:
     residual: int
     fragments: tuple[int, int] | None = None
     constants: Mapping[str, object] | None = None
+    num_rows: int | None = None
 
     @classmethod
     def from_json(cls, text: str) -> tuple[Split, ...]:
@@ -179,13 +181,15 @@ class Split:
         match stored:
             case {"leaf": str(leaf), "version": str(version), "residual": int(residual), **more}:
                 part, constants = more.pop("fragments", None), more.pop("constants", None)
+                rows = more.pop("rows", None)
                 known = constants if isinstance(constants, dict) else None
-                if not more and version.isdecimal() and known is constants:
+                count = rows if isinstance(rows, int) else None
+                if not more and version.isdecimal() and known is constants and count is rows:
                     match part:
                         case None:
-                            return cls(leaf, int(version), residual, None, known)
+                            return cls(leaf, int(version), residual, None, known, count)
                         case [int(first), int(end)]:
-                            return cls(leaf, int(version), residual, (first, end), known)
+                            return cls(leaf, int(version), residual, (first, end), known, count)
         raise MalformedMessage(why="a split has other fields than this worker's")
 
 
