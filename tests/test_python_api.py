@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -197,6 +198,7 @@ def test_a_failed_append_leaves_no_file(table: PartitionedNamespace) -> None:
 
 UNWRITABLE = """
 import os, sys
+from decimal import Decimal
 from pathlib import Path
 import pyarrow as pa
 import pennon
@@ -237,6 +239,27 @@ def test_rows_come_from_many_places(tmp_path: Path) -> None:
     for wrong in ("text", 5, {"id": 1}, [1]):
         with pytest.raises(RowsNotUnderstood):
             table.append(wrong)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_decimals_of_an_arrow_stream_are_written(tmp_path: Path, *, listed: bool) -> None:
+    kind = pa.decimal128(9, 2)
+    wanted = pa.table(
+        {"id": [1, 2, 3], "price": pa.array([Decimal(each) for each in (7, -1, 0)], kind)}
+    )
+    if listed:
+        prices = pa.array([[each] for each in wanted["price"].to_pylist()], pa.list_(kind))
+        wanted = wanted.set_column(1, "price", prices)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, wanted.schema) as stream:
+        stream.write_table(wanted)
+    table = pennon.create(str(tmp_path / "prices"), wanted.schema)
+    # Streams place buffers at multiples of 8, as those of a Spark session do.
+    for shift in (0, 8):
+        moved = pa.py_buffer(b"\0" * shift + sink.getvalue().to_pybytes()).slice(shift)
+        table.append(pa.ipc.open_stream(moved).read_all())
+        table.append(pa.ipc.open_stream(moved))
+    assert table.scan().to_arrow().sort_by("id") == pa.concat_tables([wanted] * 4).sort_by("id")
 
 
 def test_columns_and_partitioning_evolve(table: PartitionedNamespace) -> None:

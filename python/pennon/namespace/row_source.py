@@ -1,15 +1,21 @@
-"""Rows as a user hands them over: a table, a reader, batches, a data frame."""
+"""Rows as a user hands them over: a table, a reader, batches, a data frame.
+
+Lance takes decimals at addresses that are multiples of 16 alone, and ends in a panic at others.
+Arrow streams, as ``DataFrame.toArrow()`` of Spark reads one, place them at multiples of 8.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from pennon.errors import RowsNotUnderstood
 
 __all__ = ["batches_of"]
+
+_ALIGNMENT: Final = 16
 
 
 def batches_of(rows: object) -> Iterator[pa.RecordBatch]:
@@ -27,6 +33,10 @@ def batches_of(rows: object) -> Iterator[pa.RecordBatch]:
         >>> [batch.num_rows for batch in batches_of([{"id": 1}, {"id": 2}])]
         [2]
     """
+    return map(_aligned, _given(rows))
+
+
+def _given(rows: object) -> Iterator[pa.RecordBatch]:
     if isinstance(rows, pa.RecordBatch):
         return iter([rows])
     if isinstance(rows, pa.Table):
@@ -50,7 +60,30 @@ def _several(parts: Iterable[object]) -> Iterator[pa.RecordBatch]:
     for part in parts:
         if not isinstance(part, pa.RecordBatch | pa.Table):
             raise _refused(part)
-        yield from batches_of(part)
+        yield from _given(part)
+
+
+def _aligned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Copy a batch whose decimals are not at addresses that Lance takes."""
+    if not any(map(_is_unaligned, batch.columns)):
+        return batch
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    options = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
+    return pa.ipc.open_stream(sink.getvalue(), options=options).read_next_batch()
+
+
+def _is_unaligned(column: pa.Array) -> bool:
+    return _has_decimals(column.type) and any(
+        buffer is not None and buffer.address % _ALIGNMENT for buffer in column.buffers()
+    )
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    return pa.types.is_decimal(kind) or any(
+        _has_decimals(kind.field(at).type) for at in range(kind.num_fields)
+    )
 
 
 def _is_pandas(rows: Any) -> bool:
