@@ -8,7 +8,12 @@ states location, version, table identity and storage identity.
 from pennon.caching.cache import Cache, log_figures
 from pennon.caching.carried_over import CarriedOver
 from pennon.caching.table_key import TableKey, storage_identity
-from pennon.caching.version_identity import LOOK, combined_identity, version_identity
+from pennon.caching.version_identity import (
+    LOOK,
+    combined_identity,
+    version_identity,
+    version_time,
+)
 
 __all__ = [
     "LOOK",
@@ -19,4 +24,5 @@ __all__ = [
     "log_figures",
     "storage_identity",
     "version_identity",
+    "version_time",
 ]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     import lance
+    from lance.dataset import Version
 
-__all__ = ["LOOK", "combined_identity", "version_identity"]
+__all__ = ["LOOK", "combined_identity", "version_identity", "version_time"]
 
 # In an identity: what comes behind says how the leaves looked, not which table it is.
 LOOK: Final = "-"
@@ -38,7 +40,20 @@ def version_identity(dataset: lance.LanceDataset) -> str:
         file.path for fragment in dataset.get_fragments()[:1] for file in fragment.data_files()
     ]
     counts = sorted(version["metadata"].items())
-    return combined_identity([str(version["timestamp"].timestamp()), *names, repr(counts)])
+    return combined_identity([str(version_time(version).timestamp()), *names, repr(counts)])
+
+
+def version_time(version: Version) -> datetime:
+    """Tell when a version was committed, in UTC; Lance gives its time as a naive local one.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> local = datetime(2026, 1, 1)
+        >>> utc = version_time({"version": 1, "timestamp": local, "metadata": {}})
+        >>> utc.timestamp() == local.timestamp(), utc.utcoffset() == timedelta(0)
+        (True, True)
+    """
+    return cast("datetime", version["timestamp"]).astimezone(UTC)
 
 
 def combined_identity(identities: Iterable[str]) -> str:

@@ -26,6 +26,7 @@ from typing import Final
 
 import lance
 
+from pennon.caching import version_time
 from pennon.errors import LeafMissing, StorageFailure
 from pennon.leaf.dataset import forget_leaves
 from pennon.maintenance.checks.manifest_rows import RawRows
@@ -197,8 +198,7 @@ def expirable_versions(
         return []
     tagged = {int(tag["version"]) for tag in manifest.tags.list().values()}
     listed = sorted(listed_versions(manifest), key=lambda entry: int(entry["version"]))
-    # Lance gives the times of versions as naive local ones.
-    old = [int(entry["version"]) for entry in listed if entry["timestamp"].astimezone(UTC) < limit]
+    old = [int(entry["version"]) for entry in listed if version_time(entry) < limit]
     old = [version for version in old if version not in tagged]
     if not old or len(listed) <= retain_last:
         return []

@@ -80,7 +80,8 @@ def forgotten_version(
     }
     fitting = [version for version, dataset in datasets.items() if _fits(dataset, recorded)]
     if len(fitting) > 1:
-        built_on = {datasets[version].read_transaction(version).read_version for version in fitting}
+        read = [datasets[version].read_transaction(version) for version in fitting]
+        built_on = {transaction.read_version for transaction in read if transaction is not None}
         fitting = [version for version in fitting if version not in built_on] or fitting
     if len(fitting) == 1:
         return VersionFound(fitting[0], f"the detached version with {recorded[0]} rows")

@@ -74,7 +74,7 @@ def rollback(
         try:
             restored = copy_with_records(wanted, newest, storage_options)
             restored = _with_ids_given(restored, newest, location)
-            restored.restore()
+            restored.restore()  # type: ignore[no-untyped-call]
             made = int(restored.version)
             if made > newest.version + 1:  # other commits came first, and what they recorded went
                 # Where that version has expired since, what it read has gone with it. The rollback

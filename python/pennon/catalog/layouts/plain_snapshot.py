@@ -16,7 +16,7 @@ import lance
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.caching import version_identity
+from pennon.caching import version_identity, version_time
 from pennon.errors import PathNotTable, TableVersionNotFound
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
@@ -149,19 +149,13 @@ def open_plain(
 def _version_at(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
     wanted = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
     known = [
-        version["version"]
-        for version in dataset.versions()
-        if _aware(version["timestamp"]) <= wanted
+        version["version"] for version in dataset.versions() if version_time(version) <= wanted
     ]
     if not known:
         raise TableVersionNotFound(
             table=location, wanted=f"as of {wanted.isoformat()}", why="no version is that old"
         )
     return int(max(known))
-
-
-def _aware(timestamp: datetime) -> datetime:
-    return timestamp.astimezone(UTC)
 
 
 def _schema(dataset: lance.LanceDataset) -> pa.Schema:

@@ -7,7 +7,9 @@ as they are, for Protocol Buffers keep what they do not know.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -19,7 +21,10 @@ from google.protobuf.message_factory import GetMessageClass
 
 from pennon.spec.schema import FIELD_ID
 
-__all__ = ["changed"]
+if TYPE_CHECKING:
+    from lance.schema import LanceSchema
+
+__all__ = ["changed", "messages_of"]
 
 _NO_PARENT: Final = -1
 
@@ -51,6 +56,24 @@ def _declare(message: DescriptorProto, name: str, number: int, kind: Any) -> Non
 
 
 _FIELD: Final = _message_class()
+
+
+def messages_of(schema: LanceSchema) -> tuple[list[bytes], Callable[..., LanceSchema]]:
+    """Take a schema apart, into a message for each field, parents before their children.
+
+    Returns:
+        The messages, and what makes a schema of such messages, with this schema's metadata.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from lance.schema import LanceSchema
+        >>> messages, make = messages_of(LanceSchema.from_pyarrow(pa.schema({"a": pa.int8()})))
+        >>> make(*messages, changed(messages[0], name="b", place=(1, None))).to_pyarrow().names
+        ['a', 'b']
+    """
+    pickled = cast("tuple[Callable[..., LanceSchema], tuple[Any, ...]]", schema.__reduce__())
+    make, (metadata, *messages) = pickled
+    return messages, partial(make, metadata)
 
 
 def changed(

@@ -18,7 +18,7 @@ from pennon.spec.schema import children_of, field_id_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from lance.schema import LanceField
+    from lance.lance.schema import LanceField
 
     from pennon.leaf.schema.reconciliation import FieldMatch
 

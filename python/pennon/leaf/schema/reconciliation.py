@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import lance
-    from lance.schema import LanceField
+    from lance.lance.schema import LanceField
 
 __all__ = ["FieldMatch", "LeafField", "leaf_fields", "match_fields"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-from pennon.leaf.schema.field_message import changed
+from pennon.leaf.schema.field_message import changed, messages_of
 from pennon.leaf.schema.plain_field import plain_field
 from pennon.spec.schema import children_of, field_id_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from lance.fragment import FragmentMetadata
-    from lance.schema import LanceField
+    from lance.lance.schema import LanceField
 
 __all__ = [
     "Addition",
@@ -63,14 +63,13 @@ def stating_ids(columns: Sequence[pa.Field]) -> LanceSchema:
         {b'lance:field_id': b'7'}
     """
     plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column) for column in columns]))
-    make, (metadata, *messages) = plain.__reduce__()
+    messages, make = messages_of(plain)
     ids = [field_id for column in columns for field_id in _ids(column)]
     stated = [
         changed(message, field_id=ids[at] if parent is None or ids[at] != at else None)
         for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True))
     ]
-    schema: LanceSchema = make(metadata, *stated)
-    return schema
+    return make(*stated)
 
 
 def widened(
@@ -93,7 +92,7 @@ def widened(
         >>> [field.id() for field in wide.fields()], numbers
         ([0, 7], [7])
     """
-    make, (metadata, *messages) = schema.__reduce__()
+    messages, make = messages_of(schema)
     every = [field_id for addition in additions for field_id in _ids(addition.field)]
     are_free = all(field_id is not None and field_id > highest for field_id in every)
     given: list[int] = []
@@ -107,8 +106,7 @@ def widened(
             addition.field, numbers, addition.parent, is_silent=addition.is_silent
         )
         given += numbers
-    wide: LanceSchema = make(metadata, *messages)
-    return wide, given
+    return make(*messages), given
 
 
 def edited(
@@ -126,14 +124,13 @@ def edited(
         >>> [field.name() for field in edited(leaf, names={1: "c"}).fields()]
         ['a', 'c']
     """
-    make, (metadata, *messages) = schema.__reduce__()
+    messages, make = messages_of(schema)
     kept = []
     for message, (field, _) in zip(messages, _walk(schema), strict=True):
         kept.append(
             changed(message, name=names.get(field.id()), is_nullable=field.id() in nullable)
         )
-    other: LanceSchema = make(metadata, *kept)
-    return other
+    return make(*kept)
 
 
 def with_replaced(
@@ -151,7 +148,7 @@ def with_replaced(
         >>> with_replaced(leaf, {1: (pa.field("b", pa.int64()), [1])}).to_pyarrow().types
         [DataType(int8), DataType(int64)]
     """
-    make, (metadata, *messages) = schema.__reduce__()
+    messages, make = messages_of(schema)
     kept: list[bytes] = []
     gone: set[int] = set()
     for message, (field, parent) in zip(messages, _walk(schema), strict=True):
@@ -162,8 +159,7 @@ def with_replaced(
         if field.id() in columns:
             column, numbers = columns[field.id()]
             kept += _messages(column.with_name(field.name()), numbers, None, is_silent=False)
-    other: LanceSchema = make(metadata, *kept)
-    return other
+    return make(*kept)
 
 
 def numbers_below(schema: LanceSchema, columns: Collection[int]) -> set[int]:
@@ -248,7 +244,7 @@ def _messages(
 ) -> list[bytes]:
     """The messages of a column or field and those below it, with their numbers and ids."""
     plain = LanceSchema.from_pyarrow(pa.schema([plain_field(column)]))
-    _, (_, *messages) = plain.__reduce__()
+    messages, _ = messages_of(plain)
     ids = list(_ids(column))
     numbered = []
     for at, (message, (_, parent)) in enumerate(zip(messages, _walk(plain), strict=True)):

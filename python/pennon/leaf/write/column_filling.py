@@ -68,7 +68,7 @@ def filled(
         data_storage_version=dataset.data_storage_version,
     )
     described = fragment.to_json()
-    files = [file for fragment in written for file in fragment.to_json()["files"]]
+    files = [file for part in written for file in part.to_json()["files"]]
     if len(files) != 1 or written[0].physical_rows != fragment.physical_rows:
         raise InternalError(what=f"columns of a fragment of {leaf} were not written as one file")
     files[0]["fields"] = [numbers[number] for number in files[0]["fields"]]
@@ -111,7 +111,7 @@ def _batches(
         return
     scanner = dataset.scanner(
         columns=names,
-        fragments=[dataset.get_fragment(fragment.id)],
+        fragments=list(filter(None, [dataset.get_fragment(fragment.id)])),
         include_deleted_rows=True,
         with_row_id=True,
         batch_size=_BATCH_ROWS,

@@ -14,7 +14,7 @@ import contextlib
 import json
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from lance.file import LanceFileSession
@@ -300,6 +300,9 @@ def _write(
     a new leaf; Lance refuses that, after its first batch, where another writer made the leaf
     meanwhile. Neither commits anything here.
     """
+    limits: dict[str, Any] = (
+        {} if target.file_bytes is None else {"max_bytes_per_file": target.file_bytes}
+    )
     modes = ("create", "overwrite") if destination.storage_version is None else ("overwrite",)
     for mode in modes:
         try:
@@ -310,7 +313,7 @@ def _write(
                 mode=mode,
                 data_storage_version=destination.storage_version,
                 storage_options=dict(target.storage_options) or None,
-                **({} if target.file_bytes is None else {"max_bytes_per_file": target.file_bytes}),
+                **limits,
             )
         except OSError as error:
             if not rows.is_restartable or "already exists" not in str(error):

@@ -72,7 +72,7 @@ def create(
     elif manifest.schema != arrow or manifest.count_rows() != len(rows):
         raise NamespaceExists(location=location)
     try:
-        manifest.update_metadata(metadata)
+        manifest.update_metadata(dict(metadata))
     except OSError as error:
         if is_conflict(error):
             raise NamespaceExists(location=location) from error

@@ -96,4 +96,4 @@ def _fit_columns(manifest: lance.LanceDataset, spec: PartitionSpec) -> None:
         manifest.add_columns(added)
     for name, kind in wanted.items():
         if name in there and there[name] != kind:
-            manifest.alter_columns({"path": name, "data_type": kind})
+            manifest.alter_columns({"path": name, "data_type": kind})  # type: ignore[dict-item]

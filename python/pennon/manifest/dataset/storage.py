@@ -11,6 +11,7 @@ from typing import Final
 import lance
 from lance.dataset import Version
 
+from pennon.caching import version_time
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -132,11 +133,7 @@ def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
 
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
     asked = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
-    # Lance gives the times of versions as naive local ones.
-    versions = [
-        (entry["timestamp"].astimezone(UTC), int(entry["version"]))
-        for entry in listed_versions(dataset)
-    ]
+    versions = [(version_time(entry), int(entry["version"])) for entry in listed_versions(dataset)]
     found = [version for committed, version in versions if committed <= asked]
     if not found:
         raise SnapshotNotFound(

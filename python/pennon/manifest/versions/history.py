@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
 import lance
 from lance.file import LanceFileSession
 
+from pennon.caching import version_time
 from pennon.errors import StorageFailure
 from pennon.manifest.dataset.storage import (
     StorageOptions,
@@ -96,8 +97,7 @@ def history(
     versions = [listed for listed in versions if int(listed["version"]) > after]
     if limit is not None:
         versions = versions[len(versions) - min(limit, len(versions)) :]
-    # Lance gives the times of versions as naive local ones.
-    times = {int(listed["version"]): listed["timestamp"].astimezone(UTC) for listed in versions}
+    times = {int(listed["version"]): version_time(listed) for listed in versions}
     files = LanceFileSession(str(manifest.uri), storage_options=dict(storage_options or {}) or None)
 
     def read_entry(version: int, transaction: lance.Transaction | None) -> HistoryEntry:

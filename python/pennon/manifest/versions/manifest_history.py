@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.caching import version_time
 from pennon.manifest.dataset.storage import listed_versions
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def versions_until(snapshot: Snapshot) -> pa.Table:
         {
             "version": pa.array([int(entry["version"]) for entry in known], pa.int64()),
             # Lance gives the local time without saying so.
-            "committed_at": pa.array(
-                [entry["timestamp"].astimezone(UTC) for entry in known], _TIME
-            ),
+            "committed_at": pa.array([version_time(entry) for entry in known], _TIME),
         }
     )
 

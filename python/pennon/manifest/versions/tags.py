@@ -12,12 +12,15 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import lance
 
 from pennon.errors import TagAlreadyExists, TagNotFound, TagRefused
 from pennon.manifest.dataset.storage import storage_failure
+
+if TYPE_CHECKING:
+    from lance.dataset import Tags
 
 __all__ = ["HELD", "Tag", "drop_tag", "holding_name", "listed_names", "set_tag", "tags_of"]
 
@@ -95,7 +98,7 @@ def _listed(dataset: lance.LanceDataset) -> Mapping[str, Mapping[str, Any]]:
             return listed
 
 
-def _tags_to_change(dataset: lance.LanceDataset) -> lance.dataset.Tags:
+def _tags_to_change(dataset: lance.LanceDataset) -> Tags:
     """Give the tags by an object that no other thread has, for Lance borrows it to change one."""
     return dataset.checkout_version(dataset.version).tags
 
