@@ -13,6 +13,7 @@ import pytest
 from sqlglot import parse_one
 from tests.transaction.lake import append, latest, make, read, regions, stage
 
+import pennon
 from pennon.errors import (
     InternalError,
     LeafFolderTaken,
@@ -283,6 +284,28 @@ def test_value_that_a_narrower_leaf_cannot_store_names_leaf_and_column(tmp_path)
     wider = evolved(base, [arrow.field(0).with_type(pa.int64()), arrow.field(1)])
     with pytest.raises(LeafSchemaMismatch, match=r"column id to leaf .*int32.*int64"):
         stage(wider, pa.record_batch({"id": [2**40], "region": ["eu"]}))
+
+
+@pytest.mark.parametrize(("region", "is_conflict"), [("eu", False), ("wide", True), ("new", True)])
+def test_rows_of_a_column_that_was_widened_meanwhile_are_added_or_a_conflict(
+    tmp_path, region, is_conflict
+):
+    schema = pa.schema([("id", pa.int32()), ("region", pa.utf8())])
+    rows = pa.record_batch({"id": pa.array([1, 1], pa.int32()), "region": ["eu", "wide"]})
+    base = append(make(tmp_path, schema), rows)
+    mine = Transaction(base)
+    mine.append(stage(base, pa.record_batch({"id": pa.array([2], pa.int32()), "region": [region]})))
+    theirs = pennon.open(base.location)
+    theirs.alter_column("id", type=pa.int64())
+    theirs.append([{"id": 2**40, "region": "wide"}])
+    if is_conflict:
+        why = "the type of column id changed from int32 to int64 meanwhile"
+        with pytest.raises(WriteConflict, match=f"{why}. Nothing of it is visible. Run the"):
+            mine.commit()
+    else:
+        assert isinstance(mine.commit(), Committed)
+    found = regions(latest(base))
+    assert found == {"eu": [1] if is_conflict else [1, 2], "wide": [1, 2**40]}
 
 
 @pytest.mark.spec("reading 18", "reading 24")

@@ -13,7 +13,7 @@ import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
-from pennon.errors import LeafSchemaMismatch
+from pennon.errors import LeafSchemaMismatch, WriteConflict
 from pennon.leaf.schema.file_layout import field_key, leaf_numbers, read_layout, renumbered
 from pennon.leaf.schema.leaf_upgrade import upgrade_of
 from pennon.leaf.schema.reconciliation import FieldMatch, leaf_fields, match_fields
@@ -29,7 +29,7 @@ from pennon.leaf.schema.schema_widening import (
 )
 from pennon.leaf.write.column_filling import filled, without
 from pennon.spec.initial_default import INITIAL_DEFAULT
-from pennon.spec.schema import children_of, field_id_of
+from pennon.spec.schema import NamespaceSchema, children_of, field_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ def append_fragments(
         detached: Whether to commit beside the main branch.
 
     Raises:
-        LeafSchemaMismatch: The files store a column in another type than the leaf.
+        WriteConflict: The leaf stores a column in another type than the files, by now.
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
@@ -178,7 +178,7 @@ def prepared_fragments(
         for key, (number, stored) in layouts[part.layout].items():
             at, kept = there.get(key, (None, "nothing"))
             if at is None or kept != stored:
-                raise LeafSchemaMismatch(column=f"#{key}", leaf=leaf, found=kept, wanted=stored)
+                raise _type_changed(dataset, schema, key, stored, kept)
             numbers[number] = at
         lacking = [
             FieldMatch(column, None, ())
@@ -191,6 +191,16 @@ def prepared_fragments(
             fragment = FragmentMetadata.from_json(renumbered(text, numbers))
             fragments.append(filled(dataset, fragment, lacking, own, leaf))
     return dataset, fragments
+
+
+def _type_changed(
+    dataset: lance.LanceDataset, schema: pa.Schema, key: str, stored: str, kept: str
+) -> WriteConflict:
+    """Tell that the leaf takes a column in another type than when its new rows were written."""
+    found = NamespaceSchema(schema).field_by_id(int(key)) if key.isdecimal() else None
+    table = str(dataset.uri).rstrip("/").rsplit("/", 1)[0]
+    why = f"the type of column {found or key} changed from {stored} to {kept} meanwhile"
+    return WriteConflict(table=table, why=why)
 
 
 def _numbers_below(

@@ -54,7 +54,7 @@ def change_rows(
         copies: Whether by copy on write; rows of a leaf with blobs are marked all the same.
 
     Raises:
-        LeafSchemaMismatch: The files store a column in another type than the leaf.
+        WriteConflict: The leaf stores a column in another type than the files, by now.
 
     Spec: "Multi-Partition Transaction (Strong)".
     """
