@@ -26,6 +26,7 @@ from pennon.errors import (
     TagRefused,
     TagSyntax,
 )
+from pennon.manifest.versions import tags
 from pennon.namespace import PartitionedNamespace
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string()})
@@ -196,3 +197,43 @@ def test_a_tag_is_made_and_dropped_beside_readers_and_writers(tmp_path: Path) ->
         finally:
             is_over.set()
         assert all(each.result() for each in readers)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_tag_beside_an_expiry_names_a_version_or_is_refused(
+    table: PartitionedNamespace, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    """Lance has looked which versions have tags, and removes those that had none then."""
+    table.create_tag("there")
+    old = table.version
+    table.append([{"id": 3, "region": "us"}])
+    newest = table.append([{"id": 4, "region": "us"}])
+    clean_up, is_made = lance.LanceDataset.cleanup_old_versions, threading.Event()
+    monkeypatch.setattr(tags, "_WAITS_SECONDS", 60 if ends else 0)
+    wait = tags._wait_for_expiry
+
+    def waits(*arguments: object) -> object:
+        is_made.set()
+        return wait(*arguments)
+
+    monkeypatch.setattr(tags, "_wait_for_expiry", waits)
+    with ThreadPoolExecutor(1) as pool:
+        making = []
+
+        def look_and_remove(manifest: lance.LanceDataset, **named: object) -> object:
+            one = pennon.open(table.location)
+            making.append(pool.submit(one.create_tag, "there", old + 1, replace=True))
+            assert is_made.wait(60)
+            if not ends:
+                assert making[0].exception(60) is not None
+            removed = Path(manifest.uri, "_versions", f"{2**64 - 1 - (old + 1)}.manifest")
+            removed.unlink()
+            return clean_up(manifest, **named)
+
+        monkeypatch.setattr(lance.LanceDataset, "cleanup_old_versions", look_and_remove)
+        table.maintenance.expire_snapshots(datetime.now(UTC) + FUTURE)
+        with pytest.raises(TagRefused, match="is gone" if ends else "expired at this moment"):
+            making[0].result(60)
+    assert {name: each.version for name, each in table.tags().items()} == {"there": old}
+    assert ids(table, "there") == [1, 2]
+    assert ids(table, newest) == [1, 2, 3, 4]

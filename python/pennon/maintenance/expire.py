@@ -45,7 +45,7 @@ from pennon.manifest.format.commit_record import COMMIT, CommitRecord
 from pennon.manifest.format.properties import read_specs, user_properties
 from pennon.manifest.format.rows import TABLE, TABLE_VERSION, ManifestRow, table_of_rows
 from pennon.manifest.versions.retention import kept_age, kept_versions
-from pennon.manifest.versions.tags import drop_tag, tags_of
+from pennon.manifest.versions.tags import drop_tag, expiring, tags_of
 
 __all__ = ["Expired", "expirable_versions", "expire"]
 
@@ -115,7 +115,8 @@ def expire(
     done.versions.extend(expirable_versions(manifest, older_than, retain_last))
     kept = {int(entry["version"]) for entry in listed_versions(manifest)} - set(done.versions)
     recorded = recorded_versions(location, [*done.versions, max(kept)], options)
-    versions = _remove_versions(manifest, location, options, done)
+    oldest_kept = min(version for version in kept if version > max(done.versions, default=0))
+    versions = _remove_versions(manifest, location, options, done, oldest_kept)
     if versions is None:
         return done
     unneeded = recorded - named_versions(location, versions, options)
@@ -132,21 +133,33 @@ def expire(
 
 
 def _remove_versions(
-    manifest: lance.LanceDataset, location: str, options: StorageOptions, done: Expired
+    manifest: lance.LanceDataset,
+    location: str,
+    options: StorageOptions,
+    done: Expired,
+    oldest_kept: int,
 ) -> list[int] | None:
     """Remove versions of ``__manifest``; give those that are left.
+
+    Args:
+        manifest: Its newest version.
+        location: The namespace.
+        options: Given to Lance.
+        done: The versions that shall go.
+        oldest_kept: The oldest behind all of them.
 
     Returns:
         None where one got a tag at this very moment, as a rollback gives it: what it reads of
         leaves is left to the next run.
     """
     if done.versions:
-        try:
-            manifest.cleanup_old_versions(
-                versions=done.versions, error_if_tagged_old_versions=False
-            )
-        except (OSError, RuntimeError, ValueError) as error:
-            raise storage_failure("expire versions of", location, error) from error
+        with expiring(manifest, oldest_kept, table=location):
+            try:
+                manifest.cleanup_old_versions(
+                    versions=done.versions, error_if_tagged_old_versions=False
+                )
+            except (OSError, RuntimeError, ValueError) as error:
+                raise storage_failure("expire versions of", location, error) from error
     # The tags first: a rollback drops its tag when the version that it made is listed.
     newest = open_manifest(location, storage_options=options)
     tagged = {int(tag["version"]) for tag in newest.tags.list().values()}.intersection(

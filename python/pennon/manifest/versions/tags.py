@@ -7,22 +7,33 @@ version of each leaf, so that one tag holds the whole table.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import lance
 
-from pennon.errors import TagAlreadyExists, TagNotFound, TagRefused
+from pennon.errors import PennonError, TagAlreadyExists, TagNotFound, TagRefused
 from pennon.manifest.dataset.storage import storage_failure
 
 if TYPE_CHECKING:
     from lance.dataset import Tags
 
-__all__ = ["HELD", "Tag", "drop_tag", "holding_name", "listed_names", "set_tag", "tags_of"]
+__all__ = [
+    "HELD",
+    "Tag",
+    "drop_tag",
+    "expiring",
+    "holding_name",
+    "listed_names",
+    "set_tag",
+    "tags_of",
+]
 
 # Lance lists no tags at all any more where one has a letter beyond ASCII in its name.
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
@@ -34,6 +45,12 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 # how long it is to hold, so its name says that, too, for whoever is killed between the two.
 HELD: Final = timedelta(days=1)
 _HOLDING: Final = re.compile(r"rollback-[0-9a-f]{16}")
+# Whoever removes versions says so by a tag, of the oldest one that stays, before Lance looks which
+# versions have tags; whoever makes a tag looks for such a one behind that. So one sees the other.
+_EXPIRING: Final = re.compile(r"expire-[0-9a-f]{16}")
+_EXPIRING_LASTS: Final = timedelta(hours=1)
+_WAITS_SECONDS: Final = 30.0
+_LOOKS_EACH_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +163,77 @@ def set_tag(
         if retain is not None:
             stated = {_RETAINED: str(retain // _MILLISECOND)}
             tags.replace_metadata(name, {**tags.list()[name]["metadata"], **stated})
-        # A clean-up that listed the tags just before may have removed the version since.
-        dataset.checkout_version(version)
+        # A clean-up that listed the tags just before may still remove the version, or has done so.
+        is_sure = _wait_for_expiry(dataset, version)
+        _check_is_there(dataset, version)
     except (OSError, RuntimeError, ValueError) as error:
-        raise _failure(dataset, name, version, table, error) from error
+        refused = _failure(dataset, name, version, table, error)
+        if isinstance(refused, TagRefused):
+            _take_back(dataset, name, there)
+        raise refused from error
+    if not is_sure:
+        _take_back(dataset, name, there)
+        why = f"versions before {version + 1} are being expired at this moment"
+        advice = "Try again when that has ended, or tag a newer version"
+        raise TagRefused(tag=name, table=table, why=why, advice=advice)
     return tags_of(dataset)[name]
+
+
+@contextlib.contextmanager
+def expiring(dataset: lance.LanceDataset, oldest_kept: int, *, table: str) -> Iterator[None]:
+    """Let nobody rely on a new tag of an older version while the context is open.
+
+    Args:
+        dataset: ``__manifest``.
+        oldest_kept: The oldest version behind all that are to go.
+        table: The table's name, for errors.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    name = f"expire-{secrets.token_hex(8)}"
+    try:
+        _tags_to_change(dataset).create(name, oldest_kept)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise storage_failure("expire versions of", table, error) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(PennonError):  # it goes with the next expiry after its time
+            drop_tag(dataset, name, table=table)
+
+
+def _wait_for_expiry(dataset: lance.LanceDataset, version: int) -> bool:
+    """Wait while versions as old as one are removed; whether that came to its end."""
+    deadline = time.monotonic() + _WAITS_SECONDS
+    while True:
+        now = datetime.now(UTC)
+        if not any(
+            _EXPIRING.fullmatch(tag.name) and version < tag.version and not tag.is_over(now)
+            for tag in tags_of(dataset).values()
+        ):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOKS_EACH_SECONDS)
+
+
+def _check_is_there(dataset: lance.LanceDataset, version: int) -> None:
+    """Raise Lance's error where a version is gone; a dataset at that version does not look."""
+    newest = dataset.checkout_version(dataset.latest_version)
+    if newest.version != version:
+        newest.checkout_version(version)
+
+
+def _take_back(dataset: lance.LanceDataset, name: str, before: Tag | None) -> None:
+    """Leave a tag as it was, so that none names what is gone."""
+    if name not in tags_of(dataset):
+        return
+    tags = _tags_to_change(dataset)
+    if before is None:
+        tags.delete(name)
+    else:
+        tags.update(name, before.version)
 
 
 def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
@@ -207,6 +290,8 @@ def _tag(name: str, listed: Mapping[str, object]) -> Tag:
     retain = int(text) * _MILLISECOND if text.isdecimal() else None
     if retain is None and _HOLDING.fullmatch(name):
         retain = HELD
+    if retain is None and _EXPIRING.fullmatch(name):
+        retain = _EXPIRING_LASTS
     # A tag of an older Lance says no time: as old as can be, and without a limit of Pennon's.
     set_at = moment if isinstance(moment, datetime) else datetime.fromtimestamp(0, UTC)
     return Tag(name, int(str(listed["version"])), set_at, retain)
@@ -215,12 +300,9 @@ def _tag(name: str, listed: Mapping[str, object]) -> Tag:
 def _failure(
     dataset: lance.LanceDataset, name: str, version: int, table: str, error: Exception
 ) -> Exception:
-    """Say what a refused tag means, and leave none behind that names nothing."""
+    """Say what a refused tag means."""
     if version in {int(entry["version"]) for entry in dataset.versions()}:
         return storage_failure("make a tag of", table, error)
-    there = tags_of(dataset).get(name)
-    if there is not None and there.version == version:
-        _tags_to_change(dataset).delete(name)
     why = f"its version {version} is gone"
     advice = "Choose one of the versions that its metadata table snapshots lists"
     return TagRefused(tag=name, table=table, why=why, advice=advice)
