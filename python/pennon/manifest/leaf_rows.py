@@ -154,7 +154,7 @@ def _indexed(
     indexed = [name for name in columns if name in known]
     wanted = [
         *map(exp.column, [ADDRESS, *indexed]),
-        *(condition for condition in named if condition is not None),
+        *(tested for tested in named if tested is not None),
     ]
     query = exp.select(*wanted, copy=False).from_(_LEAVES).where(asked, copy=False)
     _leave_out_absent(query, index.rows)

@@ -139,7 +139,7 @@ def _not_in(
     lonely.append("joins", exp.Join(this=partner, on=equality, side="LEFT", kind="ANTI"))
     rows, known = exp.Count(this=exp.Star()), exp.Count(this=member.tree.copy())
     counted = selected_from(right, f"{name}s", [named(rows, _ROWS), named(known, _KNOWN)])
-    all_rows, all_known = (exp.column(name, quoted=True) for name in (_ROWS, _KNOWN))
+    all_rows, all_known = (exp.column(column, quoted=True) for column in (_ROWS, _KNOWN))
     kept = exp.or_(
         exp.EQ(this=all_rows.copy(), expression=whole_number(0)),
         exp.and_(

@@ -251,7 +251,7 @@ class PartitionSpec:
                 key=name, where="fields", found=repr(objects), wanted="an array of fields"
             )
         fields = tuple(_field_from_object(object_, name, at) for at, object_ in enumerate(objects))
-        extra = {key: value for key, value in written.items() if key not in _SPEC_KEYS}
+        extra = {unknown: value for unknown, value in written.items() if unknown not in _SPEC_KEYS}
         assert isinstance(spec_version, int)  # noqa: S101 - checked above, for the type checker
         return cls(spec_version, fields, extra)
 
@@ -344,7 +344,7 @@ def _field_from_object(written: object, key: str, at: int) -> PartitionField:
         raise InvalidPartitionSpec(
             key=key, where=f"result_type of {where}", found="nothing", wanted="an Arrow type"
         )
-    extra = {key: value for key, value in written.items() if key not in _FIELD_KEYS}
+    extra = {unknown: value for unknown, value in written.items() if unknown not in _FIELD_KEYS}
     known = None if transform is None else _transform(transform, key, where)
     if known is not None and isinstance(transform, dict):
         kept = {

@@ -39,9 +39,7 @@ def leaf_locations(location: str, storage_options: StorageOptions) -> set[str]:
         condition = f"object_type = '{TABLE}'"
         rows = unseen_rows(location, manifest, seen, condition, with_deletions=True)
         if rows is not None:
-            places.update(
-                location for location in rows["location"].to_pylist() if location is not None
-            )
+            places.update(place for place in rows["location"].to_pylist() if place is not None)
     return places
 
 
