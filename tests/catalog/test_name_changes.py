@@ -147,11 +147,30 @@ def test_a_rename_that_another_writer_overtakes_is_refused(
     create(catalog, ORDERS)
     real = registered_location._inserted
 
-    def overtaken(*arguments: object) -> bool:
-        create(catalog, SALES)
+    def overtaken(*arguments: object) -> object:
+        if "sales" not in names(catalog):
+            create(catalog, SALES)
         return real(*arguments)
 
     monkeypatch.setattr(registered_location, "_inserted", overtaken)
     with pytest.raises(WriteConflict, match="took its new name"):
         tables.rename(catalog, ORDERS, SALES)
     assert set(names(catalog)) == {"orders", "sales"}
+
+
+def test_a_rename_goes_on_beside_changes_of_other_names(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, ORDERS)
+    directory = Directory(catalog)
+    real, others = registered_location._inserted, iter(["a", "b"])
+
+    def beside(*arguments: object) -> object:
+        for name in filter(None, [next(others, None)]):
+            directory.create_namespace((name,), {}, if_not_exists=False)
+            directory.drop_namespace((name,))
+        return real(*arguments)
+
+    monkeypatch.setattr(registered_location, "_inserted", beside)
+    tables.rename(catalog, ORDERS, SALES)
+    assert set(names(catalog)) == {"sales"}

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +14,16 @@ import pytest
 from tests.transaction.lake import append, latest, make, regions
 
 import pennon
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl.table_ddl import drop
 from pennon.errors import StorageFailure
-from pennon.maintenance.background import behind_commits
+from pennon.maintenance.background import behind_commits, small_files
 from pennon.maintenance.background.small_files import compact_small_files
 from pennon.maintenance.checks.check import check
+from pennon.maintenance.leaf_rewrite import rewrite_leaves
 from pennon.manifest import change_root
 from pennon.manifest.versions.history import history
+from pennon.transaction import Transaction
 
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.utf8()})
 
@@ -99,6 +104,37 @@ def test_its_failure_is_not_the_writers(
     assert done.wait(60)
     table.append([{"id": 2, "region": "eu"}])
     assert table.scan().count_rows() == 2
+
+
+@pytest.mark.parametrize("when", ["before its look", "before its first write", "before its commit"])
+def test_a_table_that_is_dropped_meanwhile_is_no_failure_and_leaves_no_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    when: str,
+) -> None:
+    snapshot = fragmented(tmp_path)
+    leaves = snapshot.leaves().table["object_id"].to_pylist()
+
+    def dropping(real: Callable[..., object]) -> Callable[..., object]:
+        def dropped_first(*arguments: object) -> object:
+            drop(Catalog("lance", str(tmp_path)), (snapshot.location,))
+            return real(*arguments)
+
+        return dropped_first
+
+    background = behind_commits._Background()
+    if when == "before its look":
+        drop(Catalog("lance", str(tmp_path)), (snapshot.location,))
+    elif when == "before its first write":
+        monkeypatch.setattr(small_files, "rewrite_leaves", dropping(rewrite_leaves))
+    else:
+        monkeypatch.setattr(Transaction, "commit", dropping(Transaction.commit))
+    with caplog.at_level("INFO"):
+        background.touch(snapshot.location, leaves, {})
+        background.end()
+    assert [record.getMessage() for record in caplog.records] == []
+    assert not Path(snapshot.location).exists()
 
 
 def test_a_process_that_gets_no_thread_writes_on(

@@ -7,13 +7,16 @@ renamed would have no name in between, or two, so its row is changed here, in on
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import NamespaceHasNoManifest
+from pennon.errors import NamespaceHasNoManifest, WriteConflict
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.names import SEPARATOR
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     import lance
 
 __all__ = ["change_properties", "move_registration", "rename_registration", "take_plain_name"]
+
+_PATIENCE_SECONDS: Final = 20.0
+_PAUSE_SECONDS: Final = 0.05
 
 
 def move_registration(
@@ -150,19 +156,41 @@ def rename_registration(
 
     Returns:
         False where the name is gone or the new one is taken by now; nothing is changed then.
+
+    Raises:
+        WriteConflict: Others changed the root each time it was tried, for a while.
     """
-    manifest = open_manifest(root, storage_options=storage_options)
     old, new = SEPARATOR.join(name), SEPARATOR.join(to)
     condition = exp.and_(_is_named(old), exp.column("object_type").eq(_text(NAMESPACE)))
-    row = manifest.to_table(filter=condition.sql(dialect=DataFusion))
-    if row.num_rows != 1:
-        return False
-    at = row.schema.get_field_index("object_id")
-    row = row.set_column(at, row.schema.field(at), pa.array([new]))
-    return _inserted(manifest, row, _is_named(old))
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        manifest = open_manifest(root, storage_options=storage_options)
+        row = manifest.to_table(filter=condition.sql(dialect=DataFusion))
+        if row.num_rows != 1:
+            return False
+        at = row.schema.get_field_index("object_id")
+        row = row.set_column(at, row.schema.field(at), pa.array([new]))
+        match _inserted(manifest, row, _is_named(old)):
+            case _Inserted.YES:
+                return True
+            case _Inserted.NAME_TAKEN:
+                return False
+            case _Inserted.OVERTAKEN:
+                # Some row of the root has changed, most often another name's: look again.
+                time.sleep(random.uniform(0, _PAUSE_SECONDS))  # noqa: S311
+    why = f"other names of the root were changed for {_PATIENCE_SECONDS:.0f} seconds"
+    raise WriteConflict(table=".".join(name), why=why)
 
 
-def _inserted(manifest: lance.LanceDataset, row: pa.Table, instead_of: exp.Expr) -> bool:
+class _Inserted(Enum):
+    """How an insertion into the manifest of a root ended."""
+
+    YES = auto()
+    NAME_TAKEN = auto()
+    OVERTAKEN = auto()
+
+
+def _inserted(manifest: lance.LanceDataset, row: pa.Table, instead_of: exp.Expr) -> _Inserted:
     """Insert a row and delete another one in one commit, unless its key is there or comes first."""
     merge = (
         manifest.merge_insert("object_id")
@@ -174,10 +202,12 @@ def _inserted(manifest: lance.LanceDataset, row: pa.Table, instead_of: exp.Expr)
     try:
         merge.execute(row)
     except (OSError, ValueError) as error:
-        if is_conflict(error) or "found matching row" in str(error):
-            return False
+        if "found matching row" in str(error):
+            return _Inserted.NAME_TAKEN
+        if is_conflict(error):
+            return _Inserted.OVERTAKEN
         raise storage_failure("change", manifest.uri, error) from error
-    return True
+    return _Inserted.YES
 
 
 def _is_named(object_id: str) -> exp.Expr:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pennon.caching import storage_identity
-from pennon.errors import PennonError
+from pennon.errors import NamespaceHasNoManifest, PennonError
 from pennon.maintenance.background.old_versions import expire_old_versions
 from pennon.maintenance.background.small_files import compact_small_files
 
@@ -143,6 +143,8 @@ class _Background:
 def _quietly(work: Callable[[], int], location: str) -> None:
     try:
         work()
+    except NamespaceHasNoManifest:
+        _LOG.debug("%s is gone: it was dropped, or replaced, before its upkeep", location)
     except (PennonError, OSError, RuntimeError, ValueError) as error:
         # What the commit has done stands whatever becomes of the upkeep behind it.
         _LOG.warning("upkeep of %s is left to a later commit: %s", location, error)
