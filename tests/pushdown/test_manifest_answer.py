@@ -65,3 +65,27 @@ def test_an_error_of_a_value_is_left_to_the_running_query(plan: object) -> None:
     divided = "(CAST(10 AS INT) div `c0`)"
     assert answer(plan, "k", divided, pa.int64()) is None
     assert answer(plan, "k", "CAST((`c0` - CAST(129 AS INT)) AS TINYINT)", pa.int8()) is None
+
+
+@pytest.mark.parametrize("name", ["c-1", "least1", "is_row"])
+def test_a_column_of_any_name_leaves_the_rows_counted(tmp_path: Path, name: str) -> None:
+    schema = pa.schema([(name, pa.int32())])
+    made = pennon.create(str(tmp_path / "n"), schema, [f"`{name}`"])
+    made.append([{name: 10}, {name: 10}, {name: 7}])
+    nodes: list[PlanNode] = [
+        Scan((Column(1, name, pa.int32()),)),
+        Group(
+            0,
+            frozenset(),
+            (),
+            (),
+            (
+                AggregateCall(2, "count", "1", pa.int64()),
+                AggregateCall(3, "max", "`c1`", pa.int32()),
+            ),
+            (),
+        ),
+    ]
+    found = manifest_answer(nodes, 1, {0: made.scan().plan()}, Semantics())
+    assert found is not None
+    assert rows_over(found.sql, {}).to_pylist() == [{"c2": 3, "c3": 10}]

@@ -111,7 +111,7 @@ def _is_decided(plan: ScanPlan) -> bool:
 
 
 def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
-    """Give the rows of each partition that has some, and its values by the columns' names.
+    """Give the rows of each partition that has some, and its values by the columns' attributes.
 
     Args:
         plan: What the scan reads.
@@ -133,16 +133,15 @@ def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
         if stored is None or column.type is None or pa.types.is_floating(column.type):
             rest.append(column)
             continue
-        columns[column.name] = table[stored].cast(column.type)
+        columns[f"c{column.id}"] = table[stored].cast(column.type)
     counted = counted_values(plan, table, rest, ids) if has_rest else {}
-    names = {column.name for column in scan.columns} if isinstance(scan, Scan) else set[str]()
-    return pa.table(columns if names & counted.keys() else {**columns, **counted})
+    return pa.table({**columns, **counted})
 
 
 def _no_partitions(scan: PlanNode) -> pa.Table:
     """Give no row: every column has the same value in all of them."""
     columns = scan.columns if isinstance(scan, Scan) else ()
-    types = {column.name: column.type for column in columns if column.type is not None}
+    types = {f"c{column.id}": column.type for column in columns if column.type is not None}
     return pa.schema({_ROWS: pa.int64(), **types}).empty_table()
 
 
@@ -218,16 +217,10 @@ class _PartitionWriter(FragmentWriter):
             counted = [name for name in counted_names(column.id) if name in self.known.names]
             types.update({name: self.known.field(name).type for name in counted})
             columns += [exp.column(name, quoted=True) for name in counted]
-            if counted:
-                continue
-            if (
-                column.name in self.known.names
-                and column.type is not None
-                and is_plain(column.type)
-            ):
-                types[f"c{column.id}"] = column.type
-                tree = exp.column(column.name, quoted=True)
-                columns.append(exp.alias_(tree, f"c{column.id}", quoted=True))
+            name = f"c{column.id}"
+            if name in self.known.names and column.type is not None and is_plain(column.type):
+                types[name] = column.type
+                columns.append(exp.column(name, quoted=True))
         columns.append(exp.column(_ROWS, quoted=True))
         types[_ROWS] = pa.int64()
         return Selected(selected_table(_PARTITIONS, columns), types)
