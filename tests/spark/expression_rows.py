@@ -138,7 +138,7 @@ class Expressions:
         read = [below.output().apply(at) for at in range(below.output().size())]
         given = self.rows.select([each.name() for each in read])
         given = given.rename_columns([f"c{each.exprId().id()}" for each in read])
-        written = jvm.dev.pennon.spark.sql.FragmentText.ofValues(plan.projectList())
+        written = jvm.dev.pennon.spark.expressions.ExpressionText.ofValues(plan.projectList())
         return given, [
             Output(number + MANY, text, _type(kind))
             for number, text, kind in json.loads(written.toString())

@@ -86,6 +86,6 @@ def test_a_query_of_which_nothing_could_be_decided_is_executed_as_spark_planned_
         "spark.pyspark.driver.python": str(interpreter),
         "spark.sql.autoBroadcastJoinThreshold": "-1",
     }
-    count = "joined.append(spark._jvm.dev.pennon.spark.sql.UndecidedPlans.count())\nprint(repr"
+    count = "joined.append(spark._jvm.dev.pennon.spark.plan.UndecidedPlans.count())\nprint(repr"
     counted = WRITE_READ_JOIN.replace("print(repr", count).replace("len(joined)", "joined[-1] > 0")
     assert printed(START + counted, tmp_path / "lake", conf) == (True, 90)

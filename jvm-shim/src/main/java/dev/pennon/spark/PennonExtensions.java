@@ -1,12 +1,12 @@
 package dev.pennon.spark;
 
 import dev.pennon.spark.compat.ScanLinks;
-import dev.pennon.spark.sql.DerivedKeyRule;
-import dev.pennon.spark.sql.JoinPlanning;
-import dev.pennon.spark.sql.MissingTableRule;
-import dev.pennon.spark.sql.PennonParser;
-import dev.pennon.spark.sql.RowChangeMetadata;
-import dev.pennon.spark.sql.StatementOwners;
+import dev.pennon.spark.plan.DerivedKeyRule;
+import dev.pennon.spark.plan.JoinPlanning;
+import dev.pennon.spark.statements.MissingTableRule;
+import dev.pennon.spark.statements.PennonParser;
+import dev.pennon.spark.statements.RowChangeMetadata;
+import dev.pennon.spark.statements.StatementOwners;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;

@@ -1,36 +1,52 @@
 package dev.pennon.spark.catalog;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.WorkerFailure;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** The limits that a session sets on what a worker computes by itself, as bytes. */
+/**
+ * The limits that a session sets on what a worker computes by itself, as bytes: of each, the
+ * smallest among the catalogs that a query reads.
+ */
 public final class ByteLimits {
-  private static final String ONE_TASK = "execution.oneTaskBytes";
-  private static final String ONE_EXECUTOR = "execution.oneExecutorBytes";
-  private static final String REPLICATED = "execution.replicatedBytes";
+  /**
+   * One limit.
+   *
+   * @param field its name in the message
+   * @param isOfReads whether what is written is never computed so
+   */
+  private record Limit(String option, String field, String otherwise, boolean isOfReads) {}
 
-  private ByteLimits() {}
+  private static final List<Limit> LIMITS =
+      List.of(
+          // Of all inputs of a query, for one task to compute it.
+          new Limit("execution.oneTaskBytes", "one_task_bytes", "16m", true),
+          // Of all inputs of a query, for one executor to compute it with all of its cores.
+          new Limit("execution.oneExecutorBytes", "one_executor_bytes", "4g", true),
+          // Of the inputs of a join's side, for each worker to evaluate it for itself.
+          new Limit("execution.replicatedBytes", "replicated_bytes", "64m", false));
 
-  /** The most bytes of all inputs of a query that one task computes. */
-  public static long oneTask(String catalog, SQLConf conf) {
-    return of(catalog, ONE_TASK, "16m", conf);
+  private final Map<Limit, Long> smallest = new HashMap<>();
+
+  /** Takes the limits of a catalog that the query reads. */
+  public void add(String catalog, SQLConf conf) {
+    LIMITS.forEach(limit -> smallest.merge(limit, of(catalog, limit, conf), Math::min));
   }
 
-  /** The most bytes of all inputs of a query that one executor computes with all of its cores. */
-  public static long oneExecutor(String catalog, SQLConf conf) {
-    return of(catalog, ONE_EXECUTOR, "4g", conf);
+  /** Adds the limits to a request about a query that reads, or that writes what it reads. */
+  public void describe(ObjectNode request, boolean isWrite) {
+    for (Limit limit : LIMITS) {
+      request.put(limit.field(), isWrite && limit.isOfReads() ? 0 : smallest.get(limit));
+    }
   }
 
-  /** The most bytes of the inputs of a join's side that each worker evaluates for itself. */
-  public static long replicated(String catalog, SQLConf conf) {
-    return of(catalog, REPLICATED, "64m", conf);
-  }
-
-  private static long of(String catalog, String option, String otherwise, SQLConf conf) {
-    String setting = "spark.sql.catalog." + catalog + "." + option;
-    String value = conf.getConfString(setting, otherwise);
+  private static long of(String catalog, Limit limit, SQLConf conf) {
+    String setting = "spark.sql.catalog." + catalog + "." + limit.option();
+    String value = conf.getConfString(setting, limit.otherwise());
     try {
       return JavaUtils.byteStringAsBytes(value.strip());
     } catch (NumberFormatException e) {

@@ -3,6 +3,7 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.SchemaEvolution;
+import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
@@ -179,12 +180,12 @@ public class PennonTable
   /** Whether whole partitions go; else Spark finds the rows and deletes them one by one. */
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
-    return RowCondition.find(handle, predicates).map(this::decidesPartitions).orElse(false);
-  }
-
-  private boolean decidesPartitions(String... predicates) {
+    List<String> texts = ConnectorPredicates.texts(handle.schema(), predicates);
+    if (texts.size() < predicates.length) {
+      return false;
+    }
     ObjectNode request = handle.request("check_delete");
-    request.set("predicates", Messages.strings(predicates));
+    request.set("predicates", Messages.strings(texts));
     JsonNode reply = WorkerConnection.answer(request);
     return Messages.field(reply, "CheckDeleteReply", "possible").asBoolean();
   }
@@ -193,7 +194,9 @@ public class PennonTable
   public void deleteWhere(Predicate[] predicates) {
     Commit commit = new Commit(handle, "");
     try {
-      ObjectNode request = deletion(commit.named(handle.request("delete_rows")), predicates);
+      ObjectNode request = commit.named(handle.request("delete_rows"));
+      request.set(
+          "predicates", Messages.strings(RowCondition.texts(handle, "delete", predicates)));
       try {
         commit.make(request);
       } catch (WorkerFailure refusal) {
@@ -202,12 +205,6 @@ public class PennonTable
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
-  }
-
-  private ObjectNode deletion(ObjectNode request, Predicate... predicates) {
-    String[] texts = RowCondition.texts(handle, "delete", predicates);
-    request.set("predicates", Messages.strings(texts));
-    return request;
   }
 
   /** The same catalog, table and snapshot: its rows are the same, and may be cached as such. */

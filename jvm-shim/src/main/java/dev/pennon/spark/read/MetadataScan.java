@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.TableHandle;
-import dev.pennon.spark.sql.FragmentText;
+import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
@@ -93,7 +93,7 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
     public Seq<Expression> pushFilters(Seq<Expression> filters) {
       Set<String> names = Set.of(table.schema().fieldNames());
       items(filters).stream()
-          .map(filter -> FragmentText.ofTable(filter, names))
+          .map(filter -> ExpressionText.ofTable(filter, names))
           .filter(Objects::nonNull)
           .forEach(predicates::add);
       return filters;

@@ -5,6 +5,7 @@ import static dev.pennon.spark.compat.Trees.nodes;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.expressions.TypedLiteral;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;

@@ -1,6 +1,7 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -230,14 +231,13 @@ public final class PennonScan
 
   @Override
   public void filter(Predicate[] predicates) {
-    PredicateText text = PredicateText.ofSession(plan.table().schema());
     List<String> written = new ArrayList<>(runtimePredicates);
-    Stream.of(predicates)
-        .map(RuntimeFilters::bounded)
-        .flatMap(Optional::stream)
-        .map(text::write)
-        .flatMap(Optional::stream)
-        .forEach(written::add);
+    Expression[] bounded =
+        Stream.of(predicates)
+            .map(RuntimeFilters::bounded)
+            .flatMap(Optional::stream)
+            .toArray(Expression[]::new);
+    written.addAll(ConnectorPredicates.texts(plan.table().schema(), bounded));
     if (written.size() == runtimePredicates.size()
         || plan.splits().list().stream().allMatch(PennonSplit::isEmpty)) {
       return;

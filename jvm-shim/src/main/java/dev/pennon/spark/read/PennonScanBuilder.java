@@ -4,7 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.catalog.TableHandle;
-import dev.pennon.spark.sql.FragmentText;
+import dev.pennon.spark.expressions.ExpressionText;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -61,7 +61,7 @@ public final class PennonScanBuilder
     Set<String> names = Set.of(table.schema().fieldNames());
     List<Expression> left = new ArrayList<>();
     for (Expression filter : items(filters)) {
-      String text = FragmentText.ofTable(filter, names);
+      String text = ExpressionText.ofTable(filter, names);
       if (text != null && isNullTest(filter, names)) {
         unrepeated.add(sent.size());
       } else {

@@ -1,11 +1,10 @@
 package dev.pennon.spark.write;
 
 import dev.pennon.spark.catalog.TableHandle;
-import dev.pennon.spark.read.PredicateText;
+import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Optional;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
 /** Which rows a statement deletes or overwrites, as texts for the worker. */
@@ -19,21 +18,13 @@ public final class RowCondition {
    * @throws WorkerFailure when a predicate has a part that cannot be written
    */
   public static String[] texts(TableHandle table, String action, Predicate... predicates) {
-    PredicateText text = PredicateText.ofSession(table.schema());
     return Arrays.stream(predicates)
-        .map(each -> text.write(each).orElseThrow(() -> notWritable(table, action, each)))
+        .map(
+            each ->
+                ConnectorPredicates.texts(table.schema(), each).stream()
+                    .findFirst()
+                    .orElseThrow(() -> notWritable(table, action, each)))
         .toArray(String[]::new);
-  }
-
-  /** Writes predicates that all have to hold; nothing when one of them cannot be written. */
-  public static Optional<String[]> find(TableHandle table, Predicate... predicates) {
-    PredicateText text = PredicateText.ofSession(table.schema());
-    String[] written =
-        Arrays.stream(predicates)
-            .map(text::write)
-            .flatMap(Optional::stream)
-            .toArray(String[]::new);
-    return written.length == predicates.length ? Optional.of(written) : Optional.empty();
   }
 
   private static WorkerFailure notWritable(TableHandle table, String action, Predicate predicate) {

@@ -1,0 +1,357 @@
+package dev.pennon.spark.expressions;
+
+import static dev.pennon.spark.catalog.SparkTransforms.quoted;
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+import static dev.pennon.spark.compat.Trees.operands;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import dev.pennon.spark.functions.Transforms;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
+import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
+import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
+import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
+import org.apache.spark.sql.catalyst.expressions.Divide;
+import org.apache.spark.sql.catalyst.expressions.EvalMode$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.KnownFloatingPointNormalized;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MakeDecimal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NonSQLExpression;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.TaggingExpression;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
+import org.apache.spark.sql.catalyst.util.package$;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StringType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Enumeration;
+import scala.Some;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Expressions of a plan as SQL text for the worker, over columns named {@code c<expression id>}.
+ *
+ * <p>Each expression is written as Spark writes it, with literals that say their type; what the
+ * worker makes of a text is the worker's decision. What Spark's text does not tell completely gets
+ * none, and Spark evaluates it: functions of users, and expressions that were made under another
+ * setting of ANSI, or in another time zone, than the session has now.
+ */
+public final class ExpressionText {
+  private static final Logger LOG = LoggerFactory.getLogger(ExpressionText.class);
+  private static final String EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions.";
+  private static final Pattern OPERAND = Pattern.compile("_operand(\\d+)_");
+
+  private final boolean isAnsi;
+  private final Enumeration.Value evalMode;
+  private final String timeZone;
+  private final ColumnNames columns;
+
+  /** How the worker calls the columns of a text. */
+  private interface ColumnNames {
+    String of(Attribute attribute) throws TypedLiteral.NotWritable;
+  }
+
+  private ExpressionText(SQLConf conf, ColumnNames columns) {
+    this.isAnsi = conf.ansiEnabled();
+    this.evalMode = EvalMode$.MODULE$.fromSQLConf(conf);
+    this.timeZone = conf.sessionLocalTimeZone();
+    this.columns = columns;
+  }
+
+  /** Name of an attribute's column in the texts. */
+  public static String columnName(long exprId) {
+    return "c" + exprId;
+  }
+
+  /** The text of a value, such as a condition; null when there is none. */
+  public static String ofValue(Expression value) {
+    return text(value, attribute -> columnName(attribute.exprId().id()));
+  }
+
+  /**
+   * The text of a condition on the columns of a table, by their names; null when there is none.
+   *
+   * @param names the columns of the table; its metadata columns can stand in a text as well
+   */
+  public static String ofTable(Expression condition, Set<String> names) {
+    return text(
+        condition,
+        attribute -> {
+          if (!names.contains(attribute.name()) && !isMetadataColumn(attribute)) {
+            throw new TypedLiteral.NotWritable();
+          }
+          return attribute.name();
+        });
+  }
+
+  private static boolean isMetadataColumn(Attribute attribute) {
+    return attribute.metadata().contains(package$.MODULE$.METADATA_COL_ATTR_KEY());
+  }
+
+  private static String text(Expression value, ColumnNames columns) {
+    try {
+      return value.deterministic() ? new ExpressionText(SQLConf.get(), columns).text(value) : null;
+    } catch (TypedLiteral.NotWritable reason) {
+      return null;
+    } catch (RuntimeException | AssertionError | StackOverflowError e) {
+      // Some expressions assert what their operands are, or nest too deep. Spark evaluates these.
+      LOG.info("No text for an expression", e);
+      return null;
+    }
+  }
+
+  /** The values of a list: the expression id of each, its text or null, and its type. */
+  public static ArrayNode ofValues(scala.collection.immutable.Seq<NamedExpression> expressions) {
+    ArrayNode values = Messages.array();
+    for (NamedExpression named : items(expressions)) {
+      Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
+      values
+          .addArray()
+          .add(named.exprId().id())
+          .add(ofValue(value))
+          .add(Messages.parse(value.dataType().json()));
+    }
+    return values;
+  }
+
+  private String text(Expression expression) throws TypedLiteral.NotWritable {
+    requirePlain(expression);
+    if (expression instanceof Literal literal) {
+      return TypedLiteral.write(literal.value(), literal.dataType());
+    }
+    if (expression instanceof Attribute attribute) {
+      return quoted(columns.of(attribute));
+    }
+    if (expression instanceof GetStructField nested) {
+      return text(nested.child()) + "." + quoted(nested.extractFieldName());
+    }
+    if (expression instanceof Invoke invoke
+        && invoke.targetObject() instanceof Literal target
+        && target.value() instanceof ScalarFunction<?> function) {
+      return transform(function, items(invoke.arguments()));
+    }
+    if (expression instanceof StaticInvoke invoke
+        && property(invoke, "scalarFunction") instanceof Some<?> known
+        && known.value() instanceof ScalarFunction<?> function) {
+      return transform(function, items(invoke.arguments()));
+    }
+    if (expression instanceof ApplyFunctionExpression call) {
+      return transform(call.function(), items(call.children()));
+    }
+    Attribute subquery = ScalarSubqueries.column(expression);
+    if (subquery != null) {
+      return text(subquery);
+    }
+    if (expression instanceof KnownFloatingPointNormalized known
+        && known.child() instanceof NormalizeNaNAndZero normalized) {
+      // The worker compares floating-point numbers as Spark does, wherever it compares them.
+      return text(normalized.child());
+    }
+    if (expression instanceof MakeDecimal made && made.nullOnOverflow() != isAnsi) {
+      // Spark's own text leaves the type out.
+      String digits = ", " + made.precision() + ", " + made.scale();
+      return "makedecimal(" + text(made.child()) + digits + ")";
+    }
+    if (expression instanceof DecimalDivideWithOverflowCheck divided
+        && divided.nullOnOverflow() != isAnsi) {
+      // How Spark ends an average; its own text holds that of the whole query.
+      DecimalType kept = divided.dataType();
+      String operands = text(divided.left()) + ", " + text(divided.right());
+      return "decimalaverage(" + operands + ", " + kept.precision() + ", " + kept.scale() + ")";
+    }
+    if (expression instanceof Divide divided
+        && DataTypes.DoubleType.equals(divided.dataType())
+        && EvalMode$.MODULE$.LEGACY().equals(property(divided, "evalMode"))) {
+      // An average divides so whatever the session says: NULL for a division by zero.
+      return "doubleaverage(" + text(divided.left()) + ", " + text(divided.right()) + ")";
+    }
+    if (expression instanceof And || expression instanceof Or) {
+      return chain(expression);
+    }
+    if (expression instanceof In in) {
+      return membership(in.value(), items(in.list()));
+    }
+    if (expression instanceof InSet in) {
+      List<Expression> members = new ArrayList<>();
+      for (Object value : CollectionConverters.asJava(in.hset())) {
+        members.add(new Literal(value, in.child().dataType()));
+      }
+      return membership(in.child(), members);
+    }
+    return operation(expression);
+  }
+
+  /** A partition transform that is called as a function, by its whole name. */
+  private String transform(ScalarFunction<?> function, List<Expression> arguments)
+      throws TypedLiteral.NotWritable {
+    if (!Transforms.isTransform(function)) {
+      throw new TypedLiteral.NotWritable();
+    }
+    List<String> texts = new ArrayList<>(List.of("'" + function.canonicalName() + "'"));
+    for (Expression argument : arguments) {
+      texts.add(text(argument));
+    }
+    return "PARTITION_TRANSFORM(" + String.join(", ", texts) + ")";
+  }
+
+  /** Operands of one connector beside each other, however deep Spark's tree of them is. */
+  private String chain(Expression connector) throws TypedLiteral.NotWritable {
+    List<String> texts = new ArrayList<>();
+    for (Expression operand :
+        operands(
+            connector,
+            part ->
+                part.getClass() == connector.getClass() ? items(part.children()) : List.of())) {
+      texts.add(text(operand));
+    }
+    return "(" + String.join(connector instanceof And ? " AND " : " OR ", texts) + ")";
+  }
+
+  private String membership(Expression value, List<Expression> members)
+      throws TypedLiteral.NotWritable {
+    if (members.isEmpty()) {
+      return "FALSE";
+    }
+    List<String> texts = new ArrayList<>();
+    for (Expression member : members) {
+      texts.add(
+          member instanceof Literal literal
+              ? TypedLiteral.writeMember(literal.value(), literal.dataType())
+              : text(member));
+    }
+    return "(" + text(value) + " IN (" + String.join(", ", texts) + "))";
+  }
+
+  /** Spark's own text of an expression, with the texts of its operands in their places. */
+  private String operation(Expression expression) throws TypedLiteral.NotWritable {
+    if (!expression.getClass().getName().startsWith(EXPRESSIONS)
+        || expression instanceof UserDefinedExpression
+        || expression instanceof NonSQLExpression
+        || expression instanceof PlanExpression
+        || !isSettled(expression)) {
+      throw new TypedLiteral.NotWritable();
+    }
+    List<String> operands = new ArrayList<>();
+    List<Expression> places = new ArrayList<>();
+    for (Expression child : items(expression.children())) {
+      places.add(place(places.size(), child));
+      operands.add(text(child));
+    }
+    String outline = expression.withNewChildren(sequence(places)).sql();
+    Matcher matcher = OPERAND.matcher(outline);
+    StringBuilder text = new StringBuilder();
+    int found = 0;
+    while (matcher.find()) {
+      String operand = operands.set(Integer.parseInt(matcher.group(1)), null);
+      if (operand == null) {
+        throw new TypedLiteral.NotWritable();
+      }
+      matcher.appendReplacement(text, Matcher.quoteReplacement(operand));
+      found++;
+    }
+    boolean isSilent = OPERAND.matcher(outline).matches();
+    if (found < operands.size() || (isSilent && !(expression instanceof TaggingExpression))) {
+      throw new TypedLiteral.NotWritable();
+    }
+    matcher.appendTail(text);
+    return isSilent || isEnclosed(outline) ? text.toString() : "(" + text + ")";
+  }
+
+  private static Expression place(int position, Expression child) {
+    return new AttributeReference(
+        "_operand" + position + "_",
+        child.dataType(),
+        child.nullable(),
+        Metadata.empty(),
+        NamedExpression.newExprId(),
+        empty());
+  }
+
+  /** Whether a text is one call or one pair of parentheses. */
+  private static boolean isEnclosed(String text) {
+    int depth = 0;
+    for (int i = text.indexOf('('); i >= 0 && i < text.length(); i++) {
+      depth += text.charAt(i) == '(' ? 1 : text.charAt(i) == ')' ? -1 : 0;
+      if (depth == 0) {
+        return i == text.length() - 1;
+      }
+    }
+    return false;
+  }
+
+  /** Whether a function does with NULLs and overflows what its name says in this session. */
+  public static boolean isOfSession(Expression function) {
+    ExpressionText session = new ExpressionText(SQLConf.get(), null);
+    Object context = property(function, "evalContext");
+    Object mode = context == null ? null : property(context, "evalMode");
+    return !Boolean.TRUE.equals(property(function, "ignoreNulls"))
+        && (mode == null || mode.equals(session.evalMode))
+        && session.isSettled(function);
+  }
+
+  /** Whether an expression does with overflows, decimals and zoned times what the session says. */
+  private boolean isSettled(Expression expression) {
+    Object mode = property(expression, "evalMode");
+    Object fails = property(expression, "failOnError");
+    Object ansi = property(expression, "ansiEnabled");
+    Object context = property(expression, "evalContext");
+    Object zone = property(expression, "timeZoneId");
+    Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
+    return isOfBits(expression)
+        || (mode == null || mode.equals(evalMode))
+        && (fails == null || fails.equals(isAnsi))
+        && (ansi == null || ansi.equals(isAnsi))
+        && (isLossy == null || isLossy.equals(true))
+        && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
+  }
+
+  /** Operators of bits never overflow, and have a mode all the same. */
+  private static boolean isOfBits(Expression expression) {
+    return expression instanceof BitwiseAnd
+        || expression instanceof BitwiseOr
+        || expression instanceof BitwiseXor;
+  }
+
+  /** What a public method without parameters gives; null when there is no such method. */
+  public static Object property(Object object, String name) {
+    try {
+      return object.getClass().getMethod(name).invoke(object);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
+  }
+
+  /** Collated strings compare in ways that a text does not tell. */
+  private static void requirePlain(Expression expression) throws TypedLiteral.NotWritable {
+    if (expression.dataType() instanceof StringType string
+        && !string.equals(DataTypes.StringType)) {
+      throw new TypedLiteral.NotWritable();
+    }
+  }
+}

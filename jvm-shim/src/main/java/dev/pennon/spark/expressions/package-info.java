@@ -1,0 +1,2 @@
+/** Spark's expressions as SQL text, which the worker reads. */
+package dev.pennon.spark.expressions;

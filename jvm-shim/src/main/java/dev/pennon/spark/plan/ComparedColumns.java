@@ -1,0 +1,87 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Trees.conjuncts;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+
+/**
+ * What a join's condition compares by = or <=>, as the worker is told it: columns and the casts
+ * around them. Which of them put equal rows into equal partitions is for the worker to say.
+ */
+final class ComparedColumns {
+  private final Join join;
+  private final ColumnIds ids;
+  private final ArrayNode pairs = Messages.array();
+  private boolean comparesAny;
+
+  ComparedColumns(Join join, ColumnIds ids) {
+    this.join = join;
+    this.ids = ids;
+    if (join.condition().isDefined()) {
+      conjuncts(join.condition().get()).forEach(this::add);
+    }
+  }
+
+  /** The comparisons of a column of each side. */
+  ArrayNode pairs() {
+    return pairs;
+  }
+
+  /** Whether a column is compared with anything, were it an expression of the other side. */
+  boolean comparesAny() {
+    return comparesAny;
+  }
+
+  private void add(Expression condition) {
+    if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
+      BinaryComparison equality = (BinaryComparison) condition;
+      AttributeSet ofLeft = join.left().outputSet();
+      AttributeSet ofRight = join.right().outputSet();
+      boolean inOrder = equality.left().references().subsetOf(ofLeft);
+      ObjectNode left = column(inOrder ? equality.left() : equality.right(), ofLeft);
+      ObjectNode right = column(inOrder ? equality.right() : equality.left(), ofRight);
+      comparesAny |= left != null || right != null;
+      if (left != null && right != null) {
+        ObjectNode pair = Messages.object();
+        pair.set("left", left);
+        pair.set("right", right);
+        pairs.add(pair);
+      }
+    }
+  }
+
+  /** A column of one side: its number, and the types that it is cast to, its own first. */
+  private ObjectNode column(Expression compared, AttributeSet ofSide) {
+    ArrayNode types = Messages.array();
+    boolean inUtc = true;
+    Expression column = compared;
+    while (column instanceof Cast cast) {
+      types.insert(0, cast.dataType().typeName());
+      inUtc &= cast.timeZoneId().isEmpty() || isUtc(cast.timeZoneId().get());
+      column = cast.child();
+    }
+    Long id = column.references().subsetOf(ofSide) ? ids.of(column) : null;
+    if (id == null) {
+      return null;
+    }
+    types.insert(0, column.dataType().typeName());
+    ObjectNode message = Messages.object().put("column", id).put("utc", inUtc);
+    message.set("types", types);
+    return message;
+  }
+
+  private static boolean isUtc(String zone) {
+    return ZoneId.of(zone, ZoneId.SHORT_IDS).normalized().equals(ZoneOffset.UTC);
+  }
+}

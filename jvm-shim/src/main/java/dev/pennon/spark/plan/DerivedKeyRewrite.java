@@ -1,0 +1,350 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.appended;
+import static dev.pennon.spark.compat.Sequences.empty;
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import dev.pennon.spark.compat.ScanRelations;
+import dev.pennon.spark.functions.Surrogate;
+import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.KeyedLeaves;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.plan.PlanOutline.Node;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.CreateArray;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Inline;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * Gives scans their derived key and lets joins, groupings and windows use it, as the worker
+ * decided. Above the last operator that uses a key a projection removes it.
+ */
+final class DerivedKeyRewrite {
+  /** A rewritten plan, and the attribute of the key that its rows are grouped by, if any. */
+  private record Keyed(LogicalPlan plan, AttributeReference key) {}
+
+  private final DerivedKeyReply reply;
+  private final PlanOutline outline;
+  private final FragmentRewrite fragments;
+
+  DerivedKeyRewrite(DerivedKeyReply reply, PlanOutline outline, FragmentRewrite fragments) {
+    this.reply = reply;
+    this.outline = outline;
+    this.fragments = fragments;
+  }
+
+  LogicalPlan rewrite(Node node) {
+    return withoutKey(node, rewritten(node));
+  }
+
+  private Keyed rewritten(Node node) {
+    LogicalPlan fragment = fragments.planOf(node);
+    if (fragment != null) {
+      return new Keyed(fragment, null);
+    }
+    return switch (node.kind()) {
+      case SCAN -> scan(node);
+      case PASS -> pass(node);
+      case PROJECT -> project(node);
+      case JOIN -> join(node);
+      case GROUP -> group(node);
+      case WINDOW -> window(node);
+      case UNION -> union(node);
+      case EXPAND -> expand(node);
+      case OPAQUE -> new Keyed(withPlainChildren(node), null);
+    };
+  }
+
+  private Keyed scan(Node node) {
+    if (reply.declined().contains(node.position())) {
+      return new Keyed(PackedScans.in(node.plan()), null);
+    }
+    KeyedLeaves keys = reply.keysOfScans().get(node.position());
+    if (keys == null) {
+      return new Keyed(node.plan(), null);
+    }
+    DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node.plan();
+    AttributeReference key =
+        new AttributeReference(
+            PennonScan.DERIVED_KEY,
+            DataTypes.LongType,
+            false,
+            Metadata.empty(),
+            NamedExpression.newExprId(),
+            empty());
+    boolean keepsOrder =
+        relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
+    PennonScan scan =
+        ((PennonScan) relation.scan())
+            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder);
+    List<SortOrder> ordering = new ArrayList<>();
+    if (scan.isOrdered()) {
+      ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));
+      ordering.addAll(items(relation.ordering().get()));
+    }
+    LogicalPlan keyed =
+        ScanRelations.replaced(
+            relation, scan, appended(relation.output(), key), List.of(key), ordering);
+    return new Keyed(keyed, key);
+  }
+
+  private Keyed pass(Node node) {
+    List<LogicalPlan> children = new ArrayList<>();
+    AttributeReference key = null;
+    for (int i = 0; i < node.children().size(); i++) {
+      Node child = node.children().get(i);
+      if (i == node.through()) {
+        Keyed through = rewritten(child);
+        if (node.plan() instanceof Generate) {
+          // It names its input's columns by position.
+          through = withKeyLast(child, through);
+        }
+        key = through.key();
+        children.add(through.plan());
+      } else {
+        children.add(rewrite(child));
+      }
+    }
+    return new Keyed(node.plan().withNewChildren(sequence(children)), key);
+  }
+
+  private Keyed project(Node node) {
+    Keyed child = rewritten(node.children().get(0));
+    Project project = (Project) node.plan();
+    Seq<NamedExpression> columns =
+        child.key() == null
+            ? project.projectList()
+            : appended(project.projectList(), child.key());
+    return new Keyed(project.copy(columns, child.plan()), child.key());
+  }
+
+  private Keyed join(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Join join = (Join) node.plan();
+    List<DerivedKeyReply.Computed> functions = reply.computed().get(node.position());
+    Keyed left = keyed(node.children().get(0), functions);
+    Keyed right = keyed(node.children().get(1), functions);
+    // First, so that rows sorted by the join's own keys inside a partition stay sorted.
+    Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
+    Join keyed =
+        join.copy(left.plan(), right.plan(), join.joinType(), Option.apply(condition), join.hint());
+    AttributeReference key = surviving(join.joinType(), left.key(), right.key());
+    return new Keyed(key == null ? projected(node, keyed) : keyed, key);
+  }
+
+  /** A side of a join, its key derived or, where the functions are of its columns, computed. */
+  private Keyed keyed(Node side, List<DerivedKeyReply.Computed> functions) {
+    boolean isComputed =
+        functions != null
+            && items(side.plan().output()).stream()
+                .anyMatch(a -> isOf(a.exprId().id(), functions.get(0).attributes().get(0)));
+    return isComputed ? computed(rewrite(side), functions) : rewritten(side);
+  }
+
+  /** Whether a column is this one, or has the field that is known by this number. */
+  private boolean isOf(long column, long number) {
+    return number < 0
+        ? outline.field(number).references().exists(a -> a.exprId().id() == column)
+        : column == number;
+  }
+
+  /** The side without partitioning: Spark computes its key, and shuffles it by that key. */
+  private Keyed computed(LogicalPlan plan, List<DerivedKeyReply.Computed> functions) {
+    Map<Long, Expression> attributes = new HashMap<>();
+    items(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
+    List<Surrogate.Component> components = new ArrayList<>();
+    List<Expression> arguments = new ArrayList<>();
+    for (DerivedKeyReply.Computed function : functions) {
+      List<Expression> sources =
+          function.attributes().stream()
+              .map(id -> id < 0 ? outline.field(id) : attributes.get(id))
+              .toList();
+      components.add(
+          new Surrogate.Component(
+              function.function(),
+              function.numBuckets(),
+              sources.stream().map(Expression::dataType).toList()));
+      arguments.addAll(sources);
+    }
+    Alias key =
+        new Alias(
+            new ApplyFunctionExpression(new Surrogate(components), sequence(arguments)),
+            PennonScan.DERIVED_KEY,
+            NamedExpression.newExprId(),
+            empty(),
+            Option.empty(),
+            empty());
+    List<NamedExpression> columns = new ArrayList<>(items(plan.output()));
+    columns.add(key);
+    return new Keyed(new Project(sequence(columns), plan), (AttributeReference) key.toAttribute());
+  }
+
+  private static AttributeReference surviving(
+      JoinType type, AttributeReference left, AttributeReference right) {
+    return switch (PlanOutline.typeName(type)) {
+      case "right" -> right;
+      case "full" -> null;
+      default -> left;
+    };
+  }
+
+  private Keyed group(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Aggregate aggregate = (Aggregate) node.plan();
+    Keyed child = rewritten(node.children().get(0));
+    Aggregate keyed =
+        aggregate.copy(
+            preceded(child.key(), aggregate.groupingExpressions()),
+            appended(aggregate.aggregateExpressions(), child.key()),
+            child.plan(),
+            aggregate.hint());
+    return new Keyed(keyed, child.key());
+  }
+
+  private Keyed window(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Keyed child = rewritten(node.children().get(0));
+    if (node.plan() instanceof Window window) {
+      Window keyed =
+          window.copy(
+              window.windowExpressions(),
+              preceded(child.key(), window.partitionSpec()),
+              window.orderSpec(),
+              child.plan(),
+              window.hint());
+      return new Keyed(keyed, child.key());
+    }
+    WindowGroupLimit limit = (WindowGroupLimit) node.plan();
+    WindowGroupLimit keyed =
+        limit.copy(
+            preceded(child.key(), limit.partitionSpec()),
+            limit.orderSpec(),
+            limit.rankLikeFunction(),
+            limit.limit(),
+            child.plan());
+    return new Keyed(keyed, child.key());
+  }
+
+  private Keyed union(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    List<Keyed> inputs = new ArrayList<>();
+    node.children().forEach(child -> inputs.add(withKeyLast(child, rewritten(child))));
+    // A union's output has the ids of its first input's.
+    return new Keyed(
+        node.plan().withNewChildren(sequence(inputs.stream().map(Keyed::plan).toList())),
+        inputs.get(0).key());
+  }
+
+  /**
+   * The rows of an expansion as elements of an array, of which Spark makes rows: an expansion of
+   * Spark's own forgets where its rows are.
+   */
+  private Keyed expand(Node node) {
+    if (!reply.served().contains(node.position())) {
+      return new Keyed(withPlainChildren(node), null);
+    }
+    Expand expand = (Expand) node.plan();
+    Keyed child = withKeyLast(node.children().get(0), rewritten(node.children().get(0)));
+    List<Expression> rows = new ArrayList<>();
+    for (Seq<Expression> projection : items(expand.projections())) {
+      List<Expression> fields = new ArrayList<>();
+      for (Expression value : items(projection)) {
+        UTF8String name = UTF8String.fromString("c" + fields.size() / 2);
+        fields.add(new Literal(name, DataTypes.StringType));
+        fields.add(value);
+      }
+      rows.add(new CreateNamedStruct(sequence(fields)));
+    }
+    List<Object> unrequired = new ArrayList<>();
+    for (int i = 0; i < child.plan().output().size() - 1; i++) {
+      unrequired.add(i);
+    }
+    Generate generate =
+        new Generate(
+            new Inline(new CreateArray(sequence(rows))),
+            sequence(unrequired),
+            false,
+            Option.empty(),
+            expand.output(),
+            child.plan());
+    return new Keyed(generate, child.key());
+  }
+
+  /** A plan whose output is that of its node, and the key. */
+  private static Keyed withKeyLast(Node node, Keyed keyed) {
+    Seq<Attribute> output = keyed.plan().output();
+    if (keyed.key() == null
+        || (output.size() == node.plan().output().size() + 1 && output.last().equals(keyed.key()))) {
+      return keyed;
+    }
+    List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
+    columns.add(keyed.key());
+    return new Keyed(new Project(sequence(columns), keyed.plan()), keyed.key());
+  }
+
+  private LogicalPlan withPlainChildren(Node node) {
+    List<LogicalPlan> children = new ArrayList<>();
+    node.children().forEach(child -> children.add(rewrite(child)));
+    return node.plan().withNewChildren(sequence(children));
+  }
+
+  private static LogicalPlan withoutKey(Node node, Keyed keyed) {
+    if (keyed.key() == null) {
+      return keyed.plan();
+    }
+    return projected(node, keyed.plan());
+  }
+
+  /** Only the columns that the node had: what is above may count them. */
+  private static LogicalPlan projected(Node node, LogicalPlan keyed) {
+    List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
+    return new Project(sequence(columns), keyed);
+  }
+
+  /** The key first: rows that are sorted within each partition stay sorted by the whole list. */
+  private static Seq<Expression> preceded(Expression key, Seq<Expression> items) {
+    List<Expression> all = new ArrayList<>();
+    all.add(key);
+    all.addAll(items(items));
+    return sequence(all);
+  }
+}

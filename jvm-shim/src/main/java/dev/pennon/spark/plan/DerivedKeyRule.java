@@ -1,0 +1,182 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Execution;
+import dev.pennon.spark.catalog.JoinSettings;
+import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
+ * that Spark need not shuffle (design §5).
+ *
+ * <p>This side recognises the plan's shape and tracks attributes; which functions have a common
+ * reduction, and the key's values, are the worker's. The real conjuncts stay in every join, so a
+ * rewritten plan has the same rows. It runs once the scans are built, filters are pushed and
+ * subqueries are joins: as one of the session's extra optimizations. Spark optimizes the plan of each
+ * subquery beforehand; that is left alone, for what stays a subquery is met again in the query.
+ */
+public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelectionHelper {
+  /** Who wants to hear what is found in the plans that this thread makes. */
+  private static final ThreadLocal<Consumer<JsonNode>> VERDICTS = new ThreadLocal<>();
+
+  private DerivedKeyRule() {}
+
+  /** Runs something that plans queries, and hears what is found at their operators. */
+  static <T> T listening(Consumer<JsonNode> listener, Supplier<T> planning) {
+    VERDICTS.set(listener);
+    try {
+      return planning.get();
+    } finally {
+      VERDICTS.remove();
+    }
+  }
+
+  /**
+   * Adds the rule to a session's extra optimizations, once, beside whatever rules its user has.
+   *
+   * @return what Spark wants of an extension that it asks for an optimizer rule
+   */
+  public static Rule<LogicalPlan> installedIn(SparkSession session) {
+    ExperimentalMethods methods =
+        ((org.apache.spark.sql.classic.SparkSession) session).experimental();
+    List<Rule<LogicalPlan>> rules = new ArrayList<>(items(methods.extraOptimizations()));
+    if (rules.stream().noneMatch(DerivedKeyRule.class::isInstance)) {
+      rules.add(new DerivedKeyRule());
+      methods.extraOptimizations_$eq(sequence(rules));
+    }
+    return new Unchanged();
+  }
+
+  /** Where Spark calls an extension's rule, scans are not built yet, but for those of subqueries. */
+  private static final class Unchanged extends Rule<LogicalPlan> {
+    @Override
+    public LogicalPlan apply(LogicalPlan plan) {
+      return plan;
+    }
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    SQLConf conf = SQLConf.get();
+    Consumer<JsonNode> listener = VERDICTS.get();
+    if (!(plan instanceof Subquery)) {
+      JoinSettings.newQuery();
+    }
+    boolean isWanted = conf.v2BucketingEnabled() || listener != null;
+    // A subquery that is optimized by itself may become a join of the query around it; the state of
+    // a stream is kept under its grouping keys, which must be the same after every restart.
+    if (!isWanted || plan instanceof Subquery || plan.isStreaming()) {
+      return plan;
+    }
+    LogicalPlan query =
+        isSettled(plan)
+            ? plan
+            : DecidedConditions.without(
+                MergeSource.hashed(settled(plan, conf, listener), this, conf), conf.cboEnabled());
+    // What became a part of a fragment is not among them any more.
+    return query.transformAllExpressions(new InSubqueries());
+  }
+
+  /** The plans of the subqueries that stayed ones. */
+  private final class InSubqueries extends AbstractPartialFunction<Expression, Expression> {
+    @Override
+    public boolean isDefinedAt(Expression expression) {
+      // The filters of a join by its other side repeat that side's plan.
+      return expression instanceof SubqueryExpression
+          && !(expression instanceof DynamicPruning);
+    }
+
+    @Override
+    public Expression apply(Expression expression) {
+      SubqueryExpression subquery = (SubqueryExpression) expression;
+      LogicalPlan settled = DerivedKeyRule.this.apply(subquery.plan());
+      return settled == subquery.plan() ? subquery : subquery.withNewPlan(settled);
+    }
+  }
+
+  /** Whether this rule has seen a plan before, for the optimizer repeats it. */
+  private static boolean isSettled(LogicalPlan plan) {
+    return items(plan.collectLeaves()).stream()
+        .anyMatch(
+            leaf ->
+                leaf instanceof DataSourceV2ScanRelation relation
+                    && (relation.scan() instanceof FragmentScan
+                        || (relation.scan() instanceof PennonScan scan
+                            && (scan.isDerived() || scan.isPacked()))));
+  }
+
+  private LogicalPlan settled(LogicalPlan plan, SQLConf conf, Consumer<JsonNode> listener) {
+    PlanOutline outline = new PlanOutline(this, conf, conf.v2BucketingEnabled());
+    PlanOutline.Node root = outline.outline(plan);
+    if (!outline.hasScans()) {
+      return plan;
+    }
+    if (!outline.hasGroupings() && !outline.hasWorkForWorker() && listener == null) {
+      return PackedScans.in(plan);
+    }
+    ObjectNode request = request(outline, conf, plan instanceof Command);
+    try {
+      DerivedKeyReply reply = DerivedKeyReply.ask(request);
+      if (listener != null) {
+        reply.verdicts().forEach(listener);
+      }
+      if (!conf.v2BucketingEnabled()) {
+        return plan;
+      }
+      LogicalPlan rewritten = plan;
+      if (reply.changesThePlan()) {
+        FragmentRewrite fragments = new FragmentRewrite(reply, outline);
+        rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
+      }
+      if (reply.isOneTask()) {
+        return OneTask.in(rewritten);
+      }
+      return outline.hasGroupings() || listener != null
+          ? rewritten
+          : PackedScans.in(rewritten);
+    } catch (Exception e) {
+      return UndecidedPlans.kept(plan, e, conf);
+    }
+  }
+
+  private static ObjectNode request(PlanOutline outline, SQLConf conf, boolean isWrite) {
+    ObjectNode request = Messages.request("derive_keys");
+    Execution execution = outline.isForWorker() ? Execution.WORKER : Execution.SPARK;
+    request.put("execution", execution.toString());
+    request.put(
+        "parallelism",
+        org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
+    request.put("max_bytes", conf.filesMaxPartitionBytes());
+    request.put("ansi", conf.ansiEnabled());
+    request.put("time_zone", conf.sessionLocalTimeZone());
+    request.put("slots", ExecutorSlots.count());
+    // What is written is distributed as the write wants it.
+    outline.byteLimits().describe(request, isWrite);
+    request.set("nodes", outline.message());
+    return request;
+  }
+}

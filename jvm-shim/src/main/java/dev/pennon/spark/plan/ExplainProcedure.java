@@ -1,0 +1,57 @@
+package dev.pennon.spark.plan;
+
+import dev.pennon.spark.catalog.RowsProcedure;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** A procedure that plans a query, does not run it, and describes what it saw in rows of text. */
+abstract class ExplainProcedure extends RowsProcedure {
+  private final String[] columns;
+
+  ExplainProcedure(String name, String... columns) {
+    super(name, List.of(ProcedureParameter.in("query", DataTypes.StringType).build()));
+    this.columns = columns;
+  }
+
+  /** The rows, each with a text for each column, of the query that the supplier plans. */
+  abstract Stream<Stream<String>> explain(Supplier<SparkPlan> planning);
+
+  @Override
+  protected Rows answer(InternalRow arguments) {
+    StructType schema = new StructType();
+    for (String column : columns) {
+      schema = schema.add(column, DataTypes.StringType);
+    }
+    InternalRow[] rows =
+        explain(() -> planned(arguments.getString(0)))
+            .map(row -> new GenericInternalRow(row.map(UTF8String::fromString).toArray()))
+            .toArray(InternalRow[]::new);
+    return new Rows(schema, rows);
+  }
+
+  private static SparkPlan planned(String query) {
+    SparkSession session = SparkSession.active();
+    try {
+      LogicalPlan parsed = session.sessionState().sqlParser().parsePlan(query);
+      return session
+          .sessionState()
+          .executePlan(parsed, CommandExecutionMode.SKIP())
+          .executedPlan();
+    } catch (ParseException e) {
+      throw WorkerFailure.sneak(e);
+    }
+  }
+}

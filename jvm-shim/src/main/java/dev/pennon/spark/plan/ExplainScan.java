@@ -1,0 +1,42 @@
+package dev.pennon.spark.plan;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
+import org.apache.spark.sql.execution.SparkPlan;
+
+/**
+ * {@code CALL catalog.system.explain_scan('SELECT …')}: which partitions each scan of a query reads,
+ * and what each of its conditions prunes.
+ */
+public final class ExplainScan extends ExplainProcedure {
+  public static final String NAME = "explain_scan";
+
+  public ExplainScan() {
+    super(NAME, "table", "item", "description");
+  }
+
+  @Override
+  Stream<Stream<String>> explain(Supplier<SparkPlan> planning) {
+    List<PennonScan> scans = new ArrayList<>();
+    PennonScan.listening(scans::add, planning);
+    return scans.stream().map(PennonScan::outline).flatMap(ExplainScan::report);
+  }
+
+  private static Stream<Stream<String>> report(ObjectNode outline) {
+    ObjectNode request = Messages.request("explain_scan");
+    request.set("catalog", outline.get("catalog"));
+    request.set("plan", outline.get("plan"));
+    JsonNode reply = WorkerConnection.answer(request);
+    JsonNode rows = Messages.field(reply, "ExplainScanReply", "rows");
+    return StreamSupport.stream(rows.spliterator(), false)
+        .map(row -> Stream.of(outline.get("table"), row.get(0), row.get(1)).map(JsonNode::asText));
+  }
+}

@@ -1,0 +1,99 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import dev.pennon.spark.compat.ScanRelations;
+import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.FragmentReply;
+import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.plan.PlanOutline.Node;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Puts one scan in the place of each part of a query that the worker takes over. */
+final class FragmentRewrite {
+  private static final Logger LOG = LoggerFactory.getLogger(FragmentRewrite.class);
+
+  private final DerivedKeyReply reply;
+  private final PlanOutline outline;
+
+  FragmentRewrite(DerivedKeyReply reply, PlanOutline outline) {
+    this.reply = reply;
+    this.outline = outline;
+  }
+
+  /** The plan of a node that became a fragment; null for any other. */
+  LogicalPlan planOf(Node node) {
+    FragmentReply fragment = reply.fragments().get(node.position());
+    if (fragment == null) {
+      return null;
+    }
+    try {
+      LogicalPlan limited = outline.limited(node);
+      if (limited == null) {
+        return replaced(node, null, fragment);
+      }
+      Node below = node.children().get(0);
+      return node.plan().withNewChildren(sequence(List.of(replaced(below, limited, fragment))));
+    } catch (RuntimeException e) {
+      LOG.warn("Spark executes what the worker was to execute: {}", node.plan(), e);
+      return null;
+    }
+  }
+
+  private LogicalPlan replaced(Node node, LogicalPlan limited, FragmentReply fragment) {
+    LogicalPlan plan = node.plan();
+    SplitAggregate split = outline.splitOf(node);
+    if (fragment.mode() == FragmentReply.Mode.ROWS) {
+      List<AttributeReference> output = new ArrayList<>();
+      for (Attribute attribute : items(plan.output())) {
+        output.add((AttributeReference) attribute);
+      }
+      return relation(fragment, limited == null ? plan : limited, output);
+    }
+    boolean isMerged = fragment.mode() == FragmentReply.Mode.PARTIAL;
+    LogicalPlan rows = limited == null ? split.partial(isMerged) : limited;
+    LogicalPlan columns = relation(fragment, rows, split.columns(isMerged));
+    return isMerged
+        ? split.mergedOver(columns)
+        : split.finishedOver(columns);
+  }
+
+  private static LogicalPlan relation(
+      FragmentReply fragment, LogicalPlan rows, List<AttributeReference> output) {
+    List<Long> ids = output.stream().map(column -> column.exprId().id()).toList();
+    if (!ids.equals(fragment.columns())) {
+      throw new IllegalStateException(
+          "the worker's columns are " + fragment.columns() + ", the plan's " + ids);
+    }
+    StructType schema = new StructType();
+    for (AttributeReference column : output) {
+      schema =
+          schema.add(
+              ExpressionText.columnName(column.exprId().id()), column.dataType(), column.nullable());
+    }
+    return ScanRelations.unordered(
+        firstTable(rows), new FragmentScan(fragment, schema, rows), sequence(output));
+  }
+
+  /** Spark wants a scan to have a table; it shows its name. */
+  private static DataSourceV2ScanRelation firstTable(LogicalPlan plan) {
+    for (LogicalPlan leaf : items(plan.collectLeaves())) {
+      if (leaf instanceof DataSourceV2ScanRelation relation
+          && relation.scan() instanceof PennonScan) {
+        return relation;
+      }
+    }
+    throw new IllegalStateException("a fragment holds no scan");
+  }
+}

@@ -1,0 +1,40 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import dev.pennon.spark.read.FragmentScan;
+import dev.pennon.spark.read.PennonScan;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+
+/**
+ * Lets every scan of a small query have one partition, and Spark know of it: then no operator above
+ * needs an exchange.
+ */
+final class OneTask {
+  private OneTask() {}
+
+  static LogicalPlan in(LogicalPlan plan) {
+    if (isRead(plan)) {
+      // Not a shuffle: Spark reports no single partition of a scan, but of what is coalesced to one.
+      return new Repartition(1, false, PackedScans.in(plan));
+    }
+    List<LogicalPlan> children = new ArrayList<>();
+    items(plan.children()).forEach(child -> children.add(in(child)));
+    return plan.withNewChildren(sequence(children));
+  }
+
+  /** A scan of ours under what Spark reads it with: filters at run time have to stay next to it. */
+  private static boolean isRead(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation) {
+      return relation.scan() instanceof PennonScan || relation.scan() instanceof FragmentScan;
+    }
+    return (plan instanceof Filter || plan instanceof Project) && isRead(plan.children().head());
+  }
+}

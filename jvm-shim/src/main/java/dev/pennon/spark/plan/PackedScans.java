@@ -1,0 +1,28 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import dev.pennon.spark.compat.ScanRelations;
+import dev.pennon.spark.read.PennonScan;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+
+/** Packs the leaves of scans whose partitioning nothing in the query can use. */
+final class PackedScans {
+  private PackedScans() {}
+
+  static LogicalPlan in(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof PennonScan scan) {
+      return scan.isDerived() || scan.isPacked()
+          ? relation
+          : ScanRelations.replaced(relation, scan.packed(), relation.output(), null, List.of());
+    }
+    List<LogicalPlan> children = new ArrayList<>();
+    items(plan.children()).forEach(child -> children.add(in(child)));
+    return plan.withNewChildren(sequence(children));
+  }
+}

@@ -1,0 +1,387 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.items;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.ByteLimits;
+import dev.pennon.spark.catalog.Execution;
+import dev.pennon.spark.compat.Unions;
+import dev.pennon.spark.expressions.ExpressionText;
+import dev.pennon.spark.expressions.ScalarSubqueries;
+import dev.pennon.spark.read.PennonScan;
+import dev.pennon.spark.plan.ImpliedPrunings.Side;
+import dev.pennon.spark.worker.Messages;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
+import org.apache.spark.sql.catalyst.optimizer.BuildSide;
+import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftSingle$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.CollectMetrics;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapCoGroupsInPandas;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInPandas;
+import org.apache.spark.sql.catalyst.plans.logical.Generate;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.catalyst.plans.logical.WindowGroupLimit;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
+
+/**
+ * The shape of a query plan as the worker is told it: scans, joins, groupings and how attributes
+ * pass through them. What it does not know is opaque.
+ */
+final class PlanOutline {
+  /** What a node is to the rewrite; the worker gets the same names. */
+  enum Kind {
+    SCAN,
+    PASS,
+    PROJECT,
+    JOIN,
+    GROUP,
+    WINDOW,
+    UNION,
+    EXPAND,
+    OPAQUE
+  }
+
+  /** A plan node, its position in the message, the child whose rows pass, and its children. */
+  record Node(LogicalPlan plan, Kind kind, int position, int through, List<Node> children) {}
+
+  private final ArrayNode nodes = Messages.array();
+  private final ColumnIds ids = new ColumnIds();
+  private final BroadcastSide broadcasts;
+  private final SQLConf conf;
+  private final Map<Integer, SplitAggregate> splits = new HashMap<>();
+  private final RowLimits limits = new RowLimits();
+  private final ImpliedPrunings prunings = new ImpliedPrunings();
+  private final ByteLimits byteLimits = new ByteLimits();
+  private boolean isForWorker;
+  private int scans;
+  private int groupings;
+  private int aggregates;
+  private int joins;
+  private int windows;
+
+  PlanOutline(JoinSelectionHelper spark, SQLConf conf, boolean isForWorker) {
+    this.broadcasts = new BroadcastSide(spark, conf);
+    this.conf = conf;
+    this.isForWorker = isForWorker;
+  }
+
+  ArrayNode message() {
+    return nodes;
+  }
+
+  /** The field of a struct that the worker knows by a number of its own. */
+  Expression field(long number) {
+    return ids.field(number);
+  }
+
+  /** Whether there is a scan that could have a key: the worker need not be asked otherwise. */
+  boolean hasScans() {
+    return scans > 0;
+  }
+
+  /** Whether there is an operator that could profit from a key. */
+  boolean hasGroupings() {
+    return groupings > 0;
+  }
+
+  /** Whether there is an aggregate, a join or a window, and the worker may compute it. */
+  boolean hasWorkForWorker() {
+    return isForWorker && aggregates + joins + windows > 0;
+  }
+
+  /** Whether every catalog of the plan's scans lets the worker execute parts of it. */
+  boolean isForWorker() {
+    return isForWorker;
+  }
+
+  /** What the catalogs of the scans limit, of a plan that has scans. */
+  ByteLimits byteLimits() {
+    return byteLimits;
+  }
+
+  /** The two halves of an aggregate; null when it has none. */
+  SplitAggregate splitOf(Node node) {
+    return splits.get(node.position());
+  }
+
+  Node outline(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation relation) {
+      return scan(relation);
+    }
+    if (plan instanceof Filter filter) {
+      Node child = outline(filter.child());
+      ObjectNode message = node("filter").put("child", besideScalars(plan, child));
+      prunings.describe(filter.condition(), message);
+      return add(plan, Kind.PASS, message, List.of(child));
+    }
+    if (plan instanceof Project project) {
+      Node child = outline(project.child());
+      ObjectNode message = node("project").put("child", besideScalars(plan, child));
+      message.set("columns", ids.renamed(project.projectList()));
+      message.set("expressions", ExpressionText.ofValues(project.projectList()));
+      return add(plan, Kind.PROJECT, message, List.of(child));
+    }
+    if (plan instanceof Join join) {
+      return join(join);
+    }
+    if (plan instanceof Union union) {
+      return union(union);
+    }
+    if (plan instanceof Expand expand) {
+      return expand(expand);
+    }
+    if (plan instanceof Generate || plan instanceof Sample || plan instanceof CollectMetrics) {
+      return through(plan);
+    }
+    if (RowLimits.count(plan) != null) {
+      return limit(plan);
+    }
+    if (plan instanceof Sort sort && limits.limited(sort) != null) {
+      return top(sort);
+    }
+    if (plan instanceof Aggregate aggregate) {
+      return group(aggregate);
+    }
+    if (plan instanceof Window window) {
+      Node node = window("window", plan, window.child(), window.partitionSpec());
+      WindowText.describe(window, (ObjectNode) nodes.get(node.position()));
+      windows++;
+      return node;
+    }
+    if (plan instanceof WindowGroupLimit limit) {
+      return window("group_limit", plan, limit.child(), limit.partitionSpec());
+    }
+    limits.note(plan);
+    List<Node> children = new ArrayList<>();
+    items(plan.children()).forEach(child -> children.add(outline(child)));
+    groupings += isGroupedByPython(plan) ? 1 : 0;
+    return opaque(plan, children);
+  }
+
+  /** The position of an operator's rows beside the values of the subqueries that it names. */
+  private int besideScalars(LogicalPlan plan, Node child) {
+    int rows = child.position();
+    int before = groupings;
+    for (ScalarSubquery subquery : ScalarSubqueries.of(plan)) {
+      int value = outline(subquery.plan()).position();
+      nodes.add(node("scalar").put("rows", rows).put("value", value));
+      rows = nodes.size() - 1;
+    }
+    // Its own plan is decided upon by itself, unless it becomes a part of this one.
+    groupings = before;
+    return rows;
+  }
+
+  /** Functions over groups want their keys together, and get nothing but them. */
+  private static boolean isGroupedByPython(LogicalPlan plan) {
+    return plan instanceof FlatMapGroupsInPandas
+        || plan instanceof FlatMapGroupsInArrow
+        || plan instanceof FlatMapCoGroupsInPandas
+        || plan instanceof FlatMapCoGroupsInArrow;
+  }
+
+  private Node scan(DataSourceV2ScanRelation relation) {
+    if (!(relation.scan() instanceof PennonScan scan)) {
+      return opaque(relation, List.of());
+    }
+    ObjectNode message = scan.outline().put("node", "scan");
+    ArrayNode columns = message.putArray("columns");
+    ArrayNode fields = message.putArray("fields");
+    for (Attribute column : items(relation.output())) {
+      columns.add(Messages.array().add(column.exprId().id()).add(column.name()));
+      fields.addAll(ids.fieldsIn(column));
+    }
+    scans++;
+    String catalog = message.path("catalog").path("name").asText();
+    isForWorker &= Execution.of(catalog, conf) == Execution.WORKER;
+    byteLimits.add(catalog, conf);
+    return add(relation, Kind.SCAN, message, List.of());
+  }
+
+  private Node group(Aggregate aggregate) {
+    Node child = outline(aggregate.child());
+    if (aggregate.groupingExpressions().isEmpty() && !isForWorker) {
+      return opaque(aggregate, List.of(child));
+    }
+    ObjectNode message = node("group").put("child", child.position());
+    message.set("keys", ids.all(aggregate.groupingExpressions()));
+    message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
+    SplitAggregate split = SplitAggregate.of(aggregate);
+    if (split == null) {
+      message.putNull("grouping").putNull("functions").putNull("outputs");
+    } else {
+      split.describe(message);
+      splits.put(nodes.size(), split);
+    }
+    aggregates++;
+    groupings += aggregate.groupingExpressions().isEmpty() ? 0 : 1;
+    return add(aggregate, Kind.GROUP, message, List.of(child));
+  }
+
+  private Node join(Join join) {
+    BuildSide broadcast = broadcasts.of(join);
+    ArrayNode implied = Messages.array();
+    boolean isBroadcast = broadcast != null;
+    List<Node> children =
+        List.of(
+            prunings.within(
+                new Side(join.right(), implied, isBroadcast), () -> outline(join.left())),
+            prunings.within(
+                new Side(join.left(), implied, isBroadcast), () -> outline(join.right())));
+    joins++;
+    ComparedColumns compared = new ComparedColumns(join, ids);
+    Expression condition = join.condition().getOrElse(() -> Literal.TrueLiteral());
+    ObjectNode message = node("join");
+    message.put("left", children.get(0).position()).put("right", children.get(1).position());
+    message.put("type", typeName(join.joinType())).put("text", condition.sql());
+    message.set("compared", compared.pairs());
+    message.put("null_safe", condition.exists(e -> e instanceof EqualNullSafe));
+    boolean isKnown = !(join.joinType() instanceof LeftSingle$);
+    message.put("condition", isKnown ? ExpressionText.ofValue(condition) : null);
+    message.set("implied", implied);
+    boolean isLeft = broadcast == BuildLeft$.MODULE$;
+    if (join.joinType() instanceof ExistenceJoin existence) {
+      message.put("exists", existence.exists().exprId().id());
+    } else {
+      message.putNull("exists");
+    }
+    message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
+    if (isBroadcast) {
+      // A broadcast leaves the other side where it is: its grouping passes through.
+      nodes.add(message);
+      return new Node(join, Kind.PASS, nodes.size() - 1, isLeft ? 1 : 0, children);
+    }
+    // Spark shuffles the side that compares an expression onto the other one.
+    groupings += compared.comparesAny() ? 1 : 0;
+    return add(join, compared.pairs().isEmpty() ? Kind.OPAQUE : Kind.JOIN, message, children);
+  }
+
+  /** What leaves the rows of one child where they are, and is not for the worker. */
+  private Node through(LogicalPlan plan) {
+    Node child = outline(plan.children().head());
+    return add(plan, Kind.PASS, node("pass").put("child", child.position()), List.of(child));
+  }
+
+  private Node union(Union union) {
+    List<Node> children = new ArrayList<>();
+    items(union.children()).forEach(child -> children.add(outline(child)));
+    ObjectNode message = node("union").put("keyed", Unions.keepKeys(conf));
+    ArrayNode inputs = message.putArray("children");
+    children.forEach(child -> inputs.add(child.position()));
+    ArrayNode columns = message.putArray("columns");
+    for (int i = 0; i < union.output().size(); i++) {
+      ArrayNode column = columns.addArray().add(union.output().apply(i).exprId().id());
+      for (Node child : children) {
+        column.add(child.plan().output().apply(i).exprId().id());
+      }
+    }
+    return add(union, Unions.keepKeys(conf) ? Kind.UNION : Kind.OPAQUE, message, children);
+  }
+
+  private Node expand(Expand expand) {
+    Node child = outline(expand.child());
+    ObjectNode message = node("expand").put("child", child.position());
+    ArrayNode columns = message.putArray("columns");
+    ArrayNode expressions = message.putArray("expressions");
+    for (int i = 0; i < expand.output().size(); i++) {
+      int column = i;
+      ArrayNode texts = Messages.array();
+      items(expand.projections()).forEach(row -> texts.add(ExpressionText.ofValue(row.apply(column))));
+      Attribute output = expand.output().apply(i);
+      ArrayNode told = expressions.addArray().add(output.exprId().id()).add(texts);
+      told.add(Messages.parse(output.dataType().json()));
+      Expression first = expand.projections().head().apply(i);
+      boolean isInAll =
+          items(expand.projections()).stream()
+              .allMatch(row -> row.apply(column).equals(first));
+      if (isInAll && first instanceof Attribute attribute) {
+        columns.addArray().add(output.exprId().id()).add(attribute.exprId().id());
+      }
+    }
+    return add(expand, Kind.EXPAND, message, List.of(child));
+  }
+
+  private Node limit(LogicalPlan limit) {
+    limits.note(limit);
+    Node child = outline(limit.children().head());
+    ObjectNode message = node("limit").put("child", child.position());
+    message.put("count", RowLimits.count(limit)).put("whole", limit instanceof GlobalLimit);
+    return add(limit, limits.passesKeys(limit) ? Kind.PASS : Kind.OPAQUE, message, List.of(child));
+  }
+
+  private Node top(Sort sort) {
+    Node child = outline(sort.child());
+    ObjectNode message = node("top").put("child", child.position());
+    limits.describe(sort, splitOf(child), message);
+    return add(sort, Kind.OPAQUE, message, List.of(child));
+  }
+
+  /** A limit, or a sort below one, with that limit; null for any other node. */
+  LogicalPlan limited(Node node) {
+    return limits.limited(node.plan());
+  }
+
+  private Node window(String kind, LogicalPlan plan, LogicalPlan input, Seq<Expression> partitionSpec) {
+    Node child = outline(input);
+    ObjectNode message = node(kind).put("child", child.position());
+    message.set("keys", ids.all(partitionSpec));
+    groupings += partitionSpec.isEmpty() ? 0 : 1;
+    return add(plan, Kind.WINDOW, message, List.of(child));
+  }
+
+  private Node opaque(LogicalPlan plan, List<Node> children) {
+    ObjectNode message = node("opaque");
+    ArrayNode positions = message.putArray("children");
+    children.forEach(child -> positions.add(child.position()));
+    return add(plan, Kind.OPAQUE, message, children);
+  }
+
+  private Node add(LogicalPlan plan, Kind kind, ObjectNode message, List<Node> children) {
+    nodes.add(message);
+    return new Node(plan, kind, nodes.size() - 1, 0, children);
+  }
+
+  private static ObjectNode node(String kind) {
+    return Messages.object().put("node", kind);
+  }
+
+  static String typeName(JoinType type) {
+    if (type instanceof ExistenceJoin) {
+      return "existence";
+    }
+    return switch (type.sql()) {
+      case "INNER", "CROSS" -> "inner";
+      case "LEFT OUTER" -> "left";
+      case "RIGHT OUTER" -> "right";
+      case "LEFT SEMI" -> "semi";
+      case "LEFT ANTI" -> "anti";
+      default -> "full";
+    };
+  }
+}

@@ -1,0 +1,83 @@
+package dev.pennon.spark.plan;
+
+import static dev.pennon.spark.compat.Sequences.items;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.expressions.ExpressionText;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Offset;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+
+/** The limits of a plan: the sorts of which only the first rows are wanted. */
+final class RowLimits {
+  private final Map<Sort, Integer> sorts = new IdentityHashMap<>();
+  /** What stands right below a limit of the whole: Spark knows both as one, without a key. */
+  private final Set<LogicalPlan> collected = Collections.newSetFromMap(new IdentityHashMap<>());
+
+  /** The number of rows of a limit; null where it is none, or computed. */
+  static Integer count(LogicalPlan plan) {
+    Expression rows =
+        plan instanceof LocalLimit each
+            ? each.limitExpr()
+            : plan instanceof GlobalLimit whole ? whole.limitExpr() : null;
+    return rows instanceof Literal literal && literal.value() instanceof Integer count
+        ? count
+        : null;
+  }
+
+  /** Looks at a node before its children are looked at. */
+  void note(LogicalPlan plan) {
+    if (plan instanceof GlobalLimit || plan instanceof Offset) {
+      collected.addAll(items(plan.children()));
+    }
+    if (plan instanceof LocalLimit limit && count(limit) != null) {
+      LogicalPlan below = limit.child();
+      while (below instanceof Project project) {
+        below = project.child();
+      }
+      if (below instanceof Sort sort && sort.global()) {
+        sorts.put(sort, count(limit));
+      }
+    }
+  }
+
+  /** Whether a key may stand between a limit and what is above it. */
+  boolean passesKeys(LogicalPlan limit) {
+    return limit instanceof LocalLimit && !collected.contains(limit);
+  }
+
+  /** A limit, or a sort below one, with that limit; null for anything else. */
+  LogicalPlan limited(LogicalPlan plan) {
+    if (plan instanceof Sort sort && sorts.containsKey(sort)) {
+      return new LocalLimit(Literal$.MODULE$.apply(sorts.get(sort)), sort);
+    }
+    return plan instanceof LocalLimit ? plan : null;
+  }
+
+  /** Adds the fields {@code count} and {@code order} of a sort over an aggregate, if it has one. */
+  void describe(Sort sort, SplitAggregate split, ObjectNode message) {
+    ArrayNode order = message.put("count", sorts.get(sort)).putArray("order");
+    for (SortOrder key : items(sort.order())) {
+      Expression value = split == null ? key.child() : split.overColumns(key.child());
+      order
+          .addArray()
+          .add(ExpressionText.ofValue(value))
+          .add(key.direction() == Ascending$.MODULE$)
+          .add(key.nullOrdering() == NullsFirst$.MODULE$);
+    }
+  }
+}

@@ -1,0 +1,101 @@
+package dev.pennon.spark.statements;
+
+import static dev.pennon.spark.compat.Sequences.items;
+
+import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.compat.SessionCatalogs;
+import java.util.Arrays;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
+import org.apache.spark.sql.catalyst.plans.logical.DropTable;
+import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import scala.collection.immutable.Seq;
+
+/**
+ * Says about a missing table or namespace what the catalog knows: which names are near.
+ *
+ * <p>Spark drops the catalog's message when a table is not there and reports its own. What is still
+ * unresolved after resolution is asked for once more, and the catalog's exception passes.
+ */
+public final class MissingTableRule extends Rule<LogicalPlan> {
+  private final SparkSession session;
+
+  public MissingTableRule(SparkSession session) {
+    // The session's catalogs are not there yet: this rule is a part of what is being built.
+    this.session = session;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    items(plan.collectLeaves()).forEach(this::check);
+    // The target of a write is no child of it.
+    if (plan instanceof InsertIntoStatement insert) {
+      check(insert.table());
+    } else if (plan instanceof V2WriteCommand write) {
+      check((LogicalPlan) write.table());
+    } else if (plan instanceof DropTable drop && !drop.ifExists()) {
+      checkTable(drop.child());
+    } else if (plan instanceof DropNamespace drop && !drop.ifExists()) {
+      checkNamespace(drop.namespace());
+    } else if (plan instanceof SetCatalogAndNamespace use) {
+      checkNamespace(use.child());
+    }
+    return plan;
+  }
+
+  private static void checkTable(LogicalPlan name) {
+    if (name instanceof ResolvedIdentifier table
+        && table.catalog() instanceof PennonCatalog catalog
+        && !catalog.tableExists(table.identifier())) {
+      catalog.loadTable(table.identifier());
+    }
+  }
+
+  private static void checkNamespace(LogicalPlan name) {
+    if (name instanceof ResolvedNamespace namespace
+        && namespace.catalog() instanceof PennonCatalog catalog) {
+      catalog.checkNamespace(
+          items(namespace.namespace()).toArray(new String[0]));
+    }
+  }
+
+  private void check(LogicalPlan node) {
+    if (node instanceof UnresolvedRelation relation) {
+      loadAgain(relation.multipartIdentifier());
+    } else if (node instanceof UnresolvedTable table) {
+      loadAgain(table.multipartIdentifier());
+    } else if (node instanceof UnresolvedTableOrView table) {
+      loadAgain(table.multipartIdentifier());
+    }
+  }
+
+  private void loadAgain(Seq<String> name) {
+    SessionCatalogs catalogs = SessionCatalogs.of(session);
+    String[] parts = items(name).toArray(new String[0]);
+    if (parts.length > 1 && catalogs.has(parts[0])) {
+      if (catalogs.get(parts[0]) instanceof PennonCatalog catalog) {
+        catalog.loadTable(identifier(Arrays.copyOfRange(parts, 1, parts.length)));
+      }
+    } else if (catalogs.current() instanceof PennonCatalog catalog) {
+      catalog.loadTable(
+          parts.length == 1
+              ? Identifier.of(catalogs.currentNamespace(), parts[0])
+              : identifier(parts));
+    }
+  }
+
+  private static Identifier identifier(String[] parts) {
+    int last = parts.length - 1;
+    return Identifier.of(Arrays.copyOf(parts, last), parts[last]);
+  }
+}

@@ -1,0 +1,129 @@
+package dev.pennon.spark.statements;
+
+import static dev.pennon.spark.compat.Sequences.items;
+import static dev.pennon.spark.compat.Sequences.sequence;
+
+import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.write.PennonRowLevelOperation;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.OuterReference;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/**
+ * Lets DELETE, UPDATE and MERGE name metadata columns of their table: {@code _spec_version = 1}.
+ *
+ * <p>Spark rewrites such a statement over a relation that has the table's columns and those that
+ * name a row; what else a condition names is missing there. Where it adds them before the rewrite,
+ * it takes them for columns that an UPDATE has to assign. So they stay out of Spark's sight until
+ * the statement is rewritten, and the relation is given them then.
+ */
+public final class RowChangeMetadata extends Rule<LogicalPlan> {
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (plan instanceof WriteDelta write
+        && write.originalTable() instanceof DataSourceV2Relation original
+        && isReadByStatement((LogicalPlan) write.table())) {
+      Set<ExprId> metadata = metadataOf(original);
+      return supplied(shown(plan, metadata), metadata);
+    }
+    boolean isStatement =
+        plan instanceof DeleteFromTable
+            || plan instanceof UpdateTable
+            || plan instanceof MergeIntoTable;
+    if (isStatement
+        && EliminateSubqueryAliases.apply(plan.children().head())
+            instanceof DataSourceV2Relation target
+        && target.table() instanceof PennonTable) {
+      Set<ExprId> metadata = metadataOf(target);
+      return plan.mapExpressions(expression -> hidden(expression, metadata));
+    }
+    return plan;
+  }
+
+  private static Set<ExprId> metadataOf(DataSourceV2Relation relation) {
+    Set<ExprId> ids = new HashSet<>();
+    items(relation.metadataOutput()).forEach(column -> ids.add(column.exprId()));
+    items(relation.output()).forEach(column -> ids.remove(column.exprId()));
+    return ids;
+  }
+
+  private static boolean isReadByStatement(LogicalPlan plan) {
+    return plan instanceof DataSourceV2Relation relation
+        && relation.table() instanceof RowLevelOperationTable table
+        && table.operation() instanceof PennonRowLevelOperation;
+  }
+
+  private static Expression hidden(Expression expression, Set<ExprId> metadata) {
+    if (expression instanceof AttributeReference column && metadata.contains(column.exprId())) {
+      return new OuterReference(column);
+    }
+    return expression.mapChildren(child -> hidden(child, metadata));
+  }
+
+  private static LogicalPlan shown(LogicalPlan plan, Set<ExprId> metadata) {
+    LogicalPlan below = plan.mapChildren(child -> shown(child, metadata));
+    return below.mapExpressions(expression -> shown(expression, metadata));
+  }
+
+  private static Expression shown(Expression expression, Set<ExprId> metadata) {
+    if (expression instanceof OuterReference hidden
+        && hidden.e() instanceof AttributeReference column
+        && metadata.contains(column.exprId())) {
+      return column;
+    }
+    return expression.mapChildren(child -> shown(child, metadata));
+  }
+
+  /** The plan whose nodes are each given the metadata columns that they name. */
+  private static LogicalPlan supplied(LogicalPlan plan, Set<ExprId> metadata) {
+    LogicalPlan below = plan.mapChildren(child -> supplied(child, metadata));
+    List<AttributeReference> missing = new ArrayList<>();
+    for (NamedExpression column : items(below.missingInput().toSeq())) {
+      if (column instanceof AttributeReference known && metadata.contains(known.exprId())) {
+        missing.add(known);
+      }
+    }
+    return missing.isEmpty() ? below : below.mapChildren(child -> with(child, missing));
+  }
+
+  /** A plan over the relation that is read, with further columns of it; any other plan as it is. */
+  private static LogicalPlan with(LogicalPlan plan, List<AttributeReference> columns) {
+    if (plan instanceof DataSourceV2Relation relation && isReadByStatement(relation)) {
+      List<AttributeReference> output = new ArrayList<>(items(relation.output()));
+      output.addAll(columns);
+      return relation.copy(
+          relation.table(),
+          sequence(output),
+          relation.catalog(),
+          relation.identifier(),
+          relation.options(),
+          relation.timeTravelSpec());
+    }
+    if (items(plan.collectLeaves()).stream().noneMatch(RowChangeMetadata::isReadByStatement)) {
+      return plan;
+    }
+    LogicalPlan below = plan.mapChildren(child -> with(child, columns));
+    if (below instanceof Project project) {
+      List<NamedExpression> list = new ArrayList<>(items(project.projectList()));
+      list.addAll(columns);
+      return new Project(sequence(list), project.child());
+    }
+    return below;
+  }
+}
