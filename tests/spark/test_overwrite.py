@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.functions import col, lit, upper
+from pyspark.sql.functions import col, expr, lit, upper
 
 import pennon
 
@@ -83,6 +83,34 @@ def test_dataframe_overwrites_by_a_condition(spark: SparkSession, table: str) ->
     assert rows_of(spark.table(table)) == [(1, "a"), (2, "a"), (4, None), (7, "b")]
     rows(spark, "z", 1).writeTo(table).overwrite(lit(True))
     assert rows_of(spark.table(table)) == [(1, "z")]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "year(d) = 2024",
+        "NOT (extract(YEAR FROM d) IN (2025)) OR s.place IS NULL",
+        "s.place <=> 'a' AND d < DATE '2025-01-01'",
+        "s.place LIKE 'b%' OR s.place <> 'a'",
+        "n IN (7, NULL)",
+        "CAST(n AS STRING) = '7'",
+    ],
+)
+def test_a_condition_overwrites_the_rows_that_spark_finds(
+    spark: SparkSession, namespace: str, condition: str
+) -> None:
+    """Spark hands it over in another form than it gives to scans."""
+    name = f"{namespace}.c"
+    spark.sql(
+        f"CREATE TABLE {name} PARTITIONED BY (d, s.place, n) AS SELECT id, DATE(d) AS d,"
+        " named_struct('place', place) AS s, n FROM VALUES (1, '2024-01-05', 'a', 2),"
+        " (2, '2024-03-01', 'b', 7), (3, '2025-02-01', NULL, 7), (4, '2025-03-01', 'a', NULL)"
+        " AS t(id, d, place, n)"
+    )
+    kept = spark.table(name).where(f"NOT coalesce({condition}, FALSE)").select("id").collect()
+    assert 0 < len(kept) < 4
+    spark.table(name).where("id > 4").writeTo(name).overwrite(expr(condition))
+    assert sorted(spark.table(name).select("id").collect()) == sorted(kept)
 
 
 def test_dynamic_overwrite_replaces_what_the_rows_fall_into(
