@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.cli import main
+from pennon.cli import main, progress_line
 
 SCHEMA = pa.schema({"day": pa.date32(), "n": pa.int64()})
 
@@ -167,3 +170,24 @@ def test_the_package_opens_without_spark(orders: str) -> None:
     assert namespace.scan("day IS NULL").to_arrow().num_rows == 1
     with pytest.raises(AttributeError, match="levitate"):
         pennon.levitate  # noqa: B018
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_work_shows_how_far_it_is_and_leaves_no_line_behind(
+    orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pennon.open(orders).append([{"n": n, "day": date(2024, 1, n)} for n in range(1, 8)])
+    monkeypatch.setattr(progress_line, "_SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(sys, "stderr", terminal := _Terminal())
+    assert main(["check", orders]) == 0
+    *shown, rest = terminal.getvalue().split("\r")
+    assert "leaves checked: 8 of 8\033[K" in shown
+    assert rest == "\033[K"
+    with pytest.raises(KeyboardInterrupt), progress_line.progress_line() as progress:
+        progress("leaves compacted", 1, 2)
+        raise KeyboardInterrupt
+    assert terminal.getvalue().endswith("leaves compacted: 1 of 2\033[K\r\033[K")

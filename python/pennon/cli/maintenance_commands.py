@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from datetime import UTC, datetime
 from typing import Final
 
 import pennon
+from pennon.cli.progress_line import progress_line
 from pennon.cli.table_argument import (
     add_root,
     add_storage,
@@ -26,7 +26,6 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.checks.findings import CheckReport, Severity
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
-from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.migrate import migrate
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
@@ -39,7 +38,6 @@ from pennon.namespace.opening import absolute
 __all__ = ["add_commands"]
 
 _MOST_FINDINGS: Final = 200
-_SECONDS_BETWEEN: Final = 1.0
 
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
@@ -162,30 +160,12 @@ def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def progress_on_stderr() -> Progress:
-    """Give a progress that is rewritten on one line, once a second, where a person looks."""
-    if not sys.stderr.isatty():
-        return no_progress
-    last_shown = time.monotonic()
-
-    def show(what: str, done: int, total: int) -> None:
-        nonlocal last_shown
-        now = time.monotonic()
-        if now - last_shown >= _SECONDS_BETWEEN:
-            last_shown = now
-            sys.stderr.write(f"\r{what}: {done:,} of {total:,}\033[K")
-            if done == total:
-                sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-    return show
-
-
 def _check(options: argparse.Namespace) -> int:
-    reports = [
-        check(location, pairs(options.storage), version=options.at, progress=progress_on_stderr())
-        for location in _checked(options)
-    ]
+    with progress_line() as progress:
+        reports = [
+            check(location, pairs(options.storage), version=options.at, progress=progress)
+            for location in _checked(options)
+        ]
     are_valid = all(report.is_valid for report in reports)
     if options.json:
         shown = [report.to_object() for report in reports]
@@ -238,7 +218,8 @@ def _show(report: CheckReport) -> None:
 
 
 def _repair(options: argparse.Namespace) -> int:
-    done = repair(location_of(options), pairs(options.storage), progress=progress_on_stderr())
+    with progress_line() as progress:
+        done = repair(location_of(options), pairs(options.storage), progress=progress)
     for note in done.notes:
         _say(note)
     if done.keys:
@@ -259,14 +240,15 @@ def _repair(options: argparse.Namespace) -> int:
 def _adopt(options: argparse.Namespace) -> int:
     location = location_of(options, options.into)
     snapshot = Snapshot.open(location, storage_options=pairs(options.storage))
-    done = adopt_or_split(
-        snapshot,
-        absolute(options.dataset),
-        dict(options.values),
-        is_split=options.split,
-        move=options.move,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = adopt_or_split(
+            snapshot,
+            absolute(options.dataset),
+            dict(options.values),
+            is_split=options.split,
+            move=options.move,
+            progress=progress,
+        )
     for leaf in done:
         _say(f"{leaf.dataset}: {leaf.values}, {leaf.num_rows} rows, leaf {leaf.object_id}")
     what = "partitions written" if options.split else "adopted"
@@ -276,13 +258,14 @@ def _adopt(options: argparse.Namespace) -> int:
 
 
 def _expire(options: argparse.Namespace) -> int:
-    done = expire(
-        location_of(options),
-        pairs(options.storage),
-        older_than=_moment(options.older_than),
-        retain_last=options.retain_last,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = expire(
+            location_of(options),
+            pairs(options.storage),
+            older_than=_moment(options.older_than),
+            retain_last=options.retain_last,
+            progress=progress,
+        )
     for note in done.notes:
         _say(note)
     _say(
@@ -298,13 +281,14 @@ def _moment(limit: datetime | None) -> datetime | None:
 
 
 def _vacuum(options: argparse.Namespace) -> int:
-    done = vacuum(
-        location_of(options),
-        pairs(options.storage),
-        older_than=_moment(options.older_than),
-        dry_run=options.dry_run,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = vacuum(
+            location_of(options),
+            pairs(options.storage),
+            older_than=_moment(options.older_than),
+            dry_run=options.dry_run,
+            progress=progress,
+        )
     for file in [*(done.files if options.dry_run else ()), *done.notes]:
         _say(file)
     what = "to remove" if options.dry_run else "removed"
@@ -316,15 +300,16 @@ def _vacuum(options: argparse.Namespace) -> int:
 
 
 def _compact(options: argparse.Namespace) -> int:
-    done = compact(
-        location_of(options),
-        pairs(options.storage),
-        where=options.where,
-        target_bytes=options.target_bytes,
-        strategy=options.strategy,
-        dry_run=options.dry_run,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = compact(
+            location_of(options),
+            pairs(options.storage),
+            where=options.where,
+            target_bytes=options.target_bytes,
+            strategy=options.strategy,
+            dry_run=options.dry_run,
+            progress=progress,
+        )
     for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
         _say(partition)
     what, became = "compacted", f"{done.files_before} files became {done.files_after}"
@@ -338,13 +323,14 @@ def _compact(options: argparse.Namespace) -> int:
 
 
 def _analyze(options: argparse.Namespace) -> int:
-    done = analyze(
-        location_of(options),
-        pairs(options.storage),
-        columns=options.columns,
-        where=options.where,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = analyze(
+            location_of(options),
+            pairs(options.storage),
+            columns=options.columns,
+            where=options.where,
+            progress=progress,
+        )
     for note in done.notes:
         _say(note)
     _say(
@@ -363,13 +349,14 @@ def _rollback(options: argparse.Namespace) -> int:
 
 
 def _rewrite_partitions(options: argparse.Namespace) -> int:
-    done = rewrite_partitions(
-        location_of(options),
-        pairs(options.storage),
-        where=options.where,
-        dry_run=options.dry_run,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = rewrite_partitions(
+            location_of(options),
+            pairs(options.storage),
+            where=options.where,
+            dry_run=options.dry_run,
+            progress=progress,
+        )
     for partition in [*(done.partitions if options.dry_run else ()), *done.notes]:
         _say(partition)
     what = "to rewrite" if options.dry_run else "rewritten"
@@ -381,13 +368,14 @@ def _rewrite_partitions(options: argparse.Namespace) -> int:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    done = migrate(
-        location_of(options),
-        pairs(options.storage),
-        strong=not options.weak,
-        remove_old=options.remove_old,
-        progress=progress_on_stderr(),
-    )
+    with progress_line() as progress:
+        done = migrate(
+            location_of(options),
+            pairs(options.storage),
+            strong=not options.weak,
+            remove_old=options.remove_old,
+            progress=progress,
+        )
     for note in done.notes:
         _say(note)
     _say(f"{done.location} is at version {done.version}: {done.leaves} leaves, {done.rows} rows")
