@@ -27,6 +27,7 @@ from pennon.errors import (
     NotPartitionedNamespace,
     SnapshotNotFound,
 )
+from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, runtime_properties
 from pennon.manifest.dataset.storage import listed_versions, open_manifest
 
@@ -172,6 +173,25 @@ def test_a_version_or_time_that_is_not_there_is_named(handmade: Handmade) -> Non
         Snapshot.open(handmade.location, version=77)
     with pytest.raises(SnapshotNotFound, match=r"as of 2001-01-01"):
         Snapshot.open(handmade.location, timestamp=datetime(2001, 1, 1, tzinfo=UTC))
+
+
+def test_a_time_whose_version_has_expired_is_not_answered_by_an_older_one(tmp_path: Path) -> None:
+    snapshot = make(tmp_path)
+    for at in range(4):
+        snapshot = append(snapshot, {at: "eu"})
+    manifest = lance.dataset(f"{snapshot.location}/__manifest")
+    times = {each["version"]: each["timestamp"].astimezone(UTC) for each in manifest.versions()}
+    manifest.tags.create("kept", 3)
+    expire(snapshot.location, older_than=datetime.now(UTC), retain_last=1)
+
+    for version in (3, 6):
+        found = Snapshot.open(snapshot.location, timestamp=times[version])
+        assert found.version == version
+    for asked in (times[4], times[6] - timedelta(microseconds=1)):
+        with pytest.raises(SnapshotNotFound, match=r"have expired, .* are 3 of .* and 6 of"):
+            Snapshot.open(snapshot.location, timestamp=asked)
+    with pytest.raises(SnapshotNotFound, match=r"version 4: it has expired, .* are 3 and 6 to 7\."):
+        Snapshot.open(snapshot.location, version=4)
 
 
 def test_the_version_in_the_middle_of_a_creation_is_the_empty_table(tmp_path: Path) -> None:

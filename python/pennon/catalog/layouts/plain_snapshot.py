@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -16,11 +16,12 @@ import lance
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.caching import version_identity, version_time
+from pennon.caching import version_identity
 from pennon.errors import PathNotTable, TableVersionNotFound
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.manifest import LeafQuery, Snapshot
+from pennon.manifest.dataset.version_times import VersionTimes
 from pennon.manifest.leaf_rows import MayMatch
 from pennon.manifest.table_layout import TableLayout
 from pennon.predicate.dialect import DataFusion
@@ -147,15 +148,12 @@ def open_plain(
 
 
 def _version_at(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
-    wanted = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-    known = [
-        version["version"] for version in dataset.versions() if version_time(version) <= wanted
-    ]
-    if not known:
-        raise TableVersionNotFound(
-            table=location, wanted=f"as of {wanted.isoformat()}", why="no version is that old"
-        )
-    return int(max(known))
+    times = VersionTimes.of(dataset.versions())
+    version = times.at(timestamp)
+    if version is None:
+        wanted = f"as of {timestamp.isoformat()}"
+        raise TableVersionNotFound(table=location, wanted=wanted, why=times.why_none(timestamp))
+    return version
 
 
 def _schema(dataset: lance.LanceDataset) -> pa.Schema:

@@ -11,7 +11,6 @@ from typing import Final
 import lance
 from lance.dataset import Version
 
-from pennon.caching import version_time
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
@@ -19,6 +18,7 @@ from pennon.errors import (
     StorageFailure,
     StorageFull,
 )
+from pennon.manifest.dataset.version_times import VersionTimes
 
 __all__ = [
     "MANIFEST",
@@ -74,7 +74,7 @@ def open_manifest(
 
     Raises:
         NamespaceHasNoManifest: There is no ``__manifest`` at the location.
-        SnapshotNotFound: There is no such version, or none that old.
+        SnapshotNotFound: There is no such version, or the one of that time has expired.
         StorageFailure: The storage refused; the options are not part of the error.
     """
     if version is None or timestamp is not None:
@@ -87,10 +87,10 @@ def open_manifest(
         return _open(location, version, storage_options)
     except (NamespaceHasNoManifest, OverflowError) as error:
         dataset = _open(location, None, storage_options)
-        known = [entry["version"] for entry in listed_versions(dataset)]
-        existing = f"its versions are {known[0]} to {known[-1]}, {len(known)} in number"
         raise SnapshotNotFound(
-            location=location, asked=f"at version {version}", existing=existing
+            location=location,
+            asked=f"at version {version}",
+            existing=VersionTimes.of(listed_versions(dataset)).existing(version or 0),
         ) from error
 
 
@@ -132,16 +132,16 @@ def listed_versions(manifest: lance.LanceDataset) -> Sequence[Version]:
 
 
 def _version_as_of(dataset: lance.LanceDataset, location: str, timestamp: datetime) -> int:
-    asked = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
-    versions = [(version_time(entry), int(entry["version"])) for entry in listed_versions(dataset)]
-    found = [version for committed, version in versions if committed <= asked]
-    if not found:
+    times = VersionTimes.of(listed_versions(dataset))
+    version = times.at(timestamp)
+    if version is None:
+        asked = timestamp if timestamp.tzinfo is not None else timestamp.replace(tzinfo=UTC)
         raise SnapshotNotFound(
             location=location,
             asked=f"as of {asked.astimezone(UTC).isoformat()}",
-            existing=f"its first version is of {min(versions)[0].isoformat()}",
+            existing=times.why_none(timestamp),
         )
-    return max(found)
+    return version
 
 
 def is_of_storage(error: Exception) -> bool:
