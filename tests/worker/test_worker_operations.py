@@ -312,6 +312,15 @@ def test_a_metadata_table_without_a_namespace_tells_its_whole_name(driver: Drive
         assert failed.value.condition == "TABLE_NOT_FOUND"
     with pytest.raises(WorkerFailed, match="there is no namespace"):
         driver.ask("load_table", identifier=["orders", "anything"])
+    with pytest.raises(WorkerFailed, match=r"Cannot find table \w+.shop.order: .*orders"):
+        driver.ask("load_table", identifier=["shop", "order", "partitions"])
+    driver.ask("create_namespace", namespace=["shop", "below"], properties={}, if_not_exists=False)
+    with pytest.raises(WorkerFailed, match=r"Cannot find table \w+.shop.below.partitions: "):
+        driver.ask("load_table", identifier=["shop", "below", "partitions"])
+    with pytest.raises(WorkerFailed, match=r"namespace \w+.shop.orders: it is a table\."):
+        driver.ask("list_tables", namespace=["shop", "orders"])
+    with pytest.raises(WorkerFailed, match=r"namespace \w+.shop.orders: it is a table\."):
+        driver.ask("list_tables", namespace=["shop", "orders", "v1"])
 
 
 @pytest.mark.parametrize(

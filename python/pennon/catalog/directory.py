@@ -309,6 +309,8 @@ class Directory:
                 return found
 
     def _near_namespaces(self, namespace: Name) -> str:
+        if self.find(namespace) is not None:
+            return "it is a table"
         parent = namespace[:-1]
         if parent and self._describe(parent) is None:
             return f"{self.catalog.full_name(parent)} does not exist either"

@@ -51,7 +51,8 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
         request: Names nothing else that the catalog knows.
 
     Raises:
-        TableNotFound: There is a table and no such metadata; lists what there is.
+        TableNotFound: There is a table and no such metadata, or such metadata and no table; lists
+            what there is.
     """
     *above, name = request.identifier
     if not above:
@@ -60,6 +61,8 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
         table = load(request.catalog, tuple(above), request.version, request.timestamp_micros)
     except (TableNotFound, NamespaceNotFound):
         _check_namespace_is_named(request.catalog, tuple(above), name)
+        if name.lower() in METADATA_TABLES and not _is_namespace(request.catalog, tuple(above)):
+            raise  # SHOW PARTITIONS names the metadata table of a table that is not there
         return None
     known = METADATA_TABLES.get(name.lower())
     has_manifest = table.stored.has_manifest
@@ -74,6 +77,14 @@ def find_metadata_table(request: m.LoadTable) -> m.TableReply | None:
             near = f"earlier versions are read by {table.name} VERSION AS OF …"
         raise TableNotFound(table=request.catalog.full_name(request.identifier), near=near)
     return _described(table, known)
+
+
+def _is_namespace(catalog: Catalog, name: tuple[str, ...]) -> bool:
+    try:
+        Directory(catalog).properties(name)
+    except NamespaceNotFound:
+        return False
+    return True
 
 
 def _check_namespace_is_named(catalog: Catalog, table: tuple[str, ...], name: str) -> None:
