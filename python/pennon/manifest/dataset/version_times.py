@@ -38,7 +38,9 @@ class VersionTimes:
     @staticmethod
     def of(versions: Iterable[Version]) -> VersionTimes:
         """Take what Lance lists."""
-        return VersionTimes({int(each["version"]): version_time(each) for each in versions})
+        return VersionTimes(
+            {int(version["version"]): version_time(version) for version in versions}
+        )
 
     def at(self, asked: datetime) -> int | None:
         """Find the newest version at a time; None where it has expired, or there was none yet.
@@ -54,13 +56,13 @@ class VersionTimes:
         """
         asked = _zoned(asked)
         past = [version for version, made in self.committed_at.items() if made <= asked]
-        if not past or (self._next(max(past)) and self.committed_at[max(past)] != asked):
+        if not past or (self._after_gap(max(past)) and self.committed_at[max(past)] != asked):
             return None
         return max(past)
 
-    def _next(self, version: int) -> int | None:
-        """Give the next version that is there, where those in between have expired."""
-        later = [each for each in self.committed_at if each > version]
+    def _after_gap(self, version: int) -> int | None:
+        """Give the next version that is there; None where none between has expired."""
+        later = [known for known in self.committed_at if known > version]
         return min(later) if later and min(later) > version + 1 else None
 
     def why_none(self, asked: datetime) -> str:
@@ -70,9 +72,11 @@ class VersionTimes:
         if not past:
             first = min(self.committed_at.values())
             return f"its first version is of {first.isoformat()}"
-        kept, following = max(past), self._next(max(past))
+        kept, following = max(past), self._after_gap(max(past))
         between = [kept] if following is None else [kept, following]
-        told = " and ".join(f"{each} of {self.committed_at[each].isoformat()}" for each in between)
+        told = " and ".join(
+            f"{version} of {self.committed_at[version].isoformat()}" for version in between
+        )
         return f"the versions of that time have expired, those around them are {told}"
 
     def existing(self, version: int) -> str:
