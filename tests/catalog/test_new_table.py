@@ -118,6 +118,14 @@ def test_a_column_with_a_backquote_is_refused_before_it_cannot_be_read(catalog: 
         create(catalog, column="a`b")
 
 
+def test_a_name_that_lance_has_itself_is_refused_before_rows_cannot_be_written(
+    catalog: Catalog,
+) -> None:
+    with pytest.raises(InvalidColumnName, match="`rowid`"):
+        create(catalog, column="_rowid")
+    create(catalog, column="_ROWID")
+
+
 def test_a_new_name_may_begin_with_the_catalog(catalog: Catalog) -> None:
     create(catalog)
     table_ddl.rename(catalog, ("ns", "t"), ("lance", "ns", "u"))

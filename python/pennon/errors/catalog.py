@@ -182,9 +182,7 @@ class InvalidColumnName(PennonError):
     """A column has a name that Lance does not take."""
 
     condition = "INVALID_COLUMN_NAME"
-    template = (
-        "Cannot name a column '{name}': {why}. Choose a name without it, for example `{example}`."
-    )
+    template = "Cannot name a column '{name}': {why}. Choose another name, for example `{example}`."
     sql_state = "42602"
 
 

@@ -70,6 +70,16 @@ _NOT_IN_COLUMNS: Final = {
     ".": "Lance keeps a dot for the fields of a struct",
     "`": "Lance does not read a column with a backquote",
 }
+# Lance's own columns of every row; in other letters they are anybody's.
+_RESERVED: Final = frozenset(
+    {
+        "_rowid",
+        "_rowaddr",
+        "_rowoffset",
+        "_row_created_at_version",
+        "_row_last_updated_at_version",
+    }
+)
 _OTHER: Final = b"spark:metadata"
 _OWN_PREFIXES: Final = ("lance", "pennon:", "spark:", "PARQUET:", "ARROW:")
 
@@ -98,8 +108,11 @@ def check_column_name(name: str) -> None:
     """Refuse a name that Lance does not take for a column; fields of structs may have it.
 
     Raises:
-        InvalidColumnName: There is a dot or a backquote in it.
+        InvalidColumnName: There is a dot or a backquote in it, or Lance has a column of that name.
     """
+    if name in _RESERVED:
+        why = "Lance has a column of its own of that name"
+        raise InvalidColumnName(name=name, why=why, example=name.removeprefix("_"))
     for character, why in _NOT_IN_COLUMNS.items():
         if character in name:
             raise InvalidColumnName(name=name, why=why, example=name.replace(character, "_"))
