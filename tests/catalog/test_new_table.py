@@ -124,6 +124,8 @@ def test_a_name_that_lance_has_itself_is_refused_before_rows_cannot_be_written(
     with pytest.raises(InvalidColumnName, match="`rowid`"):
         create(catalog, column="_rowid")
     create(catalog, column="_ROWID")
+    with pytest.raises(InvalidColumnName, match="a character at least"):
+        create(catalog, column="")
 
 
 def test_a_new_name_may_begin_with_the_catalog(catalog: Catalog) -> None:

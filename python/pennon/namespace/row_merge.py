@@ -24,7 +24,7 @@ from pennon.leaf.write.incoming_rows import conform
 from pennon.namespace.beside_maintenance import run_beside_maintenance
 from pennon.namespace.row_scan import read_plan
 from pennon.namespace.row_source import batches_of
-from pennon.namespace.row_update import ROW_NAMES
+from pennon.namespace.row_update import ROW_NAMES, check_row_names
 from pennon.namespace.row_write import write_row_changes
 from pennon.planning import ScanPlan, plan_scan
 from pennon.predicate.literals import to_expression
@@ -127,6 +127,7 @@ class _Run:
         self.merge = merge
         self.table = table
         table.stored.check_write(WriteMode.MERGE, [])
+        check_row_names(table)
         self.deleted: list[DeletedRows] = []
         self.inserted = self.updated = self.removed = 0
         self.source = self._source()

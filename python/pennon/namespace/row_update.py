@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import WriteColumnUnknown, WriteTypeMismatch
+from pennon.errors import UnsupportedTableChange, WriteColumnUnknown, WriteTypeMismatch
 from pennon.execution.computed_columns import ComputedColumns
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
 from pennon.leaf.write.deleted_rows import DeletedRows, collect_deleted
@@ -23,9 +23,26 @@ if TYPE_CHECKING:
 
     from pennon.catalog.tables.loaded_table import Table
 
-__all__ = ["ROW_NAMES", "update_where"]
+__all__ = ["ROW_NAMES", "check_row_names", "update_where"]
 
 ROW_NAMES = (LEAF, LEAF_VERSION, ROW_ADDRESS)
+
+
+def check_row_names(table: Table) -> None:
+    """Refuse to change rows that cannot be told apart, for a column hides what they are named by.
+
+    Raises:
+        UnsupportedTableChange: A column of the table is called as one of ``ROW_NAMES``.
+    """
+    own = table.snapshot.schema.arrow.names
+    for hidden in ROW_NAMES:
+        if hidden.name in own:
+            raise UnsupportedTableChange(
+                change="change single rows",
+                table=table.name,
+                why=f"its column {hidden.name} hides the metadata column that names a row's place",
+                advice="Rename the column",
+            )
 
 
 def update_where(table: Table, values: Mapping[str, object], where: str | None) -> int:
@@ -41,12 +58,14 @@ def update_where(table: Table, values: Mapping[str, object], where: str | None) 
         The new version; the same one where no row satisfies the condition.
 
     Raises:
+        UnsupportedTableChange: A column hides the name of rows.
         WriteColumnUnknown: There is no such column.
         PredicateNotEvaluable: An expression, or the condition, is not understood outside of Spark.
         WriteConflict: Another commit changed rows that the condition is about.
     """
     snapshot = table.snapshot
     table.stored.check_write(WriteMode.UPDATE, [])
+    check_row_names(table)
     plan = plan_scan(snapshot, where)
     assigned = _Assignments(table, values, plan.schema)
     deleted: list[DeletedRows] = []

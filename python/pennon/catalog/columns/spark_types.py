@@ -108,8 +108,11 @@ def check_column_name(name: str) -> None:
     """Refuse a name that Lance does not take for a column; fields of structs may have it.
 
     Raises:
-        InvalidColumnName: There is a dot or a backquote in it, or Lance has a column of that name.
+        InvalidColumnName: There is a dot or a backquote in it, or nothing, or Lance has a column
+            of that name.
     """
+    if not name:
+        raise InvalidColumnName(name=name, why="a name has a character at least", example="a")
     if name in _RESERVED:
         why = "Lance has a column of its own of that name"
         raise InvalidColumnName(name=name, why=why, example=name.removeprefix("_"))
