@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
 import pennon
 from pennon.errors import PennonError, PredicateSyntaxError, UnknownColumn
+from pennon.execution.engine import rows_over
 from pennon.planning.projection import bound_predicate
 from pennon.planning.projection.bind import bind
+from pennon.planning.projection.bound_predicate import Opaque, all_of, conjuncts
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
@@ -88,6 +93,41 @@ def test_float_literals_that_spark_compares_inexactly_stay_as_they_are() -> None
 def test_zoned_times_turn_into_dates_in_utc_only() -> None:
     assert "date_part" in _bound("year(ts) = 2012", "Asia/Tokyo")
     assert "date_part" not in _bound("year(n) = 2012", "Asia/Tokyo")
+
+
+def test_in_other_zones_a_range_around_has_every_time_that_a_function_finds() -> None:
+    random = Random(7)  # noqa: S311 - the same times in every run
+    first, width = datetime(2011, 1, 1, tzinfo=UTC), 4 * 366 * 86_400
+    kept = total = 0
+    for zone in ("Pacific/Apia", "Pacific/Kiritimati", "America/New_York", "Etc/GMT+12"):
+        clock = ZoneInfo(zone)
+        for _ in range(40):
+            moment = first + timedelta(seconds=random.randrange(width))
+            local = moment.astimezone(clock)
+            month = local.replace(day=1, hour=0, minute=0, second=0)
+            literal = f"TIMESTAMP '{month.astimezone(UTC):%Y-%m-%d %H:%M:%S}+00:00'"
+            week = local.date() - timedelta(days=local.weekday())
+            for predicate in (
+                f"year(ts) = {local.year}",
+                f"NOT (year(ts) <> {local.year})",
+                f"year(ts) IN ({local.year}, 1999)",
+                f"year(ts) >= {local.year}",
+                f"date_trunc('MONTH', ts) = {literal}",
+                f"date_trunc('MONTH', ts) >= {literal}",
+                f"date_trunc('MONTH', ts) <= {literal}",
+                f"CAST(ts AS DATE) = DATE '{local.date()}'",
+                f"trunc(ts, 'WEEK') = DATE '{week}'",
+            ):
+                bound = bind(parse_predicate(predicate), _SCHEMA, zone)
+                ranges = [part for part in conjuncts(bound) if not isinstance(part, Opaque)]
+                assert len(ranges) < len(conjuncts(bound)), predicate
+                condition = leaf_filter(all_of(ranges)).sql(dialect=DataFusion)
+                times = [moment, moment + timedelta(days=800), moment - timedelta(days=800)]
+                table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC"))})
+                rows = rows_over(f"SELECT `ts` FROM `t` WHERE {condition}", {"t": table})
+                assert moment in rows["ts"].to_pylist(), (zone, predicate, moment)
+                kept, total = kept + len(rows), total + 3
+    assert kept < total / 2
 
 
 def test_an_unknown_column_is_named_with_those_near_it() -> None:

@@ -6,6 +6,7 @@ of partitions in the executed plan.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -202,6 +203,8 @@ def test_a_zone_that_changes_its_clocks_loses_no_row(
         "dayofmonth(ts) = 9 AND NOT (hour(ts) < 20)",
         "CAST(ts AS STRING) LIKE '2025-11-02 01:%'",
         "lance.system.days(ts) = 20156",
+        "year(ts) = 2025 AND date_trunc('MONTH', ts) = TIMESTAMP '2025-03-01 00:00:00'",
+        "trunc(ts, 'WEEK') > DATE '2025-10-20'",
     ]
 
     def query(name: str) -> str:
@@ -221,7 +224,11 @@ def test_a_zone_that_changes_its_clocks_loses_no_row(
         with conf(spark, settings):
             found = rows_of(spark.sql(query(table)))
             full = rows_of(spark.sql(query("clock_rows")))
+            plan = spark.sql(f"EXPLAIN SELECT id FROM {table} WHERE {conditions[-2]}").collect()
     finally:
         spark.catalog.dropTempView("clock_rows")
     assert found == full
     assert found
+    kept = re.search(r"partitions: (\d+) of (\d+)", plan[0][0])
+    assert kept is not None
+    assert int(kept[1]) < int(kept[2])

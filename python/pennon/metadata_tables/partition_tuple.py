@@ -89,7 +89,7 @@ def tuple_condition(
     """Write what predicates say of ``partition`` and ``spec_version`` as one on ``__manifest``.
 
     They are projected as those on a table's ``_partition`` and ``_spec_version`` are. In no known
-    time zone: what depends on it leaves no row out, and neither does what is not understood.
+    time zone: what depends on it leaves a day more, and what is not understood leaves no row out.
 
     Args:
         snapshot: The namespace.

@@ -221,7 +221,8 @@ def plan_scan(
         predicate: Spark SQL text or a parsed predicate; several all have to hold.
         columns: Top-level columns to read, in this order; None for all.
         time_zone: Spark's session time zone. In any other than UTC, casts between zoned timestamps
-            and dates, and calendar functions of them, do not prune.
+            and dates, and functions of them that never decrease, prune by a day less on both
+            sides; ``month``, ``day`` and ``hour`` do not prune.
         by_statistics: Whether the statistics of columns prune, too; without them partition values
             alone decide, which are the same whatever rows come and go.
         with_metadata: Whether a predicate may name metadata columns: ``_partition.region = 'eu'``.

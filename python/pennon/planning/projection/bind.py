@@ -1,16 +1,17 @@
 """A parsed predicate and the full schema → a bound predicate in the columns' own types.
 
 What is understood becomes comparisons with literals of the column's type, ranges for functions of
-time, or constants. What is not understood stays as it is and prunes nothing. Which forms there are
-says ``predicate.normalize``: nothing is rewritten here.
+time, or constants. What is not understood stays as it is and prunes nothing. Functions of zoned
+times stay as they are where the session's zone is not UTC, beside a range of a day around what they
+mean in UTC. Which forms there are says ``predicate.normalize``: nothing is rewritten here.
 
 NULL rules: a filter keeps a row only where the predicate is TRUE, so NULL counts as FALSE.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -49,6 +50,8 @@ _OPERATORS: dict[type[exp.Expression], Operator] = {
     exp.GT: Operator.GREATER,
     exp.GTE: Operator.GREATER_OR_EQUAL,
 }
+# No clock is more than 18 hours off from UTC.
+_SLACK_DAYS: Final = 1
 
 
 def bind(predicate: exp.Expression, schema: pa.Schema, time_zone: str = "UTC") -> BoundPredicate:
@@ -108,27 +111,37 @@ class _Binder:
                 return TRUE if node.this else FALSE
         is_not = isinstance(node, exp.Not)
         try:
-            found = self._leaf(node.this if is_not else node, negated=is_not)
-            return found or computed_condition(node, self.schema, self.semantics)
+            inner = node.this if is_not else node
+            found = self._leaf(inner, self.terms, negated=is_not)
+            if found is not None:
+                return found
+            computed = computed_condition(node, self.schema, self.semantics)
+            if self.semantics.is_utc:
+                return computed
+            nearby = replace(self.terms, is_utc=True, slack_days=_SLACK_DAYS)
+            around = self._leaf(inner, nearby, negated=is_not)
+            return computed if around is None else all_of([computed, around])
         except UnknownColumn:
             if not names_elements(node, self.schema):
                 raise
         return Opaque(node.copy(), why="a field of the elements of a list")
 
-    def _leaf(self, node: exp.Expression, *, negated: bool) -> BoundPredicate | None:
+    def _leaf(
+        self, node: exp.Expression, terms: ColumnTerms, *, negated: bool
+    ) -> BoundPredicate | None:
         """Bind a form that is understood; the normal form has NOT above few of them."""
         match node:
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return self._is_null(node.this, negated=negated)
             case exp.In():
-                return self._in(node, negated=negated)
+                return self._in(node, terms, negated=negated)
             case exp.Like() | exp.StartsWith() | exp.EndsWith() | exp.Contains():
                 return self._text(node, negated=negated)
         operator = _OPERATORS.get(type(node))
         literal = None if operator is None else literal_value(node.expression)
         if operator is None or literal is None or negated:
             return None
-        return self.terms.compare(operator, node.this, literal)
+        return terms.compare(operator, node.this, literal)
 
     def _is_null(self, operand: exp.Expression, *, negated: bool) -> BoundPredicate | None:
         path = column_path(operand)
@@ -137,15 +150,15 @@ class _Binder:
         column = resolve_column(path, self.schema)
         return is_not_null(column) if negated else is_null(column)
 
-    def _in(self, node: exp.In, *, negated: bool) -> BoundPredicate | None:
+    def _in(self, node: exp.In, terms: ColumnTerms, *, negated: bool) -> BoundPredicate | None:
         listed = node.args.get("field")
         if isinstance(listed, LiteralList):
-            return self.terms.compare_in(node.this, listed.literals.scalars, negated=negated)
+            return terms.compare_in(node.this, listed.literals.scalars, negated=negated)
         literals = [literal_value(item) for item in node.expressions]
         known = [literal for literal in literals if literal is not None]
         if not known or len(known) < len(literals):
             return None
-        return self.terms.compare_in(node.this, known, negated=negated)
+        return terms.compare_in(node.this, known, negated=negated)
 
     def _text(self, node: exp.Expression, *, negated: bool) -> BoundPredicate | None:
         path, pattern = column_path(node.this), literal_value(node.expression)

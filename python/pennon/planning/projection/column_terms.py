@@ -79,10 +79,13 @@ class ColumnTerms:
         schema: The full schema of the table.
         is_utc: Whether zoned timestamps turn into dates and years in UTC; else no function of
             them is understood.
+        slack_days: How far from UTC the session's clock may be where it is taken for it; what is
+            compared then holds wherever the comparison does, and elsewhere.
     """
 
     schema: pa.Schema
     is_utc: bool
+    slack_days: int = 0
 
     def compare(
         self, operator: Operator, node: exp.Expression, literal: pa.Scalar
@@ -140,18 +143,23 @@ class ColumnTerms:
         kind = literal.type
         if term.counts in _NUMBERS:
             value = _number(literal)
-            return None if value is None else term.ranges(operator, value)
+            return None if value is None else self._ranges(term, operator, value)
         if pa.types.is_date(kind):
             days = Fraction(int(literal.cast(pa.date32()).value))
             if term.counts == "micros" and not self._may_convert(term.column.type):
                 return None
-            return term.ranges(operator, days if term.counts == "days" else days * _DAY_MICROS)
+            value = days if term.counts == "days" else days * _DAY_MICROS
+            return self._ranges(term, operator, value)
         if not pa.types.is_timestamp(kind):
             return None
         if not self._may_convert(kind, term.column.type):
             return None
         micros = int(literal.value) * _PER_MICRO[kind.unit]
-        return term.to_micros().ranges(operator, micros)
+        in_micros = self._in_micros(term)
+        return None if in_micros is None else self._ranges(in_micros, operator, micros)
+
+    def _ranges(self, term: TimeTerm, operator: Operator, value: Fraction) -> BoundPredicate:
+        return term.ranges(operator, value, slack_days=self.slack_days)
 
     def _term(self, node: exp.Expression) -> _Term | None:
         path = column_path(node)
@@ -177,8 +185,8 @@ class ColumnTerms:
                 return self._calendar(node.name.upper(), node.expression)
             case exp.TimestampTrunc():
                 time = self._time(node.this)
-                unit = node.args["unit"].name
-                return None if time is None else time.to_micros().truncated(unit)
+                in_micros = None if time is None else self._in_micros(time)
+                return None if in_micros is None else in_micros.truncated(node.args["unit"].name)
             case exp.DateTrunc():
                 unit = node.args["unit"].name.upper()
                 time = self._time(node.this) if unit in _DATE_UNITS else None
@@ -222,7 +230,7 @@ class ColumnTerms:
         if pa.types.is_date(target):
             return time.to_days()
         if pa.types.is_timestamp(target) and self._may_convert(target, time.column.type):
-            return time.to_micros()
+            return self._in_micros(time)
         return None
 
     def _time(self, node: exp.Expression) -> TimeTerm | None:
@@ -232,7 +240,15 @@ class ColumnTerms:
             term = time_term(term)
         if not isinstance(term, TimeTerm) or term.counts in _NUMBERS:
             return None
+        # The slack is for one turn from a point in time to the clock, and one back.
+        if self.slack_days and term.steps and term.counts == "micros":
+            return None
         return term if self._may_convert(term.column.type) else None
+
+    def _in_micros(self, term: TimeTerm) -> TimeTerm | None:
+        if self.slack_days and term.steps and term.counts != "micros":
+            return None
+        return term.to_micros()
 
     def _year(self, node: exp.Expression) -> TimeTerm | None:
         time = self._time(node)
@@ -241,7 +257,7 @@ class ColumnTerms:
     def _calendar(self, name: str, node: exp.Expression) -> _CalendarTerm | None:
         part = _CALENDAR.get(name)
         time = self._time(node)
-        if part is None or time is None:
+        if part is None or time is None or self.slack_days:
             return None
         is_day = time.counts == "days"
         is_plain = time == time_term(time.column) or time == _as_days(time.column)

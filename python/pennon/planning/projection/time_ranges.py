@@ -91,8 +91,14 @@ class TimeTerm:
             None if ceiling is None else TimeTerm(self.column, self.counts, (*self.steps, ceiling))
         )
 
-    def ranges(self, operator: Operator, value: Fraction) -> BoundPredicate:
+    def ranges(self, operator: Operator, value: Fraction, *, slack_days: int = 0) -> BoundPredicate:
         """Compare the term with a number of what it counts.
+
+        Args:
+            operator: How.
+            value: With what.
+            slack_days: How far the session's clock may be from UTC. With it the ranges have every
+                value for which the comparison is true, and others around them.
 
         Example:
             >>> column = SourceColumn(("d",), 0, pa.date32())
@@ -101,19 +107,24 @@ class TimeTerm:
             ['>= 1970-01-01', '< 1971-01-01']
         """
         mapped = [
-            (self._threshold(low), self._threshold(high))
+            (self._threshold(low, -slack_days), self._threshold(high, slack_days))
             for low, high in _intervals(operator, value)
         ]
-        if len(mapped) > 1 and mapped[0][1] == mapped[1][0]:
-            mapped = [(None, None)]
+        match mapped:
+            case [(None, int(end)), (int(start), None)] if end >= start:
+                mapped = [(None, None)]
         return any_of([_between(self.column, low, high) for low, high in mapped])
 
-    def _threshold(self, bound: int | None) -> int | None:
+    def _threshold(self, bound: int | None, slack_days: int) -> int | None:
         if bound is None:
             return None
+        # A point in time is some hours off on the clock, and the clock's time as a point in time.
+        bound += slack_days * DAY_MICROS if self.counts == "micros" else 0
         for step in reversed(self.steps):
             bound = step(bound)
-        return bound if self.counts_days_of_column else _in_unit(bound, self.column.type)
+        if self.counts_days_of_column:
+            return bound + slack_days
+        return _in_unit(bound + slack_days * DAY_MICROS, self.column.type)
 
     @property
     def counts_days_of_column(self) -> bool:
