@@ -12,7 +12,12 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.errors import ChangesNotKept, ChangesNotPaired, SnapshotNotFound
+from pennon.errors import (
+    ChangesNotKept,
+    ChangesNotPaired,
+    SnapshotNotFound,
+    UnsupportedTableChange,
+)
 from pennon.metadata_tables.changes_table import CHANGES
 from pennon.metadata_tables.metadata_table import Selection
 from pennon.namespace import PartitionedNamespace
@@ -159,3 +164,10 @@ def test_partitions_that_are_read_at_a_branch_tell_no_changes(tmp_path: Path) ->
     assert table.refresh().version > version
     with pytest.raises(ChangesNotKept):
         table.changes(version)
+
+
+def test_a_column_of_the_feeds_own_name_is_refused(tmp_path: Path) -> None:
+    table = pennon.create(str(tmp_path / "t"), pa.schema({"_change_type": pa.string()}))
+    version = table.append([{"_change_type": "a"}])
+    with pytest.raises(UnsupportedTableChange, match=r"read the changes of table .*_change_type"):
+        table.changes(version - 1)

@@ -125,7 +125,7 @@ def change_schema(snapshot: Snapshot) -> pa.Schema:
     taken = sorted({commit.name for commit in _OF_COMMITS}.intersection(columns.names))
     if taken:
         raise UnsupportedTableChange(
-            change="read the changes of",
+            change="read the changes",
             table=snapshot.location,
             why=f"it has a column {taken[0]} of its own",
             advice="Rename the column",
