@@ -320,14 +320,25 @@ def test_partition_value_that_the_manifest_cannot_hold_is_refused_not_wrapped(tm
 
 
 @pytest.mark.parametrize("region", ["eu", "new"])
-def test_rows_whose_files_a_vacuum_took_are_refused(tmp_path, region):
+@pytest.mark.parametrize("num_tasks", [1, 20])  # many files of a folder are listed
+def test_rows_whose_files_a_vacuum_took_are_refused(tmp_path, region, num_tasks):
     base = append(make(tmp_path), {1: "eu"})
     transaction = Transaction(base)
-    transaction.append(stage(base, {2: region}))
+    for number in range(num_tasks):
+        transaction.append(stage(base, {number: region}))
     vacuum(base.location, older_than=dt.datetime.now(dt.UTC) + dt.timedelta(minutes=1))
     with pytest.raises(WriteConflict, match="files of its new rows are gone"):
         transaction.commit()
     assert regions(latest(base)) == {"eu": [1]}
+
+
+def test_many_tasks_write_one_partition(tmp_path):
+    base = make(tmp_path)
+    transaction = Transaction(base)
+    for number in range(20):
+        transaction.append(stage(base, {number: "eu"}))
+    assert isinstance(transaction.commit(), Committed)
+    assert regions(latest(base)) == {"eu": list(range(20))}
 
 
 def test_nothing_is_written_on_top_of_files_that_are_gone(tmp_path):

@@ -40,6 +40,8 @@ _METADATA_BYTES: Final = 256 << 20
 _INDEX_BYTES: Final = 512 << 20
 _SESSIONS: Final = 4
 _MAIN: Final = "main"
+# Beyond so many files of a folder it is listed: a request each takes longer.
+_MOST_ASKED_FOR: Final = 16
 # Lance draws the numbers of detached versions at random, all with the highest bit.
 _FIRST_DETACHED: Final = 1 << 63
 _opened: Final[Cache[lance.LanceDataset]] = Cache(
@@ -219,7 +221,10 @@ def are_there(
         storage_options: Given to Lance.
     """
     session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
-    return all(session.contains(f"data/{path}") for path in paths)
+    wanted = {f"data/{path}" for path in paths}
+    if len(wanted) > _MOST_ASKED_FOR:
+        return wanted <= set(session.list("data"))
+    return all(map(session.contains, wanted))
 
 
 def resolve_reference(
