@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.transaction.lake import SCHEMA
+from tests.transaction.lake import SCHEMA, stage
 
 import pennon
 from pennon.errors import WriteConflict
-from pennon.manifest.commits import manifest_commit
-from pennon.manifest.commits.manifest_outcome import ManifestCommitted, ManifestOutcome
-from pennon.transaction import strong
+from pennon.manifest import Snapshot
+from pennon.manifest.commits import manifest_commit, turn
+from pennon.manifest.commits.manifest_outcome import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+)
+from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.manifest.format.properties import TURN
+from pennon.manifest.versions.history import history
+from pennon.transaction import Committed, strong
+from pennon.transaction.staged import Append
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,3 +185,42 @@ def test_the_first_commit_of_a_spec_is_seen_by_those_who_looked_before(
     with pytest.raises(WriteConflict, match="the only partition: a statement that read"):
         mine.overwrite([HERE], "region = 'eu'")
     assert rows(location) == [(5, "eu")]
+
+
+def test_a_commit_that_others_always_come_before_gets_its_turn(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes longer from its look to its commit than the others, which never stop."""
+    pennon.open(location).append([EU])
+    commit_leaves, tries, others = manifest_commit.commit_leaves, [], []
+    monkeypatch.setattr(turn, "_LASTS_SECONDS", 60)
+
+    def append(number: int) -> object:
+        base = Snapshot.open(location)
+        changes = {part.object_id: Append((part,)) for part in stage(base, {number: "eu"})}
+        identity = CommitIdentity.fresh()  # as another process has it, which waits in no queue
+        return strong.commit_strong(base, changes, identity, "append")
+
+    def behind_another(*args: Any, **named: Any) -> ManifestOutcome:
+        if threading.current_thread() is threading.main_thread():
+            others.append(pool.submit(append, 100 + len(tries)))
+            wait(others, timeout=2)
+            tries.append(commit_leaves(*args, **named))
+            return tries[-1]
+        return commit_leaves(*args, **named)
+
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(strong, "commit_leaves", behind_another)
+        pennon.open(location).append([NEW, HERE])
+        assert [type(tried) for tried in tries] == [ConcurrentChange] * 3 + [ManifestCommitted]
+        assert all(isinstance(other.result(60), Committed) for other in others)
+    assert rows(location) == [
+        (1, "eu"),
+        (5, "eu"),
+        (5, "new"),
+        *[(number, "eu") for number in range(100, 104)],
+    ]
+    assert TURN not in Snapshot.open(location).manifest.metadata
+    told = [entry.operation for entry in history(location)]
+    assert told.count("append") == 6
+    assert "alter" not in told[2:]

@@ -22,6 +22,7 @@ from pennon.errors import (
 )
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rewritten_leaves
+from pennon.manifest.commits.turn import Turn
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.transaction.commit_description import described
@@ -175,16 +176,28 @@ def _tried(
     records: Sequence[CommitRecord],
     read: CoveredSet | ReadSet | None = None,
 ) -> Outcome | None:
-    snapshot = base
     check_writable(base.location, changes, states)
     misplaced = check_places(changes, states)
     if misplaced is not None:
         return misplaced
+    with Turn(base.location, base.storage_options) as turn:
+        return _tried_in_turn(turn, base, changes, states, records, read)
+
+
+def _tried_in_turn(  # noqa: PLR0917
+    turn: Turn,
+    base: Snapshot,
+    changes: Mapping[str, Change],
+    states: Mapping[str, LeafState],
+    records: Sequence[CommitRecord],
+    read: CoveredSet | ReadSet | None,
+) -> Outcome | None:
+    snapshot = base
     prepared: dict[str, LeafChange] = {}
     is_rewrite = all(isinstance(change, Rewrite) for change in changes.values())
     attempts = _ATTEMPTS_OF_REWRITE if is_rewrite else _MAX_ATTEMPTS
     for attempt in range(attempts):
-        newest = _opened(base, None)
+        newest = turn.after(lambda: _opened(base, None))
         if attempt or newest.version != snapshot.version:
             # What others have committed is looked at before any leaf is touched, too: a try on an
             # older version would be refused, with all that was done for it.
@@ -219,7 +232,10 @@ def _tried(
                 return Committed(version, base)
             case ConcurrentChange():
                 records = [replace(record, identity=record.identity.tried()) for record in records]
-                wait_for_others(attempt)
+                if not is_rewrite:
+                    turn.take_where_late(attempt)
+                if not turn.is_mine:
+                    wait_for_others(attempt)
             case unexpected:
                 assert_never(unexpected)
     return Retryable(attempts)

@@ -6,6 +6,7 @@
 | ``pennon.salt`` | 32 hexadecimal digits: the secret that partition names are derived with |
 | ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do |
 | ``pennon.comment`` | the table's comment |
+| ``pennon.turn`` | which commit others let through, and until when: ``commits/turn.py`` |
 | ``pennon.property.<name>`` | a table property of the user |
 | ``lance.namespace.manifest.writer_feature_flags`` | the writer guard: bit 62 is set |
 
@@ -41,6 +42,7 @@ __all__ = [
     "SALT",
     "SCHEMA",
     "TRANSACTION",
+    "TURN",
     "WRITER_FLAGS",
     "has_specs",
     "read_specs",
@@ -53,6 +55,7 @@ SCHEMA: Final = "schema"
 SALT: Final = "pennon.salt"
 TRANSACTION: Final = "pennon.transaction"
 COMMENT: Final = "pennon.comment"
+TURN: Final = "pennon.turn"
 WRITER_FLAGS: Final = "lance.namespace.manifest.writer_feature_flags"
 GUARD_BIT: Final = 1 << 62
 DRAFT_ENABLED: Final = "lance.partitioning.enabled"
