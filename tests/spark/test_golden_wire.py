@@ -35,6 +35,13 @@ class Jar:
     def check(self, name: str, message: object) -> None:
         self.wire.check(name, self.parse(message))
 
+    def record(self, name: str) -> Any:
+        """The golden message of a record's name, read as it."""
+        loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        message = golden(name.rpartition(".")[2])
+        kind = loader.loadClass(f"{PACKAGE}.{name}")
+        return self.call("catalog.Replies", "read", self.parse(message), kind)
+
     def refusal(self, name: str, message: object) -> str:
         with pytest.raises(Py4JJavaError) as refused:
             self.check(name, message)
@@ -96,17 +103,16 @@ def test_the_jar_reads_parts_of_messages_as_strictly(jar: Jar) -> None:
 
 def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
     table = golden("TableReply")
-    handle = jar.call("catalog.TableHandle", "of", "{}", jar.parse(table))
-    read = [str(handle.token()), str(handle.name()), json.loads(handle.schema().json())]
-    assert read == [table["table"], table["name"], table["schema"]]
-    assert json.loads(handle.partitioning()) == table["partitioning"]
+    read = str(jar.record("catalog.TableReply"))
+    assert f"[table={table['table']}, name={table['name']}, " in read
+    assert "schema=StructType(StructField(id,LongType,false))" in read
+    assert "partitioning=[bucket(8, id)]" in read
+    assert "ordering=[bucket(8, id) DESC NULLS LAST]" in str(jar.record("read.PlanScanReply"))
 
     keys = golden("DeriveKeysReply")
+    reply = jar.record("read.DeriveKeysReply")
     (told,) = keys["fragments"]
-    read_fragments = jar.call(
-        "read.FragmentReply", "ofReply", jar.parse(keys), jar.jvm.java.util.HashMap()
-    )
-    fragment = read_fragments.get(told["root"])
+    (fragment,) = reply.fragments()
     names = ("scan", "description", "restriction")
     assert {name: getattr(fragment, name)() for name in names} == {n: told[n] for n in names}
     assert str(fragment.mode()).lower() == told["mode"]
@@ -115,12 +121,7 @@ def test_the_jars_records_hold_what_python_wrote(jar: Jar) -> None:
     assert list(fragment.columns()) == told["columns"]
 
     (computed,) = keys["computed"]["6"]
-    functions = jar.call("read.DerivedKeyReply", "computed", jar.parse(keys["computed"]))
-    (function,) = functions.get(6)
+    (function,) = reply.computed().get(6)
     assert function.function() == computed["function"]
     assert function.numBuckets() == computed["num_buckets"]
     assert list(function.attributes()) == computed["attributes"]
-
-    (order,) = golden("PlanScanReply")["ordering"]
-    (sort,) = jar.call("catalog.SortOrders", "fromJson", jar.parse([order]))
-    assert sort.toString() == "bucket(8, id) DESC NULLS LAST"

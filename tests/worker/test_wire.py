@@ -12,7 +12,13 @@ from tests.worker import wire_declaration
 
 from pennon.errors import MalformedMessage
 from pennon.worker.requests.plan_outline import plan_of
-from pennon.worker.wire import key_messages, messages, metadata_messages, write_messages
+from pennon.worker.wire import (
+    key_messages,
+    messages,
+    metadata_messages,
+    stream_end,
+    write_messages,
+)
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.plan_messages import OPERATORS
 
@@ -20,15 +26,19 @@ SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}
 DECLARED = {
     name: {str(field.metadata.get("key", field.name)) for field in fields(kind)}
-    for module in (messages, write_messages, key_messages, metadata_messages)
+    for module in (messages, write_messages, key_messages, metadata_messages, stream_end)
     for name, kind in vars(module).items()
     if is_dataclass(kind)
 }
+RECORD = re.compile(r"\brecord (\w+)\(([^{]*?)\)\s*(?:implements [\w, ]+)?\{")
 READ = [
-    (path.name, *read)
+    (path.name, message, re.sub(r"(?<!^)([A-Z])", r"_\1", component).lower())
     for path, text in JAVA.items()
-    for read in re.findall(r'Messages\.field\(\s*[^"]*?,\s*"(\w+)",\s*"(\w+)"\)', text)
+    for message, components in RECORD.findall(text)
+    if message in DECLARED
+    for component in re.findall(r"(\w+)(?:,|$)", re.sub(r"<.*?>+", "", components))
 ]
+"""The fields that Java reads: a record of a message's name has a component for each."""
 
 
 @pytest.mark.parametrize(("file", "message", "field"), READ)
@@ -38,8 +48,8 @@ def test_a_field_that_java_requires_is_declared(file: str, message: str, field: 
 
 
 def test_replies_are_read_by_fields_that_are_required() -> None:
-    """``path`` gives nothing for a field that is not there: an empty table, in silence."""
-    lenient = re.compile(r'\b(?:reply|description|fragment|signature)\s*\.path\("(\w+)"\)')
+    """``path`` gives nothing for a field that is not there, ``get`` gives null: in silence."""
+    lenient = re.compile(r'\b(?:reply|end|told)\s*\.(?:path|get)\("(\w+)"\)')
     offences = [(path.name, name) for path, text in JAVA.items() for name in lenient.findall(text)]
     # Not every reply says that a stream follows it.
     assert offences == [("WorkerConnection.java", "arrow")]

@@ -170,7 +170,7 @@ def _described(
         table.identity,
         str(snapshot.version),
         is_metadata=True,
-        metadata_columns={},
+        metadata_columns=spark_schema(pa.schema([])),
         row_id=(),
     )
 

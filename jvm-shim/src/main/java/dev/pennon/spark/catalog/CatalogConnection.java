@@ -65,6 +65,11 @@ final class CatalogConnection {
     return WorkerConnection.answer(request);
   }
 
+  /** As {@link #send(ObjectNode)}, for a reply that is a record. */
+  <R extends Record> R send(ObjectNode request, Class<R> kind) {
+    return Replies.read(send(request), kind);
+  }
+
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {
     ObjectNode catalog = Messages.object().put("name", name);
     ObjectNode storage = Messages.object();

@@ -1,11 +1,9 @@
 package dev.pennon.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -40,19 +38,21 @@ public final class CatalogOperations {
   }
 
   public Identifier[] listTables(String[] namespace) {
-    JsonNode reply = worker.send(worker.request("list_tables", namespace));
-    List<Identifier> tables = new ArrayList<>();
-    Messages.field(reply, "ListTablesReply", "tables").forEach(table -> tables.add(Identifier.of(namespace, table.asText())));
-    return tables.toArray(new Identifier[0]);
+    ObjectNode request = worker.request("list_tables", namespace);
+    return worker.send(request, ListTablesReply.class).tables().stream()
+        .map(table -> Identifier.of(namespace, table))
+        .toArray(Identifier[]::new);
   }
+
+  private record ListTablesReply(List<String> tables) {}
 
   public Table loadTable(Identifier identifier, String version, Long timestampMicros) {
     ObjectNode request = worker.request("load_table", identifier);
     request.put("version", version).put("timestamp_micros", timestampMicros);
-    JsonNode description = worker.send(request);
-    return Messages.field(description, "TableReply", "is_metadata").asBoolean()
-        ? MetadataTable.of(worker.toJson(), description)
-        : PennonTable.of(worker.toJson(), description);
+    TableReply reply = worker.send(request, TableReply.class);
+    return reply.isMetadata()
+        ? new MetadataTable(reply.handle(worker.toJson()))
+        : PennonTable.of(worker.toJson(), reply);
   }
 
   /** What commits did to the rows of a table; only a Spark that knows such feeds asks for one. */
@@ -140,7 +140,7 @@ public final class CatalogOperations {
 
   public boolean dropTable(Identifier identifier, boolean purge) {
     ObjectNode request = worker.request("drop_table", identifier).put("purge", purge);
-    return Messages.field(worker.send(request), "DroppedReply", "dropped").asBoolean();
+    return worker.send(request, DroppedReply.class).dropped();
   }
 
   public void renameTable(Identifier from, Identifier to) {
@@ -150,18 +150,19 @@ public final class CatalogOperations {
   }
 
   public String[][] listNamespaces(String[] parent) {
-    JsonNode reply = worker.send(worker.request("list_namespaces", parent));
-    List<String[]> namespaces = new ArrayList<>();
-    Messages.field(reply, "ListNamespacesReply", "namespaces").forEach(path -> namespaces.add(Messages.toStrings(path)));
-    return namespaces.toArray(new String[0][]);
+    ObjectNode request = worker.request("list_namespaces", parent);
+    return worker.send(request, ListNamespacesReply.class).namespaces().toArray(String[][]::new);
   }
+
+  private record ListNamespacesReply(List<String[]> namespaces) {}
 
   /** The properties of a namespace; what is inside of a table counts as one where wanted. */
   public Map<String, String> describeNamespace(String[] namespace, boolean inTables) {
     ObjectNode request = worker.request("describe_namespace", namespace).put("in_tables", inTables);
-    return Messages.toStringMap(
-        Messages.field(worker.send(request), "PropertiesReply", "properties"));
+    return worker.send(request, PropertiesReply.class).properties();
   }
+
+  private record PropertiesReply(Map<String, String> properties) {}
 
   public boolean namespaceExists(String[] namespace) throws NoSuchNamespaceException {
     describeNamespace(namespace, false);
@@ -197,17 +198,20 @@ public final class CatalogOperations {
 
   public boolean dropNamespace(String[] namespace, boolean cascade) {
     ObjectNode request = worker.request("drop_namespace", namespace).put("cascade", cascade);
-    return Messages.field(worker.send(request), "DroppedReply", "dropped").asBoolean();
+    return worker.send(request, DroppedReply.class).dropped();
   }
 
   /** The procedures that CALL knows. */
   public List<WorkerProcedure> procedures() {
-    List<WorkerProcedure> procedures = new ArrayList<>();
-    JsonNode reply = worker.send(worker.request("list_procedures"));
-    Messages.field(reply, "ListProceduresReply", "procedures")
-        .forEach(signature -> procedures.add(WorkerProcedure.of(worker, signature)));
-    return procedures;
+    ObjectNode request = worker.request("list_procedures");
+    return worker.send(request, ListProceduresReply.class).procedures().stream()
+        .map(signature -> new WorkerProcedure(worker, signature))
+        .toList();
   }
+
+  private record ListProceduresReply(List<ProcedureSignature> procedures) {}
+
+  private record DroppedReply(boolean dropped) {}
 
   /** The procedure of that name; where there is none, the worker's error lists those there are. */
   public WorkerProcedure procedure(String name) {
@@ -223,6 +227,6 @@ public final class CatalogOperations {
   }
 
   private PennonTable table(ObjectNode request) {
-    return PennonTable.of(worker.toJson(), worker.send(request));
+    return PennonTable.of(worker.toJson(), worker.send(request, TableReply.class));
   }
 }

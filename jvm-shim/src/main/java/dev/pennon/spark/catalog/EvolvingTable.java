@@ -1,8 +1,6 @@
 package dev.pennon.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.TableChange;
@@ -12,20 +10,21 @@ import org.apache.spark.sql.connector.catalog.TableChange;
  * table takes its change; 4.1 hands all changes to {@code alterTable}.
  */
 final class EvolvingTable extends PennonTable implements SupportsSchemaEvolution {
-  private EvolvingTable(String catalogJson, JsonNode description) {
-    super(catalogJson, description);
+  private EvolvingTable(String catalogJson, TableReply reply) {
+    super(catalogJson, reply);
   }
 
   /** Says no more of its type, so that whoever calls this is verified without this class. */
-  static PennonTable evolving(String catalogJson, JsonNode description) {
-    return new EvolvingTable(catalogJson, description);
+  static PennonTable evolving(String catalogJson, TableReply reply) {
+    return new EvolvingTable(catalogJson, reply);
   }
 
   @Override
   public boolean supportsColumnChange(TableChange.ColumnChange change) {
     ObjectNode request = handle().request("check_change");
     request.set("change", SchemaChanges.toJson(change).get(0));
-    JsonNode reply = WorkerConnection.answer(request);
-    return Messages.field(reply, "CheckChangeReply", "possible").asBoolean();
+    return Replies.read(WorkerConnection.answer(request), CheckChangeReply.class).possible();
   }
+
+  private record CheckChangeReply(boolean possible) {}
 }

@@ -1,6 +1,5 @@
 package dev.pennon.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.read.MetadataScan;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -16,11 +15,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * @param handle the metadata table, pinned to a version of the table
  */
 record MetadataTable(TableHandle handle) implements SupportsRead {
-  /** Reads the worker's TableDescription. */
-  static MetadataTable of(String catalogJson, JsonNode description) {
-    return new MetadataTable(TableHandle.of(catalogJson, description));
-  }
-
   @Override
   public String name() {
     return handle.name();

@@ -1,6 +1,5 @@
 package dev.pennon.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.compat.SchemaEvolution;
 import dev.pennon.spark.expressions.ConnectorPredicates;
@@ -16,6 +15,7 @@ import dev.pennon.spark.write.RowCondition;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -64,31 +64,18 @@ public class PennonTable
           "readChangeFeed");
 
   private final TableHandle handle;
-  private final Transform[] partitioning;
-  private final Map<String, String> properties;
-  private final String identity;
-  private final String version;
-  private final List<MetadataColumn> metadataColumns;
-  private final List<String> rowId;
+  private final TableReply reply;
 
-  /** Reads the worker's TableDescription. */
-  PennonTable(String catalogJson, JsonNode description) {
-    handle = TableHandle.of(catalogJson, description);
-    partitioning =
-        SparkTransforms.fromJson(Messages.field(description, "TableReply", "partitioning"));
-    properties = Messages.toStringMap(Messages.field(description, "TableReply", "properties"));
-    identity = Messages.field(description, "TableReply", "identity").asText(null);
-    version = Messages.field(description, "TableReply", "version").asText(null);
-    metadataColumns =
-        HiddenColumn.all(Messages.field(description, "TableReply", "metadata_columns"));
-    rowId = List.of(Messages.toStrings(Messages.field(description, "TableReply", "row_id")));
+  PennonTable(String catalogJson, TableReply reply) {
+    this.handle = reply.handle(catalogJson);
+    this.reply = reply;
   }
 
   /** A table of the kind that this Spark asks for. */
-  static PennonTable of(String catalogJson, JsonNode description) {
+  static PennonTable of(String catalogJson, TableReply reply) {
     return SchemaEvolution.IS_ASKED_FOR
-        ? EvolvingTable.evolving(catalogJson, description)
-        : new PennonTable(catalogJson, description);
+        ? EvolvingTable.evolving(catalogJson, reply)
+        : new PennonTable(catalogJson, reply);
   }
 
   public final TableHandle handle() {
@@ -108,12 +95,12 @@ public class PennonTable
 
   @Override
   public Transform[] partitioning() {
-    return partitioning.clone();
+    return reply.partitioning().toArray(Transform[]::new);
   }
 
   @Override
   public Map<String, String> properties() {
-    return properties;
+    return reply.properties();
   }
 
   @Override
@@ -124,13 +111,13 @@ public class PennonTable
   /** What tells this table from another one of its name, by which Spark sees one made anew. */
   @Override
   public String id() {
-    return identity;
+    return reply.identity();
   }
 
   /** The snapshot, by which Spark sees that a table loaded earlier has changed. */
   @Override
   public String version() {
-    return version;
+    return reply.version();
   }
 
   @Override
@@ -166,15 +153,17 @@ public class PennonTable
 
   @Override
   public MetadataColumn[] metadataColumns() {
-    return metadataColumns.toArray(MetadataColumn[]::new);
+    return Stream.of(reply.metadataColumns().fields())
+        .map(HiddenColumn::of)
+        .toArray(MetadataColumn[]::new);
   }
 
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    if (rowId.isEmpty()) {
+    if (reply.rowId().isEmpty()) {
       throw PennonRowLevelOperation.withoutRowId(handle, info.command()).raise();
     }
-    return () -> new PennonRowLevelOperation(handle, rowId, info.command());
+    return () -> new PennonRowLevelOperation(handle, reply.rowId(), info.command());
   }
 
   /** Whether whole partitions go; else Spark finds the rows and deletes them one by one. */
@@ -186,9 +175,10 @@ public class PennonTable
     }
     ObjectNode request = handle.request("check_delete");
     request.set("predicates", Messages.strings(texts));
-    JsonNode reply = WorkerConnection.answer(request);
-    return Messages.field(reply, "CheckDeleteReply", "possible").asBoolean();
+    return Replies.read(WorkerConnection.answer(request), CheckDeleteReply.class).possible();
   }
+
+  private record CheckDeleteReply(boolean possible) {}
 
   @Override
   public void deleteWhere(Predicate[] predicates) {

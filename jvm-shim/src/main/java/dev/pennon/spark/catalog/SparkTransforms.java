@@ -13,6 +13,9 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.NullOrdering;
+import org.apache.spark.sql.connector.expressions.SortDirection;
+import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
 
 /** Spark's transforms to and from the JSON of the messages. */
@@ -39,14 +42,17 @@ public final class SparkTransforms {
     return json;
   }
 
-  /** Reads a list of transforms. */
-  public static Transform[] fromJson(JsonNode list) {
-    List<Transform> transforms = new ArrayList<>();
-    list.forEach(json -> transforms.add(transformFromJson(json)));
-    return transforms.toArray(new Transform[0]);
+  /** Reads a transform with its direction; ascending, NULLs first, where nothing else is said. */
+  static SortOrder orderFromJson(JsonNode json) {
+    return Expressions.sort(
+        transformFromJson(json),
+        json.path("desc").asBoolean(false) ? SortDirection.DESCENDING : SortDirection.ASCENDING,
+        json.path("nulls_first").asBoolean(true)
+            ? NullOrdering.NULLS_FIRST
+            : NullOrdering.NULLS_LAST);
   }
 
-  public static Transform transformFromJson(JsonNode json) {
+  static Transform transformFromJson(JsonNode json) {
     String function = json.path("function").asText();
     List<Expression> arguments = new ArrayList<>();
     json.path("arguments").forEach(argument -> arguments.add(argumentFromJson(argument)));

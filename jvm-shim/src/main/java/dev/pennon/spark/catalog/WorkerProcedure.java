@@ -2,8 +2,6 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.worker.Messages;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -18,26 +16,18 @@ public final class WorkerProcedure extends RowsProcedure {
   private final CatalogConnection worker;
   private final String description;
 
-  private WorkerProcedure(CatalogConnection worker, JsonNode signature, List<ProcedureParameter> parameters) {
-    super(Messages.field(signature, "ProcedureSignature", "name").asText(), parameters);
+  WorkerProcedure(CatalogConnection worker, ProcedureSignature signature) {
+    super(signature.name(), signature.parameters().stream().map(WorkerProcedure::parameter).toList());
     this.worker = worker;
-    this.description = Messages.field(signature, "ProcedureSignature", "description").asText();
+    this.description = signature.description();
   }
 
-  static WorkerProcedure of(CatalogConnection worker, JsonNode signature) {
-    List<ProcedureParameter> parameters = new ArrayList<>();
-    Messages.field(signature, "ProcedureSignature", "parameters").forEach(each -> parameters.add(parameter(each)));
-    return new WorkerProcedure(worker, signature, parameters);
-  }
-
-  private static ProcedureParameter parameter(JsonNode json) {
-    DataType type = DataType.fromDDL(Messages.field(json, "ProcedureParameter", "type").asText());
+  private static ProcedureParameter parameter(
+      ProcedureSignature.ProcedureParameter declared) {
     ProcedureParameter.Builder parameter =
-        ProcedureParameter.in(Messages.field(json, "ProcedureParameter", "name").asText(), type);
+        ProcedureParameter.in(declared.name(), DataType.fromDDL(declared.type()));
     // What is not given arrives as NULL, and the worker knows what that means.
-    return Messages.field(json, "ProcedureParameter", "required").asBoolean()
-        ? parameter.build()
-        : parameter.defaultValue("NULL").build();
+    return declared.required() ? parameter.build() : parameter.defaultValue("NULL").build();
   }
 
   /** The worker's sentence, for DESCRIBE PROCEDURE. */
@@ -58,10 +48,13 @@ public final class WorkerProcedure extends RowsProcedure {
       }
       position++;
     }
-    JsonNode reply = worker.send(request);
-    StructType schema = (StructType) DataType.fromJson(Messages.print(Messages.field(reply, "CallReply", "schema")));
-    List<InternalRow> rows = new ArrayList<>();
-    Messages.field(reply, "CallReply", "rows").forEach(row -> rows.add(JsonValues.toRow(row, schema)));
-    return new Rows(schema, rows.toArray(InternalRow[]::new));
+    CallReply reply = worker.send(request, CallReply.class);
+    return new Rows(
+        reply.schema(),
+        reply.rows().stream()
+            .map(row -> JsonValues.toRow(row, reply.schema()))
+            .toArray(InternalRow[]::new));
   }
+
+  private record CallReply(StructType schema, List<JsonNode> rows) {}
 }

@@ -7,8 +7,8 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.functions.Surrogate;
-import dev.pennon.spark.read.DerivedKeyReply;
-import dev.pennon.spark.read.KeyedLeaves;
+import dev.pennon.spark.read.DeriveKeysReply;
+import dev.pennon.spark.read.DerivedKeys;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.plan.PlanOutline.Node;
 import java.util.ArrayList;
@@ -54,12 +54,14 @@ final class DerivedKeyRewrite {
   /** A rewritten plan, and the attribute of the key that its rows are grouped by, if any. */
   private record Keyed(LogicalPlan plan, AttributeReference key) {}
 
-  private final DerivedKeyReply reply;
+  private final DerivedKeys keys;
+  private final DeriveKeysReply reply;
   private final PlanOutline outline;
   private final FragmentRewrite fragments;
 
-  DerivedKeyRewrite(DerivedKeyReply reply, PlanOutline outline, FragmentRewrite fragments) {
-    this.reply = reply;
+  DerivedKeyRewrite(DerivedKeys keys, PlanOutline outline, FragmentRewrite fragments) {
+    this.keys = keys;
+    this.reply = keys.reply();
     this.outline = outline;
     this.fragments = fragments;
   }
@@ -90,8 +92,8 @@ final class DerivedKeyRewrite {
     if (reply.declined().contains(node.position())) {
       return new Keyed(PackedScans.in(node.plan()), null);
     }
-    KeyedLeaves keys = reply.keysOfScans().get(node.position());
-    if (keys == null) {
+    String derivation = reply.scans().get(node.position());
+    if (derivation == null) {
       return new Keyed(node.plan(), null);
     }
     DataSourceV2ScanRelation relation = (DataSourceV2ScanRelation) node.plan();
@@ -107,7 +109,7 @@ final class DerivedKeyRewrite {
         relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
     PennonScan scan =
         ((PennonScan) relation.scan())
-            .withDerivedKeys(keys, reply.derivations().get(node.position()), keepsOrder);
+            .withDerivedKeys(keys.leaves().get(node.position()), derivation, keepsOrder);
     List<SortOrder> ordering = new ArrayList<>();
     if (scan.isOrdered()) {
       ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));
@@ -154,7 +156,7 @@ final class DerivedKeyRewrite {
       return new Keyed(withPlainChildren(node), null);
     }
     Join join = (Join) node.plan();
-    List<DerivedKeyReply.Computed> functions = reply.computed().get(node.position());
+    List<DeriveKeysReply.ComputedKey> functions = reply.computed().get(node.position());
     Keyed left = keyed(node.children().get(0), functions);
     Keyed right = keyed(node.children().get(1), functions);
     // First, so that rows sorted by the join's own keys inside a partition stay sorted.
@@ -166,7 +168,7 @@ final class DerivedKeyRewrite {
   }
 
   /** A side of a join, its key derived or, where the functions are of its columns, computed. */
-  private Keyed keyed(Node side, List<DerivedKeyReply.Computed> functions) {
+  private Keyed keyed(Node side, List<DeriveKeysReply.ComputedKey> functions) {
     boolean isComputed =
         functions != null
             && items(side.plan().output()).stream()
@@ -182,12 +184,12 @@ final class DerivedKeyRewrite {
   }
 
   /** The side without partitioning: Spark computes its key, and shuffles it by that key. */
-  private Keyed computed(LogicalPlan plan, List<DerivedKeyReply.Computed> functions) {
+  private Keyed computed(LogicalPlan plan, List<DeriveKeysReply.ComputedKey> functions) {
     Map<Long, Expression> attributes = new HashMap<>();
     items(plan.output()).forEach(a -> attributes.put(a.exprId().id(), a));
     List<Surrogate.Component> components = new ArrayList<>();
     List<Expression> arguments = new ArrayList<>();
-    for (DerivedKeyReply.Computed function : functions) {
+    for (DeriveKeysReply.ComputedKey function : functions) {
       List<Expression> sources =
           function.attributes().stream()
               .map(id -> id < 0 ? outline.field(id) : attributes.get(id))

@@ -7,7 +7,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.catalog.JoinSettings;
-import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.DeriveKeysReply;
+import dev.pennon.spark.read.DerivedKeys;
 import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
@@ -140,7 +141,8 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     }
     ObjectNode request = request(outline, conf, plan instanceof Command);
     try {
-      DerivedKeyReply reply = DerivedKeyReply.ask(request);
+      DerivedKeys keys = DerivedKeys.ask(request);
+      DeriveKeysReply reply = keys.reply();
       if (listener != null) {
         reply.verdicts().forEach(listener);
       }
@@ -149,10 +151,10 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
       }
       LogicalPlan rewritten = plan;
       if (reply.changesThePlan()) {
-        FragmentRewrite fragments = new FragmentRewrite(reply, outline);
-        rewritten = new DerivedKeyRewrite(reply, outline, fragments).rewrite(root);
+        FragmentRewrite fragments = new FragmentRewrite(keys, outline);
+        rewritten = new DerivedKeyRewrite(keys, outline, fragments).rewrite(root);
       }
-      if (reply.isOneTask()) {
+      if (reply.oneTask()) {
         return OneTask.in(rewritten);
       }
       return outline.hasGroupings() || listener != null

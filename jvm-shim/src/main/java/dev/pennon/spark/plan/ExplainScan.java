@@ -1,7 +1,7 @@
 package dev.pennon.spark.plan;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
 import org.apache.spark.sql.execution.SparkPlan;
 
 /**
@@ -34,9 +33,9 @@ public final class ExplainScan extends ExplainProcedure {
     ObjectNode request = Messages.request("explain_scan");
     request.set("catalog", outline.get("catalog"));
     request.set("plan", outline.get("plan"));
-    JsonNode reply = WorkerConnection.answer(request);
-    JsonNode rows = Messages.field(reply, "ExplainScanReply", "rows");
-    return StreamSupport.stream(rows.spliterator(), false)
-        .map(row -> Stream.of(outline.get("table"), row.get(0), row.get(1)).map(JsonNode::asText));
+    return Replies.read(WorkerConnection.answer(request), ExplainScanReply.class).rows().stream()
+        .map(row -> Stream.of(outline.get("table").asText(), row.get(0), row.get(1)));
   }
+
+  private record ExplainScanReply(List<List<String>> rows) {}
 }

@@ -5,13 +5,15 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.expressions.ExpressionText;
-import dev.pennon.spark.read.DerivedKeyReply;
+import dev.pennon.spark.read.DerivedKeys;
 import dev.pennon.spark.read.FragmentReply;
 import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.plan.PlanOutline.Node;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -24,17 +26,19 @@ import org.slf4j.LoggerFactory;
 final class FragmentRewrite {
   private static final Logger LOG = LoggerFactory.getLogger(FragmentRewrite.class);
 
-  private final DerivedKeyReply reply;
+  private final DerivedKeys keys;
   private final PlanOutline outline;
+  private final Map<Integer, FragmentReply> fragments = new HashMap<>();
 
-  FragmentRewrite(DerivedKeyReply reply, PlanOutline outline) {
-    this.reply = reply;
+  FragmentRewrite(DerivedKeys keys, PlanOutline outline) {
+    this.keys = keys;
     this.outline = outline;
+    keys.reply().fragments().forEach(fragment -> fragments.put(fragment.root(), fragment));
   }
 
   /** The plan of a node that became a fragment; null for any other. */
   LogicalPlan planOf(Node node) {
-    FragmentReply fragment = reply.fragments().get(node.position());
+    FragmentReply fragment = fragments.get(node.position());
     if (fragment == null) {
       return null;
     }
@@ -69,7 +73,7 @@ final class FragmentRewrite {
         : split.finishedOver(columns);
   }
 
-  private static LogicalPlan relation(
+  private LogicalPlan relation(
       FragmentReply fragment, LogicalPlan rows, List<AttributeReference> output) {
     List<Long> ids = output.stream().map(column -> column.exprId().id()).toList();
     if (!ids.equals(fragment.columns())) {
@@ -82,8 +86,10 @@ final class FragmentRewrite {
           schema.add(
               ExpressionText.columnName(column.exprId().id()), column.dataType(), column.nullable());
     }
+    FragmentScan scan =
+        new FragmentScan(fragment, keys.leaves().get(fragment.root()), schema, rows);
     return ScanRelations.unordered(
-        firstTable(rows), new FragmentScan(fragment, schema, rows), sequence(output));
+        firstTable(rows), scan, sequence(output));
   }
 
   /** Spark wants a scan to have a table; it shows its name. */

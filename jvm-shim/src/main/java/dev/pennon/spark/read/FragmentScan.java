@@ -23,16 +23,20 @@ import org.apache.spark.sql.types.StructType;
  */
 public final class FragmentScan implements SupportsReportStatistics {
   private final FragmentReply fragment;
+  private final KeyedLeaves tasks;
   private final StructType schema;
   private final LogicalPlan rows;
 
   /**
    * @param fragment what the worker answered
+   * @param tasks one row per task: its key and the worker's token
    * @param schema the columns that it sends
    * @param rows the plan whose rows it has
    */
-  public FragmentScan(FragmentReply fragment, StructType schema, LogicalPlan rows) {
+  public FragmentScan(
+      FragmentReply fragment, KeyedLeaves tasks, StructType schema, LogicalPlan rows) {
     this.fragment = fragment;
+    this.tasks = tasks;
     this.schema = schema;
     this.rows = rows;
   }
@@ -44,7 +48,7 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public Batch toBatch() {
-    return new FragmentBatch(fragment, schema, rows);
+    return new FragmentBatch(fragment, tasks, schema, rows);
   }
 
   @Override
@@ -78,9 +82,8 @@ public final class FragmentScan implements SupportsReportStatistics {
         millis += scan.planning().millis();
       }
     }
-    FragmentReply.Partitions partitions = fragment.partitions();
     return ReadMetrics.ofPlanning(
-        partitions.read(), new ScanPlan.Planning(partitions.total(), millis));
+        fragment.partitionsRead(), new ScanPlan.Planning(fragment.partitionsTotal(), millis));
   }
 
   @Override
@@ -100,17 +103,18 @@ public final class FragmentScan implements SupportsReportStatistics {
     return one == other || one.canonicalized().equals(other.canonicalized());
   }
 
-  private record FragmentBatch(FragmentReply fragment, StructType schema, LogicalPlan rows)
+  private record FragmentBatch(
+      FragmentReply fragment, KeyedLeaves tasks, StructType schema, LogicalPlan rows)
       implements Batch {
     @Override
     public InputPartition[] planInputPartitions() {
-      List<InputPartition> tasks = new ArrayList<>();
-      for (int row = 0; row < fragment.tasks().size(); row++) {
-        Object[] key = {fragment.tasks().key(row)};
-        tasks.add(
-            new PennonSplit(List.of(), fragment.tasks().split(row), new GenericInternalRow(key)));
+      List<InputPartition> splits = new ArrayList<>();
+      for (int row = 0; row < tasks.size(); row++) {
+        Object[] key = {tasks.key(row)};
+        splits.add(
+            new PennonSplit(List.of(), List.of(tasks.split(row)), new GenericInternalRow(key)));
       }
-      return tasks.toArray(InputPartition[]::new);
+      return splits.toArray(InputPartition[]::new);
     }
 
     @Override

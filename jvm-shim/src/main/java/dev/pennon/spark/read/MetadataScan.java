@@ -61,7 +61,7 @@ public record MetadataScan(TableHandle table, StructType schema, List<String> pr
     wanted.set("predicates", Messages.strings(predicates));
     GenericInternalRow noKey = new GenericInternalRow(0);
     return new InputPartition[] {
-      new PennonSplit(List.of(table.name()), Messages.print(wanted), noKey)
+      new PennonSplit(List.of(table.name()), List.of(Messages.print(wanted)), noKey)
     };
   }
 

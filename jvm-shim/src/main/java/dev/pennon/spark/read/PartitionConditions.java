@@ -57,7 +57,7 @@ final class PartitionConditions {
     Map<String, Attribute> columns = new LinkedHashMap<>();
     Expression all = null;
     for (Expression condition : conditions) {
-      if (isOfPartitions(condition, plan.partitionColumns())) {
+      if (isOfPartitions(condition, plan.reply().partitionColumns())) {
         items(condition.references().toSeq()).forEach(each -> columns.put(each.name(), each));
         all = all == null ? condition : new And(all, condition);
       }
@@ -84,7 +84,7 @@ final class PartitionConditions {
   }
 
   private Optional<String> leftOf(ScanPlan plan) {
-    ObjectNode request = plan.table().catalogRequest("partition_tuples").put("plan", plan.token());
+    ObjectNode request = plan.table().catalogRequest("partition_tuples").put("plan", plan.reply().plan());
     String[] names = columns.stream().map(Attribute::name).toArray(String[]::new);
     request.set("columns", Messages.strings(names));
     List<InternalRow> tuples = new ArrayList<>();

@@ -29,7 +29,7 @@ final class PennonBatch implements Batch {
   @Override
   public PartitionReaderFactory createReaderFactory() {
     return new ArrowPartitionReaders(
-        ArrowPartitionReaders.Source.scan(plan.scan(), isOrdered), plan.schema(), isDerived);
+        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), isOrdered), plan.schema(), isDerived);
   }
 
   /** Spark finds exchanges to reuse by this; it compares runtime filters itself. */

@@ -69,7 +69,7 @@ public final class PennonScan
   private volatile ScanStatistics ofColumns;
 
   private PennonScan(ScanPlan plan) {
-    this(plan, null, false, !plan.ordering().isEmpty());
+    this(plan, null, false, !plan.reply().ordering().isEmpty());
   }
 
   /** A scan as it is planned first. */
@@ -122,7 +122,7 @@ public final class PennonScan
 
   /** The worker's name of this scan's plan. */
   public String token() {
-    return plan.token();
+    return plan.reply().plan();
   }
 
   /**
@@ -132,7 +132,7 @@ public final class PennonScan
    * @param byValues whether only what partition values decide counts, not the leaves' filters
    */
   public boolean satisfies(String text, boolean byValues) {
-    return plan.decided().contains(text) || (!byValues && plan.filtered().contains(text));
+    return byValues ? plan.isDecided(text) : plan.isEvaluated(text);
   }
 
   /** The columns of the table that it reads, without a derived key. */
@@ -160,7 +160,7 @@ public final class PennonScan
 
   /** What the worker knows this scan's partitions by: its catalog and the token of its plan. */
   public ObjectNode outline() {
-    ObjectNode outline = Messages.object().put("plan", plan.token());
+    ObjectNode outline = Messages.object().put("plan", plan.reply().plan());
     outline.put("table", plan.table().name());
     outline.set("catalog", Messages.parse(plan.table().catalog()));
     return outline;
@@ -187,25 +187,26 @@ public final class PennonScan
       Expression[] key = {Expressions.identity(DERIVED_KEY)};
       return new KeyGroupedPartitioning(key, plan.splits().size());
     }
-    if (isPacked || plan.keys().isEmpty()) {
+    if (isPacked || plan.reply().keys().isEmpty()) {
       return new UnknownPartitioning(plan.splits().size());
     }
     return new KeyGroupedPartitioning(
-        plan.keys().toArray(Expression[]::new), plan.splits().size());
+        plan.reply().keys().toArray(Expression[]::new), plan.splits().size());
   }
 
   /** With a derived key Spark is told by the rule that adds it: the key is no column of the table. */
   @Override
   public SortOrder[] outputOrdering() {
     return isOrdered && !isDerived()
-        ? plan.ordering().toArray(SortOrder[]::new)
+        ? plan.reply().ordering().toArray(SortOrder[]::new)
         : new SortOrder[0];
   }
 
   @Override
   public Statistics estimateStatistics() {
     if (!ScanStatistics.areColumnsAsked()) {
-      return new ScanStatistics(plan.rows(), bytesInMemory(plan.rows()));
+      OptionalLong rows = plan.reply().rows();
+      return new ScanStatistics(rows, bytesInMemory(rows));
     }
     if (ofColumns == null) {
       ofColumns = ScanStatistics.ofColumns(plan);
@@ -217,7 +218,7 @@ public final class PennonScan
   /** Bytes of the pruned columns: by rows where they are known, as Spark counts its own. */
   private OptionalLong bytesInMemory(OptionalLong rows) {
     if (rows.isEmpty()) {
-      return plan.bytes();
+      return plan.reply().bytes();
     }
     long rowBytes = Math.max(1, readSchema().defaultSize());
     double bytes = (double) rows.getAsLong() * rowBytes;
@@ -250,12 +251,12 @@ public final class PennonScan
   @Override
   public String description() {
     List<String> parts = new ArrayList<>();
-    plan.description().lines().map(String::strip).forEach(parts::add);
+    plan.reply().description().lines().map(String::strip).forEach(parts::add);
     parts.add("grouping: " + grouping());
     if (isOrdered) {
       parts.add(
           "sorted by: "
-              + plan.ordering().stream().map(SortOrder::describe).collect(Collectors.joining(", ")));
+              + plan.reply().ordering().stream().map(SortOrder::describe).collect(Collectors.joining(", ")));
     }
     List<PennonSplit> left = filtered;
     Optional<List<PennonSplit>> planned = plan.splits().ifMade();
@@ -273,7 +274,7 @@ public final class PennonScan
   @Override
   public scala.collection.immutable.Map<String, String> getMetaData() {
     Map<String, String> lines = new LinkedHashMap<>();
-    Stream.concat(plan.details().lines(), Stream.of("grouping: " + grouping()))
+    Stream.concat(plan.reply().details().lines(), Stream.of("grouping: " + grouping()))
         .map(line -> line.split(": ", 2))
         .filter(pair -> pair.length == 2)
         .forEach(pair -> lines.merge(pair[0], pair[1], (one, other) -> one + "; " + other));
@@ -289,9 +290,9 @@ public final class PennonScan
     if (isDerived()) {
       return derivation;
     }
-    return isPacked || plan.keys().isEmpty()
+    return isPacked || plan.reply().keys().isEmpty()
         ? "none"
-        : plan.keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
+        : plan.reply().keys().stream().map(Transform::describe).collect(Collectors.joining(", "))
             + inGroups();
   }
 

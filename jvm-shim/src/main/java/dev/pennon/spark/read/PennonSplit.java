@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.HasPartitionKey;
 
 /**
@@ -19,8 +20,14 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
     implements HasPartitionKey {
   private static final long serialVersionUID = 2L;
 
-  PennonSplit(List<String> objectIds, String token, InternalRow partitionKey) {
-    this(objectIds, List.of(token), partitionKey);
+  /** As the worker names it: its partitions, with commas between them, and one token. */
+  PennonSplit(String objectIds, String token, InternalRow partitionKey) {
+    this(List.of(objectIds.split(",")), List.of(token), partitionKey);
+  }
+
+  /** A split that comes with a plan. */
+  static PennonSplit packed(PlanScanReply.PackedSplit known) {
+    return new PennonSplit(known.objectIds(), known.split(), new GenericInternalRow(0));
   }
 
   /** Nothing to read under a key; a scan without any such key could not join without a shuffle. */
@@ -44,7 +51,7 @@ record PennonSplit(List<String> objectIds, List<String> tokens, InternalRow part
 
   /** A part of this split, as the worker names it. */
   PennonSplit part(String partToken) {
-    return new PennonSplit(objectIds, partToken, partitionKey);
+    return new PennonSplit(objectIds, List.of(partToken), partitionKey);
   }
 
   /** What still has rows when only these partitions have. */

@@ -1,7 +1,7 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.catalog.Replies;
 import java.util.Arrays;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -55,26 +55,26 @@ final class ReadMetrics {
    * Of one task.
    *
    * @param arrowBytes what came over the socket
-   * @param end what the worker told behind the rows; null before their end
+   * @param told what the worker told behind the rows; null before their end
    */
-  static CustomTaskMetric[] values(long arrowBytes, JsonNode end) {
+  static CustomTaskMetric[] values(long arrowBytes, JsonNode told) {
     SumMetric.Count bytes = new SumMetric.Count(ARROW_BYTES, arrowBytes);
-    if (end == null) {
+    if (told == null) {
       return new CustomTaskMetric[] {bytes};
     }
+    StreamEnd end = Replies.read(told, StreamEnd.class);
     return new CustomTaskMetric[] {
       bytes,
-      count(CPU, end, "cpu_millis"),
-      count(PEAK, end, "peak_bytes"),
-      count(ROWS, end, "rows_scanned"),
-      count(BYTES, end, "bytes_scanned"),
-      count(SPILLED, end, "spilled_bytes")
+      new SumMetric.Count(CPU, end.cpuMillis()),
+      new SumMetric.Count(PEAK, end.peakBytes()),
+      new SumMetric.Count(ROWS, end.rowsScanned()),
+      new SumMetric.Count(BYTES, end.bytesScanned()),
+      new SumMetric.Count(SPILLED, end.spilledBytes())
     };
   }
 
-  private static SumMetric.Count count(String name, JsonNode end, String field) {
-    return new SumMetric.Count(name, Messages.field(end, "StreamEnd", field).asLong());
-  }
+  private record StreamEnd(
+      long cpuMillis, long peakBytes, long rowsScanned, long bytesScanned, long spilledBytes) {}
 
   /** Bytes that came over the worker's socket. */
   public static final class ArrowBytesRead extends SumMetric {

@@ -1,11 +1,12 @@
 package dev.pennon.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -41,34 +42,39 @@ record ScanStatistics(
   /** Asks the worker about the rows of a scan and their columns; of sizes it tells nothing. */
   static ScanStatistics ofColumns(ScanPlan plan) {
     StructType schema = plan.schema();
-    ObjectNode request = plan.table().catalogRequest("summarize_columns").put("plan", plan.token());
+    ObjectNode request = plan.table().catalogRequest("summarize_columns").put("plan", plan.reply().plan());
     request.set("columns", Messages.strings(schema.fieldNames()));
     Map<NamedReference, ColumnStatistics> known = new HashMap<>();
-    JsonNode reply = WorkerConnection.answer(request);
-    for (JsonNode column : Messages.field(reply, "SummarizeColumnsReply", "columns")) {
-      String name = field(column, "name").asText();
+    SummarizeColumnsReply reply =
+        Replies.read(WorkerConnection.answer(request), SummarizeColumnsReply.class);
+    for (ColumnSummaryText column : reply.columns()) {
+      String name = column.name();
       DataType type = schema.apply(name).dataType();
       known.put(
           Expressions.column(SparkTransforms.quoted(name)),
           new OfColumn(
-              Messages.toOptional(field(column, "distinct_count")),
-              bound(field(column, "lower"), name, type),
-              bound(field(column, "upper"), name, type),
-              Messages.toOptional(field(column, "null_count"))));
+              column.distinctCount(),
+              bound(column.lower(), name, type),
+              bound(column.upper(), name, type),
+              column.nullCount()));
     }
-    OptionalLong rows = Messages.toOptional(Messages.field(reply, "SummarizeColumnsReply", "rows"));
-    return new ScanStatistics(rows, OptionalLong.empty(), known);
+    return new ScanStatistics(reply.rows(), OptionalLong.empty(), known);
   }
 
-  private static JsonNode field(JsonNode column, String name) {
-    return Messages.field(column, "ColumnSummaryText", name);
-  }
+  private record SummarizeColumnsReply(List<ColumnSummaryText> columns, OptionalLong rows) {}
 
-  private static Optional<Object> bound(JsonNode text, String name, DataType type) {
-    return text.isNull()
-        ? Optional.empty()
-        : Optional.of(
-            CatalogColumnStat.fromExternalString(
-                text.asText(), name, type, CatalogColumnStat.VERSION()));
+  private record ColumnSummaryText(
+      String name,
+      OptionalLong distinctCount,
+      OptionalLong nullCount,
+      String lower,
+      String upper) {}
+
+  private static Optional<Object> bound(String text, String name, DataType type) {
+    return Optional.ofNullable(text)
+        .map(
+            known ->
+                CatalogColumnStat.fromExternalString(
+                    known, name, type, CatalogColumnStat.VERSION()));
   }
 }

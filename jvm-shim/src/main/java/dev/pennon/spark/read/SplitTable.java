@@ -1,7 +1,5 @@
 package dev.pennon.spark.read;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -14,7 +12,6 @@ import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -57,25 +54,10 @@ final class SplitTable {
     for (int row = 0; row < root.getRowCount(); row++) {
       splits.add(
           new PennonSplit(
-              objectIds(objectIds.getUTF8String(row).toString()),
+              objectIds.getUTF8String(row).toString(),
               tokens.getUTF8String(row).toString(),
               keyRows.getRow(row).copy()));
     }
-  }
-
-  /** The splits that come with a plan. */
-  static List<PennonSplit> packed(JsonNode known) {
-    List<PennonSplit> splits = new ArrayList<>();
-    for (JsonNode each : known) {
-      String objectIds = Messages.field(each, "PackedSplit", "object_ids").asText();
-      String token = Messages.field(each, "PackedSplit", "split").asText();
-      splits.add(new PennonSplit(objectIds(objectIds), token, new GenericInternalRow(0)));
-    }
-    return splits;
-  }
-
-  private static List<String> objectIds(String text) {
-    return text.indexOf(',') < 0 ? List.of(text) : List.of(text.split(","));
   }
 
   private static ColumnVector column(FieldVector vector) {

@@ -10,7 +10,6 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 
 /** The JSON of requests and replies: how it is made, read and taken apart. */
 public final class Messages {
@@ -39,21 +38,6 @@ public final class Messages {
     }
   }
 
-  /**
-   * A field that a message has to have: without it the worker is of another version.
-   *
-   * @param message the reply, or a part of it
-   * @param kind the name under which the worker declares it
-   * @param name the field; its value may be null
-   */
-  public static JsonNode field(JsonNode message, String kind, String name) {
-    JsonNode value = message.get(name);
-    if (value == null) {
-      throw WorkerFailure.protocol("a " + kind + " has no field " + name, null);
-    }
-    return value;
-  }
-
   public static String print(JsonNode node) {
     try {
       return MAPPER.writeValueAsString(node);
@@ -76,11 +60,6 @@ public final class Messages {
     ObjectNode map = object();
     values.forEach(map::put);
     return map;
-  }
-
-  /** A number that may be null. */
-  public static OptionalLong toOptional(JsonNode number) {
-    return number.isNumber() ? OptionalLong.of(number.asLong()) : OptionalLong.empty();
   }
 
   public static String[] toStrings(JsonNode list) {

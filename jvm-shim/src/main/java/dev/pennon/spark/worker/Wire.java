@@ -78,7 +78,11 @@ public final class Wire {
         .properties()
         .forEach(
             field -> {
-              JsonNode stated = Messages.field(value, message, field.getKey());
+              JsonNode stated = value.get(field.getKey());
+              if (stated == null) {
+                throw WorkerFailure.protocol(
+                    "a " + message + " has no field " + field.getKey(), null);
+              }
               check(field.getValue().asText(), stated, message + "." + field.getKey());
             });
   }

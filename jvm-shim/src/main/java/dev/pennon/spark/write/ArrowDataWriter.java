@@ -2,6 +2,7 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.compat.ArrowSchemas;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
@@ -129,8 +130,10 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     WorkerConnection done = connection;
     connection = null;
     done.release();
-    return Messages.toStrings(Messages.field(reply, "WriteReply", "staged"));
+    return Replies.read(reply, WriteReply.class).staged();
   }
+
+  private record WriteReply(String[] staged) {}
 
   /** Breaks the stream off, whereupon the worker deletes what it wrote. */
   @Override

@@ -28,7 +28,7 @@ class PennonBatchWrite implements BatchWrite {
 
   @Override
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
-    return new ArrowDataWriters(plan.write(), plan.schema());
+    return new ArrowDataWriters(plan.reply().write(), plan.schema());
   }
 
   @Override
@@ -69,7 +69,7 @@ class PennonBatchWrite implements BatchWrite {
 
   private ObjectNode request(String op, WriterCommitMessage... messages) {
     ObjectNode request = commit.named(plan.table().catalogRequest(op));
-    ArrayNode staged = request.put("write", plan.write()).putArray("staged");
+    ArrayNode staged = request.put("write", plan.reply().write()).putArray("staged");
     tasks(messages).forEach(task -> List.of(task.written()).forEach(staged::add));
     return request;
   }

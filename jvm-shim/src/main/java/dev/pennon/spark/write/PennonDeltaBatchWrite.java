@@ -16,6 +16,6 @@ final class PennonDeltaBatchWrite extends PennonBatchWrite implements DeltaBatch
 
   @Override
   public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
-    return new ArrowDeltaWriters(plan.write(), plan.schema(), rowId);
+    return new ArrowDeltaWriters(plan.reply().write(), plan.schema(), rowId);
   }
 }

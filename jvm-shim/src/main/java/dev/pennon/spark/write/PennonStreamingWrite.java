@@ -23,7 +23,7 @@ final class PennonStreamingWrite implements StreamingWrite {
 
   @Override
   public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
-    return new ArrowDataWriters(plan.write(), plan.schema());
+    return new ArrowDataWriters(plan.reply().write(), plan.schema());
   }
 
   @Override

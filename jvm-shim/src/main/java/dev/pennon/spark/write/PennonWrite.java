@@ -26,9 +26,9 @@ class PennonWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public Distribution requiredDistribution() {
-    return plan.distribution().isEmpty()
+    return plan.reply().distribution().isEmpty()
         ? Distributions.unspecified()
-        : Distributions.clustered(plan.distribution().toArray(Expression[]::new));
+        : Distributions.clustered(plan.reply().distribution().toArray(Expression[]::new));
   }
 
   @Override
@@ -38,12 +38,12 @@ class PennonWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public long advisoryPartitionSizeInBytes() {
-    return plan.distribution().isEmpty() ? 0 : plan.taskBytes();
+    return plan.reply().distribution().isEmpty() ? 0 : plan.reply().taskBytes();
   }
 
   @Override
   public SortOrder[] requiredOrdering() {
-    return plan.ordering().toArray(SortOrder[]::new);
+    return plan.reply().ordering().toArray(SortOrder[]::new);
   }
 
   @Override

@@ -1,8 +1,8 @@
 package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.read.SumMetric;
-import dev.pennon.spark.worker.Messages;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
@@ -42,13 +42,15 @@ final class WriteMetrics {
 
   /** What a commit says of the files that it made visible. */
   static CustomTaskMetric[] ofCommit(JsonNode reply) {
+    CommitWriteReply commit = Replies.read(reply, CommitWriteReply.class);
     return new CustomTaskMetric[] {
-      new SumMetric.Count(
-          PARTITIONS, Messages.field(reply, "CommitWriteReply", "partitions").asLong()),
-      new SumMetric.Count(FILES, Messages.field(reply, "CommitWriteReply", "files").asLong()),
-      new SumMetric.Count(BYTES, Messages.field(reply, "CommitWriteReply", "bytes").asLong())
+      new SumMetric.Count(PARTITIONS, commit.partitions()),
+      new SumMetric.Count(FILES, commit.files()),
+      new SumMetric.Count(BYTES, commit.bytes())
     };
   }
+
+  private record CommitWriteReply(long partitions, long files, long bytes) {}
 
   /** Rows sent to the worker. */
   public static final class RowsWritten extends SumMetric {

@@ -1,10 +1,8 @@
 package dev.pennon.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.SortOrders;
-import dev.pennon.spark.catalog.SparkTransforms;
+import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
@@ -22,11 +20,8 @@ import org.apache.spark.sql.types.StructType;
  * @param table the table, pinned to the snapshot that the write starts from
  * @param schema the columns of the rows that come
  * @param mode what the write does with the rows that are there
- * @param write what executors send to the worker
- * @param distribution rows that agree on these go to one task; empty: any task
- * @param ordering the order of the rows within a task; empty: any order
+ * @param reply the worker's answer
  * @param queryId Spark's id of the write
- * @param taskBytes what a task should write, in bytes of Spark's shuffle
  * @param reads what the statement read of the table, asked for when it commits: a list of
  *     predicates per scan; no scan for a statement that only writes
  */
@@ -34,12 +29,19 @@ record WritePlan(
     TableHandle table,
     StructType schema,
     WriteMode mode,
-    String write,
-    List<Transform> distribution,
-    List<SortOrder> ordering,
+    PlanWriteReply reply,
     String queryId,
-    long taskBytes,
     Supplier<ArrayNode> reads) {
+  /**
+   * The worker's answer about a write.
+   *
+   * @param write what executors send to the worker
+   * @param distribution rows that agree on these go to one task; empty: any task
+   * @param ordering the order of the rows within a task; empty: any order
+   * @param taskBytes what a task should write, in bytes of Spark's shuffle
+   */
+  record PlanWriteReply(
+      String write, List<Transform> distribution, List<SortOrder> ordering, long taskBytes) {}
 
   /** Plans a write that does not depend on rows that are there. */
   static WritePlan request(TableHandle table, LogicalWriteInfo write, WriteMode mode) {
@@ -55,17 +57,8 @@ record WritePlan(
     request.set("schema", Messages.parse(write.schema().json()));
     request.put("is_stream", isOfStream(write));
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
-    JsonNode reply = WorkerConnection.answer(request);
-    return new WritePlan(
-        table,
-        write.schema(),
-        mode,
-        Messages.field(reply, "PlanWriteReply", "write").asText(),
-        List.of(SparkTransforms.fromJson(Messages.field(reply, "PlanWriteReply", "distribution"))),
-        SortOrders.fromJson(Messages.field(reply, "PlanWriteReply", "ordering")),
-        write.queryId(),
-        Messages.field(reply, "PlanWriteReply", "task_bytes").asLong(),
-        reads);
+    PlanWriteReply reply = Replies.read(WorkerConnection.answer(request), PlanWriteReply.class);
+    return new WritePlan(table, write.schema(), mode, reply, write.queryId(), reads);
   }
 
   /** Whether a stream writes, not a statement within its batches: the thread knows its id. */

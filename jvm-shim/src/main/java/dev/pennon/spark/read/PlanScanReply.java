@@ -1,0 +1,45 @@
+package dev.pennon.spark.read;
+
+import java.util.List;
+import java.util.OptionalLong;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.expressions.Transform;
+
+/**
+ * The worker's answer about a scan.
+ *
+ * @param plan the worker's name of the plan, for what is asked about it later
+ * @param scan what executors send to the worker with every split
+ * @param keys the reported grouping; empty when there is none
+ * @param splits the number of splits
+ * @param packed the splits where nothing groups by them; null where they are to be asked for
+ * @param partitionsTotal all partitions of the table's snapshot
+ * @param rows estimated or exact number of rows before residual filters
+ * @param bytes bytes on disk of all columns
+ * @param description the text for EXPLAIN
+ * @param details the text for EXPLAIN FORMATTED
+ * @param ordering the order that each split's rows can be read in; empty when none is known
+ * @param filterColumns columns whose values, found while the query runs, can drop partitions
+ * @param partitionColumns columns that every partition has one value of, which it names
+ * @param decided positions of the predicates that partition values decide for all rows of the scan
+ * @param filtered positions of the predicates that the leaves' filters evaluate
+ */
+record PlanScanReply(
+    String plan,
+    String scan,
+    List<Transform> keys,
+    int splits,
+    List<PackedSplit> packed,
+    long partitionsTotal,
+    OptionalLong rows,
+    OptionalLong bytes,
+    String description,
+    String details,
+    List<SortOrder> ordering,
+    List<String> filterColumns,
+    List<String> partitionColumns,
+    List<Integer> decided,
+    List<Integer> filtered) {
+  /** The partitions of a split, with commas between them, and its token. */
+  record PackedSplit(String objectIds, String split) {}
+}
