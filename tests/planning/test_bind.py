@@ -112,6 +112,8 @@ def test_in_other_zones_a_range_around_has_every_time_that_a_function_finds() ->
                 f"NOT (year(ts) <> {local.year})",
                 f"year(ts) IN ({local.year}, 1999)",
                 f"year(ts) >= {local.year}",
+                f"month(ts) IN ({local.month}, {local.month % 12 + 1})",
+                f"month(ts) = {local.month} AND year(ts) = {local.year}",
                 f"date_trunc('MONTH', ts) = {literal}",
                 f"date_trunc('MONTH', ts) >= {literal}",
                 f"date_trunc('MONTH', ts) <= {literal}",

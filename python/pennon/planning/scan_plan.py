@@ -222,7 +222,7 @@ def plan_scan(
         columns: Top-level columns to read, in this order; None for all.
         time_zone: Spark's session time zone. In any other than UTC, casts between zoned timestamps
             and dates, and functions of them that never decrease, prune by a day less on both
-            sides; ``month``, ``day`` and ``hour`` do not prune.
+            sides; equal months by one more on both sides, ``day`` and ``hour`` do not.
         by_statistics: Whether the statistics of columns prune, too; without them partition values
             alone decide, which are the same whatever rows come and go.
         with_metadata: Whether a predicate may name metadata columns: ``_partition.region = 'eu'``.

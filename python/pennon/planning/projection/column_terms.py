@@ -32,7 +32,7 @@ from pennon.planning.projection.literal_fit import (
 from pennon.planning.projection.source_columns import column_path, resolve_column
 from pennon.planning.projection.time_ranges import TimeTerm, time_term
 from pennon.planning.projection.transform_calls import transform_call
-from pennon.predicate.comparison import Operator
+from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.literals import arrow_type
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class ColumnTerms:
             case TimeTerm():
                 return self._compare_time(operator, term, literal)
             case _CalendarTerm():
-                return _compare_calendar(operator, term, literal)
+                found = _compare_calendar(operator, term, literal)
+                return _with_months_beside(found) if self.slack_days else found
             case None:
                 return None
 
@@ -257,7 +258,7 @@ class ColumnTerms:
     def _calendar(self, name: str, node: exp.Expression) -> _CalendarTerm | None:
         part = _CALENDAR.get(name)
         time = self._time(node)
-        if part is None or time is None or self.slack_days:
+        if part is None or time is None or (self.slack_days and part != "month"):
             return None
         is_day = time.counts == "days"
         is_plain = time == time_term(time.column) or time == _as_days(time.column)
@@ -317,3 +318,15 @@ def _compare_calendar(
     if predicate.comparison.operator.is_unary:
         return Compared(term.column, predicate.comparison, is_exact=False)
     return CalendarField(term.part, term.column, predicate.comparison)
+
+
+def _with_months_beside(predicate: BoundPredicate | None) -> BoundPredicate | None:
+    """Take the months before and after for equal ones: each is not far on another clock."""
+    match predicate:
+        case CalendarField(comparison=Comparison(operator=Operator.EQUAL, literal=month)):
+            around = [(month.as_py() - 1 + beside) % 12 + 1 for beside in (-1, 0, 1)]
+            listed = tuple(pa.scalar(value, pa.int32()) for value in sorted(around))
+            return replace(predicate, comparison=Comparison(Operator.IN, listed))
+        case CalendarField():
+            return None
+    return predicate
