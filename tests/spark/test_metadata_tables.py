@@ -96,6 +96,9 @@ def test_partitions_are_shown_by_statement(spark: SparkSession, table: str) -> N
     chosen = shown(f"SHOW PARTITIONS {table} PARTITION ({region} = 'r1', shard = 0)")
     assert chosen == [f"{region}=r1/shard=0"]
     assert len(shown(f"SHOW PARTITIONS {table} PARTITION ({region} = NULL)")) == 3
+    for number in ("0.0", "CAST( 0.0 AS DECIMAL(3, 1) )", "-1.5"):
+        chosen = shown(f"SHOW PARTITIONS {table} PARTITION ( {region}='r1',shard={number} )")
+        assert chosen == [f"{region}=r1/shard=0"] * (number != "-1.5")
     catalog, namespace, name = table.split(".")
     try:
         spark.sql(f"USE {catalog}.{namespace}")

@@ -124,6 +124,7 @@ final class TableStatements {
     StringBuilder where = new StringBuilder();
     int depth = 0;
     boolean isField = false;
+    int end = -1;
     for (Token token : spec.isEmpty() ? spec : spec.subList(1, spec.size())) {
       depth += token.isSymbol('(') ? 1 : 0;
       boolean isNext = depth == 1 && (token.isSymbol(',') || (token.isSymbol('(') && !isField));
@@ -134,8 +135,10 @@ final class TableStatements {
         where.append(" <=> ");
         isField = false;
       } else if (depth > 1 || !token.isSymbol(')')) {
-        where.append(token.text()).append(' ');
+        // A number is three tokens without a gap: 1.5.
+        where.append(token.start() > end ? " " : "").append(token.text());
       }
+      end = token.end();
       depth -= token.isSymbol(')') ? 1 : 0;
     }
     return query + where + " ORDER BY name";
