@@ -41,15 +41,20 @@ class StarQueries:
         body = self.select()
         choice = self.rng.random()
         if choice < 0.1:
-            kind = self.rng.choice(["UNION ALL", "UNION", "EXCEPT", "INTERSECT"])
-            name = self.rng.choice(["q", "s"])
-            one, other = (self.rng.choice(self.tables_with(name)) for _ in range(2))
-            return f"SELECT {name} FROM {one} {kind} SELECT {name} FROM {other}"
+            return self.set_operation()
         if choice < 0.2:
             return f"WITH t AS ({body}) SELECT count(*), count(DISTINCT k0), max(k0) FROM t"
         if choice < 0.3:
             return f"WITH t AS ({body}) SELECT * FROM t WHERE k0 = (SELECT max(k0) FROM t)"
         return body
+
+    def set_operation(self) -> str:
+        """Write one over two tables, whose columns may differ in their types."""
+        kinds = ["UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"]
+        name = self.rng.choice(["q", "s"])
+        one, other = (self.rng.choice(self.tables_with(name)) for _ in range(2))
+        right = self.rng.choice(["q", "CAST(q AS BIGINT)", "q + 0.5"]) if name == "q" else "s"
+        return f"SELECT {name} FROM {one} {self.rng.choice(kinds)} SELECT {right} FROM {other}"
 
     def tables_with(self, column: str) -> list[str]:
         return [table for table, columns in self.columns.items() if column in columns]
@@ -247,10 +252,30 @@ class StarQueries:
             case 4:
                 by = ", ".join(keys)
                 calls = self.aggregates(every)
-                return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY ROLLUP({by})"
+                sets = f"GROUPING SETS (({keys[0]}), ({keys[-1]}), ())"
+                sets = self.rng.choice([f"ROLLUP({by})", f"CUBE({by})", sets])
+                if sets.startswith("GROUPING") and len(keys) > 2:
+                    sets = f"ROLLUP({by})"
+                return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {sets}"
+            case 5 if self.rng.random() < 0.4:
+                return f"SELECT {named}, {self.scalar(visible)} AS a0 FROM {source}{where}"
         by, calls = ", ".join(keys), self.aggregates(every)
-        having = self.rng.choice(["", "", " HAVING count(*) > 1"])
+        likely = " HAVING count(*) > (SELECT min(q) FROM p)"
+        having = self.rng.choice(["", "", " HAVING count(*) > 1", likely])
         return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {by}{having}"
+
+    def scalar(self, visible: Mapping[str, Sequence[str]]) -> str:
+        """Write a value out of another table, of the row's own key where it has one."""
+        table = self.rng.choice(self.tables_with("q"))
+        inner = self.name()
+        where = self.condition(inner, table)
+        for alias, columns in visible.items():
+            shared = [key for key in KEYS if key in columns and key in self.columns[table]]
+            if shared:
+                key = self.rng.choice(shared)
+                where += f" AND {inner}.{key} = {alias}.{key}"
+        value = self.rng.choice(["max(q)", "count(*)", "count(DISTINCT q)", "sum(q)"])
+        return f"(SELECT {value} FROM {table} {inner} WHERE {where})"
 
     def readable(self, column: str) -> str:
         """Write a column; of days of which Python has no dates, something that it reads."""
@@ -311,6 +336,17 @@ class StarQueries:
                     "max(floor({c}))",
                     "round(stddev({c}), 5)",
                     "round(var_pop({c}), 4)",
+                    "try_sum({c})",
+                    "try_avg({c})",
                 ]
-            calls.append(f"{self.rng.choice(kinds).format(c=column)} AS a{at}")
+            call = self.rng.choice(kinds).format(c=column)
+            asked = CONDITIONS.get(column.rpartition(".")[2], ())
+            kinds = [f"count_if({each})" for each in asked] + [
+                f"bool_and({each})" for each in asked
+            ]
+            if kinds and self.rng.random() < 0.1:
+                call = self.rng.choice(kinds).format(c=column)
+            elif asked and not call.startswith("round") and self.rng.random() < 0.2:
+                call += f" FILTER (WHERE {self.rng.choice(asked).format(c=column)})"
+            calls.append(f"{call} AS a{at}")
         return ", ".join(calls)
