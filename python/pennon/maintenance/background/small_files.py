@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compact_small_files"]
 
-_LEAST_FILES: Final = 16
+_LEAST_FILES: Final = 8
 _LEVELS: Final = (1 << 20, 16 << 20, DEFAULT_TARGET_BYTES // 2)
 _LEAVES_AT_ONCE: Final = 20
 
