@@ -13,11 +13,11 @@ import org.apache.spark.sql.types.TimestampType;
  * {@code year}, {@code month}, {@code day} and {@code hour}, {@code years}, {@code months}, {@code
  * days} and {@code hours} of a date or a timestamp.
  */
-abstract class TimeFunction extends PennonFunction<Integer>
+public final class TimeFunction extends PennonFunction<Integer>
     implements ReducibleFunction<Integer, Integer> {
   private static final long serialVersionUID = 1L;
 
-  final TimePart part;
+  private final TimePart part;
 
   private TimeFunction(TimePart part, DataType source) {
     super(
@@ -28,11 +28,9 @@ abstract class TimeFunction extends PennonFunction<Integer>
   }
 
   static TimeFunction bind(TimePart part, DataType source) {
-    if (source instanceof TimestampType || source instanceof TimestampNTZType) {
-      return new OfTimestamp(part, source);
-    }
-    if (source instanceof DateType && part.isOfDates()) {
-      return new OfDate(part, source);
+    boolean isTimestamp = source instanceof TimestampType || source instanceof TimestampNTZType;
+    if (isTimestamp || (source instanceof DateType && part.isOfDates())) {
+      return new TimeFunction(part, source);
     }
     throw Transforms.wrongType(
         part.functionName(), source, part.isOfDates() ? "DATE or TIMESTAMP" : "TIMESTAMP");
@@ -58,39 +56,21 @@ abstract class TimeFunction extends PennonFunction<Integer>
     return null;
   }
 
-  /** Of TIMESTAMP and TIMESTAMP_NTZ, by their microseconds. */
-  public static final class OfTimestamp extends TimeFunction {
-    private static final long serialVersionUID = 1L;
-
-    OfTimestamp(TimePart part, DataType source) {
-      super(part, source);
-    }
-
-    public int invoke(long micros) {
-      return part.ofMicros(micros);
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(0) ? null : part.ofMicros(row.getLong(0));
-    }
+  /** Of TIMESTAMP and TIMESTAMP_NTZ. */
+  public int invoke(long micros) {
+    return part.ofMicros(micros);
   }
 
-  /** Of DATE, by its days. */
-  public static final class OfDate extends TimeFunction {
-    private static final long serialVersionUID = 1L;
+  /** Of DATE. */
+  public int invoke(int days) {
+    return part.ofDays(days);
+  }
 
-    OfDate(TimePart part, DataType source) {
-      super(part, source);
+  @Override
+  public Integer produceResult(InternalRow row) {
+    if (row.isNullAt(0)) {
+      return null;
     }
-
-    public int invoke(int days) {
-      return part.ofDays(days);
-    }
-
-    @Override
-    public Integer produceResult(InternalRow row) {
-      return row.isNullAt(0) ? null : part.ofDays(row.getInt(0));
-    }
+    return sourceType() instanceof DateType ? invoke(row.getInt(0)) : invoke(row.getLong(0));
   }
 }

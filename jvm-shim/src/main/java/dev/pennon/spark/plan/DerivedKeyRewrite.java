@@ -75,17 +75,25 @@ final class DerivedKeyRewrite {
     if (fragment != null) {
       return new Keyed(fragment, null);
     }
+    boolean usesKey = reply.served().contains(node.position());
     return switch (node.kind()) {
       case SCAN -> scan(node);
       case PASS -> pass(node);
       case PROJECT -> project(node);
-      case JOIN -> join(node);
-      case GROUP -> group(node);
-      case WINDOW -> window(node);
-      case UNION -> union(node);
-      case EXPAND -> expand(node);
-      case OPAQUE -> new Keyed(withPlainChildren(node), null);
+      case OPAQUE -> plain(node);
+      case JOIN -> usesKey ? join(node) : plain(node);
+      case GROUP -> usesKey ? group(node) : plain(node);
+      case WINDOW -> usesKey ? window(node) : plain(node);
+      case UNION -> usesKey ? union(node) : plain(node);
+      case EXPAND -> usesKey ? expand(node) : plain(node);
     };
+  }
+
+  /** An operator over inputs without keys. */
+  private Keyed plain(Node node) {
+    List<LogicalPlan> children = new ArrayList<>();
+    node.children().forEach(child -> children.add(rewrite(child)));
+    return new Keyed(node.plan().withNewChildren(sequence(children)), null);
   }
 
   private Keyed scan(Node node) {
@@ -152,9 +160,6 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed join(Node node) {
-    if (!reply.served().contains(node.position())) {
-      return new Keyed(withPlainChildren(node), null);
-    }
     Join join = (Join) node.plan();
     List<DeriveKeysReply.ComputedKey> functions = reply.computed().get(node.position());
     Keyed left = keyed(node.children().get(0), functions);
@@ -224,9 +229,6 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed group(Node node) {
-    if (!reply.served().contains(node.position())) {
-      return new Keyed(withPlainChildren(node), null);
-    }
     Aggregate aggregate = (Aggregate) node.plan();
     Keyed child = rewritten(node.children().get(0));
     Aggregate keyed =
@@ -239,9 +241,6 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed window(Node node) {
-    if (!reply.served().contains(node.position())) {
-      return new Keyed(withPlainChildren(node), null);
-    }
     Keyed child = rewritten(node.children().get(0));
     if (node.plan() instanceof Window window) {
       Window keyed =
@@ -265,9 +264,6 @@ final class DerivedKeyRewrite {
   }
 
   private Keyed union(Node node) {
-    if (!reply.served().contains(node.position())) {
-      return new Keyed(withPlainChildren(node), null);
-    }
     List<Keyed> inputs = new ArrayList<>();
     node.children().forEach(child -> inputs.add(withKeyLast(child, rewritten(child))));
     // A union's output has the ids of its first input's.
@@ -281,9 +277,6 @@ final class DerivedKeyRewrite {
    * Spark's own forgets where its rows are.
    */
   private Keyed expand(Node node) {
-    if (!reply.served().contains(node.position())) {
-      return new Keyed(withPlainChildren(node), null);
-    }
     Expand expand = (Expand) node.plan();
     Keyed child = withKeyLast(node.children().get(0), rewritten(node.children().get(0)));
     List<Expression> rows = new ArrayList<>();
@@ -321,12 +314,6 @@ final class DerivedKeyRewrite {
     List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
     columns.add(keyed.key());
     return new Keyed(new Project(sequence(columns), keyed.plan()), keyed.key());
-  }
-
-  private LogicalPlan withPlainChildren(Node node) {
-    List<LogicalPlan> children = new ArrayList<>();
-    node.children().forEach(child -> children.add(rewrite(child)));
-    return node.plan().withNewChildren(sequence(children));
   }
 
   private static LogicalPlan withoutKey(Node node, Keyed keyed) {

@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructType;
  * A part of a query that the worker executes, as a scan: joins, filters and aggregates over the
  * partitions of one key group per task (design §5).
  */
-public final class FragmentScan implements SupportsReportStatistics {
+public final class FragmentScan implements SupportsReportStatistics, Batch {
   private final FragmentReply fragment;
   private final KeyedLeaves tasks;
   private final StructType schema;
@@ -48,7 +48,26 @@ public final class FragmentScan implements SupportsReportStatistics {
 
   @Override
   public Batch toBatch() {
-    return new FragmentBatch(fragment, tasks, schema, rows);
+    return this;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    List<InputPartition> splits = new ArrayList<>();
+    for (int row = 0; row < tasks.size(); row++) {
+      Object[] key = {tasks.key(row)};
+      splits.add(
+          new PennonSplit(List.of(), List.of(tasks.split(row)), new GenericInternalRow(key)));
+    }
+    return splits.toArray(InputPartition[]::new);
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return new ArrowPartitionReaders(
+        ArrowPartitionReaders.Source.fragment(fragment.scan(), ArithmeticPlaces.of(rows)),
+        schema,
+        false);
   }
 
   @Override
@@ -86,6 +105,7 @@ public final class FragmentScan implements SupportsReportStatistics {
         fragment.partitionsRead(), new ScanPlan.Planning(fragment.partitionsTotal(), millis));
   }
 
+  /** Spark finds scans and exchanges to reuse by this. */
   @Override
   public boolean equals(Object other) {
     return other instanceof FragmentScan that
@@ -101,41 +121,5 @@ public final class FragmentScan implements SupportsReportStatistics {
   /** Whether two plans give the same rows: their columns' ids differ, their plans do not. */
   private static boolean isSame(LogicalPlan one, LogicalPlan other) {
     return one == other || one.canonicalized().equals(other.canonicalized());
-  }
-
-  private record FragmentBatch(
-      FragmentReply fragment, KeyedLeaves tasks, StructType schema, LogicalPlan rows)
-      implements Batch {
-    @Override
-    public InputPartition[] planInputPartitions() {
-      List<InputPartition> splits = new ArrayList<>();
-      for (int row = 0; row < tasks.size(); row++) {
-        Object[] key = {tasks.key(row)};
-        splits.add(
-            new PennonSplit(List.of(), List.of(tasks.split(row)), new GenericInternalRow(key)));
-      }
-      return splits.toArray(InputPartition[]::new);
-    }
-
-    @Override
-    public PartitionReaderFactory createReaderFactory() {
-      return new ArrowPartitionReaders(
-          ArrowPartitionReaders.Source.fragment(fragment.scan(), ArithmeticPlaces.of(rows)),
-          schema,
-          false);
-    }
-
-    /** Spark finds exchanges to reuse by this. */
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof FragmentBatch that
-          && fragment.restriction().equals(that.fragment.restriction())
-          && isSame(rows, that.rows);
-    }
-
-    @Override
-    public int hashCode() {
-      return rows.semanticHash();
-    }
   }
 }
