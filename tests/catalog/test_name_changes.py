@@ -10,6 +10,7 @@ import lance
 import lance_namespace as upstream
 import pyarrow as pa
 import pytest
+from lance.dataset import MergeInsertBuilder
 from tests.worker.worker_client import field
 
 from pennon.catalog.configured_catalog import Catalog
@@ -174,3 +175,25 @@ def test_a_rename_goes_on_beside_changes_of_other_names(
     monkeypatch.setattr(registered_location, "_inserted", beside)
     tables.rename(catalog, ORDERS, SALES)
     assert set(names(catalog)) == {"sales"}
+
+
+def test_a_rename_whose_answer_was_lost_is_recognised(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store tells the client that asks again of a conflict: with the commit that it has made."""
+    create(catalog, ORDERS)
+    [before] = names(catalog).values()
+    real, commits = MergeInsertBuilder.execute, []
+
+    def answer_lost(merge: MergeInsertBuilder, rows: pa.Table) -> object:
+        commits.append(real(merge, rows))
+        raise OSError("Retryable commit conflict for version 3: changed by a concurrent commit")
+
+    monkeypatch.setattr(MergeInsertBuilder, "execute", answer_lost)
+    tables.rename(catalog, ORDERS, SALES)
+    monkeypatch.undo()
+    assert names(catalog) == {"sales": before}
+    assert len(commits) == 1
+    create(catalog, ORDERS)
+    tables.rename(catalog, SALES, ("shop", "again"))
+    assert names(catalog)["again"] == before

@@ -163,11 +163,12 @@ def rename_registration(
     old, new = SEPARATOR.join(name), SEPARATOR.join(to)
     condition = exp.and_(_is_named(old), exp.column("object_type").eq(_text(NAMESPACE)))
     deadline = time.monotonic() + _PATIENCE_SECONDS
+    tried: pa.Table | None = None
     while time.monotonic() < deadline:
         manifest = open_manifest(root, storage_options=storage_options)
         row = manifest.to_table(filter=condition.sql(dialect=DataFusion))
         if row.num_rows != 1:
-            return False
+            return tried is not None and _is_there(manifest, new, tried)
         at = row.schema.get_field_index("object_id")
         row = row.set_column(at, row.schema.field(at), pa.array([new]))
         match _inserted(manifest, row, _is_named(old)):
@@ -176,7 +177,9 @@ def rename_registration(
             case _Inserted.NAME_TAKEN:
                 return False
             case _Inserted.OVERTAKEN:
-                # Some row of the root has changed, most often another name's: look again.
+                # Some row of the root has changed, most often another name's: look again. Where the
+                # store's answer was lost, it may be this very change.
+                tried = row
                 time.sleep(random.uniform(0, _PAUSE_SECONDS))  # noqa: S311
     why = f"other names of the root were changed for {_PATIENCE_SECONDS:.0f} seconds"
     raise WriteConflict(table=".".join(name), why=why)
@@ -208,6 +211,12 @@ def _inserted(manifest: lance.LanceDataset, row: pa.Table, instead_of: exp.Expr)
             return _Inserted.OVERTAKEN
         raise storage_failure("change", manifest.uri, error) from error
     return _Inserted.YES
+
+
+def _is_there(manifest: lance.LanceDataset, object_id: str, row: pa.Table) -> bool:
+    """Whether a name has what a row was to give it: the namespace at the same place."""
+    found = manifest.to_table(filter=_is_named(object_id).sql(dialect=DataFusion))
+    return all(found.column(name) == row.column(name) for name in ("object_type", "metadata"))
 
 
 def _is_named(object_id: str) -> exp.Expr:
