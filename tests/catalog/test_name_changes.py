@@ -177,6 +177,42 @@ def test_a_rename_goes_on_beside_changes_of_other_names(
     assert set(names(catalog)) == {"sales"}
 
 
+@pytest.mark.parametrize("statement", ["create", "replace", "replace a plain table", "drop"])
+def test_a_change_whose_answer_was_lost_is_recognised(
+    catalog: Catalog, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is asked again, and refuses what it has done before."""
+    if statement == "replace a plain table":
+        plain(catalog, ORDERS)
+    elif statement != "create":
+        create(catalog, ORDERS)
+    before = names(catalog)
+    for owner, name in [
+        (lance.LanceDataset, "update"),
+        (Directory, "register"),
+        (Directory, "deregister"),
+    ]:
+        real = getattr(owner, name)
+
+        def asked_again(
+            *given: object, _real: Callable[..., object] = real, **named: object
+        ) -> object:
+            _real(*given, **named)
+            return _real(*given, **named)
+
+        monkeypatch.setattr(owner, name, asked_again)
+    if statement == "drop":
+        assert tables.drop(catalog, ORDERS)
+        assert names(catalog) == {}
+    else:
+        create(catalog, ORDERS, "create" if statement == "create" else "replace")
+        [(place, columns)] = names(catalog).values()
+        assert columns == ["new"]
+        assert place not in [old for old, _ in before.values()]
+    folders = [each.name for each in Path(catalog.root).iterdir() if "orders" in each.name]
+    assert len(folders) == (0 if statement == "drop" else 1)
+
+
 def test_a_rename_whose_answer_was_lost_is_recognised(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

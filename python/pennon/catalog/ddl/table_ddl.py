@@ -26,6 +26,7 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.name_changes import take_name
 from pennon.catalog.partitioning import calls_of
+from pennon.catalog.table_registration import relative_location
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.draft import open_snapshot
 from pennon.errors import (
@@ -76,7 +77,7 @@ def create(
     try:
         publish(catalog, identifier, table.snapshot.location, mode)
     except PennonError:
-        discard(catalog, table.stored)
+        discard(catalog, identifier, table.stored)
         raise
     return table
 
@@ -153,6 +154,8 @@ def stage(
 def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> None:
     """Make a staged table known under its name, in the place of one that is replaced.
 
+    It may be sent again: a table that has its name by now is left as it is.
+
     Args:
         catalog: The catalog.
         identifier: As given to ``stage``.
@@ -167,17 +170,32 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
     if _is_path(identifier):
         return
     directory = Directory(catalog)
-    existing = _checked_name(catalog, identifier, mode)
-    if existing is None:
-        directory.register(identifier, location)
+    if _is_named(directory, identifier, location):
         return
-    existing.stored.pass_name_on(directory, identifier, location)
-    _delete_files(catalog, existing.stored)
+    existing = _checked_name(catalog, identifier, mode)
+    try:
+        if existing is None:
+            directory.register(identifier, location)
+        else:
+            existing.stored.pass_name_on(directory, identifier, location)
+    except PennonError:
+        # Where a store's answer is lost, it is asked again, and tells of the change it has made.
+        if not _is_named(directory, identifier, location):
+            raise
+    if existing is not None:
+        _delete_files(catalog, existing.stored)
 
 
-def discard(catalog: Catalog, table: StoredTable) -> None:
-    """Delete the files of a staged table that is not published."""
-    _delete_files(catalog, table)
+def discard(catalog: Catalog, identifier: Name, table: StoredTable) -> None:
+    """Delete the files of a staged table, unless its name points to them."""
+    location = table.snapshot.location
+    try:
+        is_kept = not _is_path(identifier) and _is_named(Directory(catalog), identifier, location)
+    except PennonError as error:
+        _LOG.warning("files of %s stay, for who names them is not known: %s", location, error)
+        return
+    if not is_kept:
+        _delete_files(catalog, table)
 
 
 def _check_name(catalog: Catalog, identifier: Name, mode: str) -> None:
@@ -227,7 +245,11 @@ def drop(catalog: Catalog, identifier: Name) -> bool:
     stored = _readable(catalog, identifier, registration.location)
     if stored is not None:
         stored.check_writable("drop")
-    directory.deregister(identifier)
+    try:
+        directory.deregister(identifier)
+    except PennonError:
+        if directory.find(identifier) is not None:
+            raise
     if stored is not None:
         _delete_files(catalog, stored)
     return True
@@ -302,6 +324,14 @@ def _below(directory: Directory, to: Name) -> Name:
     except NamespaceNotFound:
         return to[1:]
     return to
+
+
+def _is_named(directory: Directory, identifier: Name, location: str) -> bool:
+    known = directory.find(identifier)
+    return known is not None and (
+        relative_location(directory.catalog, known.location)
+        == relative_location(directory.catalog, location)
+    )
 
 
 def _is_path(identifier: Name) -> bool:

@@ -149,7 +149,7 @@ def discard_table(request: m.DiscardTable) -> m.EmptyReply:
     """Answer ``discard_table``."""
     name = TableToken.from_json(request.table).name
     table = stored_table(name, snapshot_of(request.catalog, request.table))
-    tables.discard(request.catalog, table)
+    tables.discard(request.catalog, request.identifier, table)
     return m.EmptyReply()
 
 

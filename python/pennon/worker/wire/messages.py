@@ -192,10 +192,11 @@ class PublishTable(NamedTableRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscardTable(TableRequest):
+class DiscardTable(NamedTableRequest):
     """The query of a staged table failed: delete its files."""
 
     op: ClassVar[str] = "discard_table"
+    table: str
 
 
 @dataclass(frozen=True, slots=True)

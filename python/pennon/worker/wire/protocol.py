@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "4e847e2e9fdc"
+PROTOCOL: Final = "ab3343e396d6"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

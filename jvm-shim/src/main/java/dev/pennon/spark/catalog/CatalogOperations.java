@@ -104,11 +104,12 @@ public final class CatalogOperations {
         table(creation("stage_table", mode, identifier, columns, partitioning, properties));
     return new StagedPennonTable(
         staged,
-        () -> {
-          ObjectNode request = worker.request("publish_table", identifier).put("mode", mode);
-          worker.send(request.put("table", staged.handle().token()));
-        },
-        () -> worker.send(staged.handle().request("discard_table")));
+        () -> worker.send(aboutStaged("publish_table", identifier, staged).put("mode", mode)),
+        () -> worker.send(aboutStaged("discard_table", identifier, staged)));
+  }
+
+  private ObjectNode aboutStaged(String op, Identifier identifier, PennonTable staged) {
+    return worker.request(op, identifier).put("table", staged.handle().token());
   }
 
   private ObjectNode creation(
