@@ -51,6 +51,21 @@ def test_a_scan_tells_partitions_and_planning(spark: SparkSession, namespace: st
     assert found["workerPeakBytes"] > 30 << 20
 
 
+def test_a_scan_tells_the_rows_before_its_filter_and_those_behind(
+    spark: SparkSession, namespace: str
+) -> None:
+    table = f"{namespace}.t"
+    rows = "SELECT id, id % 4 AS k, repeat('x', 200) AS wide FROM range(12000)"
+    spark.sql(f"CREATE TABLE {table} PARTITIONED BY (k) AS {rows}")
+    spark.sql(f"DELETE FROM {table} WHERE id < 400")
+    found = metrics(spark.sql(f"SELECT id, wide FROM {table} WHERE k < 2 AND id < 1400"))
+    assert found["rowsScanned"] == 2 * 3000 - 200
+    assert found["numOutputRows"] == 500
+    assert found["bytesScanned"] > 5800
+    few = metrics(spark.sql(f"SELECT id, wide FROM {table} WHERE id < 500"))
+    assert (few["rowsScanned"], few["numOutputRows"]) == (12000 - 400, 100)
+
+
 def told(spark: SparkSession, node: str) -> dict[str, list[str]]:
     """What the SQL page of the last query shows of its nodes of a name, as it writes it."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import lance
@@ -34,7 +34,12 @@ class LeafRead:
     num_rows: int | None = None
 
     def scanned(
-        self, dataset: lance.LanceDataset, views: LeafViews, *, num_at_once: int = 1
+        self,
+        dataset: lance.LanceDataset,
+        views: LeafViews,
+        *,
+        num_at_once: int = 1,
+        counted: Callable[[int, int], None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Stream the rows.
 
@@ -42,6 +47,7 @@ class LeafRead:
             dataset: The leaf, opened.
             views: What is wanted of it.
             num_at_once: How many scans are read side by side.
+            counted: Told before the end how many rows were looked at, and the bytes read for them.
 
         Raises:
             LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -55,6 +61,7 @@ class LeafRead:
             num_at_once=num_at_once,
             location=self.location,
             constants=self.constants,
+            counted=counted,
         )
 
 

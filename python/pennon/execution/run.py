@@ -17,6 +17,7 @@ from pennon.execution.at_once import at_once
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.fragment import Fragment, LeafRead, Relation
 from pennon.execution.ordered_merge import merged
+from pennon.execution.stream_work import StreamWork
 from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:
@@ -58,16 +59,19 @@ def run(fragment: Fragment) -> BatchStream:
 def _scan(relation: Relation) -> BatchStream:
     views = LeafViews(relation.schema, relation.namespace_schema)
     opened = at_once(relation.opened, relation.leaves)
+    work = StreamWork()
     if relation.order:
         pieces = list(_fragments_of(zip(relation.leaves, opened, strict=True)))
         streams = [
-            leaf.scanned(dataset, views, num_at_once=len(pieces)) for leaf, dataset in pieces
+            leaf.scanned(dataset, views, num_at_once=len(pieces), counted=work.add_scan)
+            for leaf, dataset in pieces
         ]
-        return BatchStream(views.schema, merged(streams, relation.order))
+        return BatchStream(views.schema, merged(streams, relation.order), work)
     scans = [
-        leaf.scanned(dataset, views) for leaf, dataset in zip(relation.leaves, opened, strict=True)
+        leaf.scanned(dataset, views, counted=work.add_scan)
+        for leaf, dataset in zip(relation.leaves, opened, strict=True)
     ]
-    return BatchStream(views.schema, coalesced(_one_after_the_other(scans)))
+    return BatchStream(views.schema, coalesced(_one_after_the_other(scans)), work)
 
 
 def _fragments_of(

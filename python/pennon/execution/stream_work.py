@@ -23,6 +23,11 @@ class StreamWork:
     bytes_scanned: int = 0
     spilled_bytes: int = 0
 
+    def add_scan(self, num_rows: int, num_bytes: int) -> None:
+        """Add what one leaf's scan has counted."""
+        self.rows_scanned += num_rows
+        self.bytes_scanned += num_bytes
+
     def add_plan(self, plan: ExecutionPlan) -> None:
         """Add what the operators of a plan that has run have counted."""
         self.rows_scanned += self._added(plan)

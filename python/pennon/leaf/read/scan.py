@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import lance
+    from lance.lance import ScanStatistics
 
     from pennon.leaf.schema.reconciliation import FieldMatch, LeafField
 
@@ -88,6 +89,7 @@ def scan_view(
     num_at_once: int = 1,
     location: str | None = None,
     constants: Mapping[str, object] | None = None,
+    counted: Callable[[int, int], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of one of several leaves that are read in the same schema.
 
@@ -100,6 +102,7 @@ def scan_view(
         num_at_once: How many scans are read side by side: they share the bounds in bytes.
         location: The leaf's location in its table, for the metadata column of it.
         constants: What all its rows have in metadata columns that the manifest knows.
+        counted: Told before the end how many rows were looked at, and the bytes read for them.
 
     Raises:
         LeafTypeMismatch: A stored type does not promote to the wanted one.
@@ -112,15 +115,11 @@ def scan_view(
     names = view.names
     chosen = None if fragments is None else dataset.get_fragments()[slice(*fragments)]
     if view.condition is None and not names:
-        num_rows = (
-            dataset.count_rows()
-            if chosen is None
-            else sum(fragment.count_rows() for fragment in chosen)
-        )
-        return _counted(num_rows, leaf_rows, batch_size)
+        return _counted(_num_rows(dataset, chosen), leaf_rows, batch_size)
     is_whole = view.condition is None and chosen is None
     if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
-        return _converted(partial(_all_rows, dataset, names), leaf_rows)
+        return _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
+    told: list[ScanStatistics] = []
     scanner = dataset.scanner(
         columns=names,
         filter=view.condition,
@@ -131,11 +130,36 @@ def scan_view(
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         late_materialization=_fetched_late(dataset, view.fields, names),
+        scan_stats_callback=None if counted is None else told.append,
     )
-    return _converted(scanner.to_batches, leaf_rows)
+    if counted is None:
+        return _converted(scanner.to_batches, leaf_rows)
+    return _counting(_converted(scanner.to_batches, leaf_rows), dataset, chosen, told, counted)
 
 
-def _all_rows(dataset: lance.LanceDataset, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _counting(
+    batches: Iterator[pa.RecordBatch],
+    dataset: lance.LanceDataset,
+    chosen: Sequence[lance.LanceFragment] | None,
+    told: Sequence[ScanStatistics],
+    counted: Callable[[int, int], None],
+) -> Iterator[pa.RecordBatch]:
+    """Tell at the end what Lance has counted, which counts rows that it fetches late twice."""
+    yield from batches
+    num_rows = _num_rows(dataset, chosen)
+    for scan in told:
+        counted(min(scan.all_counts.get("rows_scanned", 0), num_rows), scan.bytes_read)
+
+
+def _num_rows(dataset: lance.LanceDataset, chosen: Sequence[lance.LanceFragment] | None) -> int:
+    if chosen is None:
+        return dataset.count_rows()
+    return sum(fragment.count_rows() for fragment in chosen)
+
+
+def _all_rows(
+    dataset: lance.LanceDataset, names: list[str], counted: Callable[[int, int], None] | None
+) -> Iterator[pa.RecordBatch]:
     """Read all of a few rows by their numbers: of a scan, most of the time is its plan."""
     fragments = dataset.get_fragments()
     if len(fragments) == 1 and fragments[0].metadata.deletion_file is None:
@@ -143,6 +167,8 @@ def _all_rows(dataset: lance.LanceDataset, names: list[str]) -> Iterator[pa.Reco
         rows = fragments[0].take(range(dataset.count_rows()), names)
     else:
         rows = dataset.take(range(dataset.count_rows()), names)
+    if counted is not None:
+        counted(rows.num_rows, rows.nbytes)
     batches: list[pa.RecordBatch] = rows.to_batches()
     return iter(batches)
 

@@ -12,8 +12,8 @@ class StreamEnd:
     Args:
         cpu_millis: Its share of the processor time of the worker.
         peak_bytes: The most memory that the worker had while it worked.
-        rows_scanned: Rows of the leaves that a query looked at; 0 for a scan.
-        bytes_scanned: Bytes that a query read of the leaves; 0 for a scan.
+        rows_scanned: Rows of the leaves that were looked at, before any filter.
+        bytes_scanned: Bytes that were read of the leaves.
         spilled_bytes: Bytes that it wrote to temporary files for want of memory.
     """
 

@@ -28,17 +28,17 @@ final class ReadMetrics {
       new PartitionsSkipped(),
       new PlanningMillis(),
       new WorkerCpuMillis(),
-      new WorkerPeakBytes()
+      new WorkerPeakBytes(),
+      new RowsScanned(),
+      new BytesScanned()
     };
   }
 
   /** Of a part of a query that workers compute. */
   static CustomMetric[] ofFragment() {
     CustomMetric[] scan = ofScan();
-    CustomMetric[] all = Arrays.copyOf(scan, scan.length + 3);
-    all[scan.length] = new RowsScanned();
-    all[scan.length + 1] = new BytesScanned();
-    all[scan.length + 2] = new WorkerSpilledBytes();
+    CustomMetric[] all = Arrays.copyOf(scan, scan.length + 1);
+    all[scan.length] = new WorkerSpilledBytes();
     return all;
   }
 
