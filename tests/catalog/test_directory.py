@@ -284,6 +284,11 @@ def test_properties_of_a_namespace_change_whatever_is_in_it(catalog: Catalog) ->
     assert directory.tables(("shop",)) == ["orders"]
     with pytest.raises(NamespaceChangeRefused, match="a catalog's root has none"):
         directory.alter_namespace((), {"a": "d"}, [])
+    with pytest.raises(NamespaceChangeRefused, match="below the catalog's root, not at /elsewhere"):
+        directory.alter_namespace(("shop",), {"location": "/elsewhere"}, [])
+    with pytest.raises(NamespaceChangeRefused, match="Leave LOCATION out"):
+        directory.create_namespace(("n",), {"location": "/elsewhere"}, if_not_exists=True)
+    assert directory.namespaces(()) == [("shop",)]
 
 
 def test_a_table_that_is_there_gets_a_name_and_no_second_one(catalog: Catalog) -> None:

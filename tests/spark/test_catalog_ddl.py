@@ -201,6 +201,7 @@ def test_other_statements_go_to_sparks_parser(spark: SparkSession):
 STATEMENTS_ELSEWHERE = {
     "VACUUM {} RETAIN 168 HOURS": "CALL lance.system.vacuum(table => '",
     "RESTORE TABLE {} TO VERSION AS OF 3": "CALL lance.system.rollback(table => '",
+    "DESCRIBE DETAIL {}": "DESCRIBE TABLE EXTENDED lance.",
     "OPTIMIZE {} ZORDER BY (id)": "CALL lance.system.compact(table => '",
     "ALTER TABLE {} ADD IF NOT EXISTS PARTITION (id = 1)": "INSERT INTO lance.",
     "ALTER TABLE {} DROP PARTITION (id = 1)": "DELETE FROM lance.",

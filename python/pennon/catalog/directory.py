@@ -21,6 +21,7 @@ from pennon.catalog.near_names import near_names
 from pennon.catalog.table_registration import (
     LOCATION,
     Registration,
+    check_no_location,
     is_table,
     registered,
     registration_of,
@@ -44,6 +45,7 @@ __all__ = ["Directory", "Registration"]
 
 _CONNECTIONS = 64
 _PAGE = 1000
+_WHEN_MADE = "Set them in CREATE NAMESPACE … WITH DBPROPERTIES"
 
 Name = tuple[str, ...]
 T = TypeVar("T")
@@ -108,16 +110,16 @@ class Directory:
         Raises:
             NamespaceAlreadyExists: There is one.
             NamespaceNotFound: Its parent is missing.
+            NamespaceChangeRefused: It would have a location.
         """
+        check_no_location(self.catalog, namespace, properties)
         self._make_root()
         existing = self._describe(namespace)
         if existing is not None:
             if if_not_exists and not is_table(existing):
                 return
-            raise NamespaceAlreadyExists(
-                namespace=self.catalog.full_name(namespace),
-                there="a table" if is_table(existing) else "a namespace",
-            )
+            there = "a table" if is_table(existing) else "a namespace"
+            raise NamespaceAlreadyExists(namespace=self.catalog.full_name(namespace), there=there)
         request = upstream.CreateNamespaceRequest(id=list(namespace), properties=dict(properties))
         self._ask("create namespace", namespace, lambda: self._client.create_namespace(request))
 
@@ -147,23 +149,26 @@ class Directory:
         manifest; with another implementation the namespace is made again, while it is empty.
 
         Raises:
-            NamespaceChangeRefused: It is the root, or not empty.
+            NamespaceChangeRefused: It is the root, not empty, or would have a location.
             WriteConflict: Another writer changed or dropped it meanwhile.
         """
+        check_no_location(self.catalog, namespace, changed)
         before = self.properties(namespace)
         after = {name: value for name, value in before.items() if name not in removed}
         after.update(changed)
         shown = self.catalog.full_name(namespace)
         if not namespace:
-            raise NamespaceChangeRefused(namespace=shown, why="a catalog's root has none")
+            why = "a catalog's root has none"
+            raise NamespaceChangeRefused(namespace=shown, why=why, advice=_WHEN_MADE)
         if self.catalog.implementation == "dir":
             root, storage = plain_path(self.catalog.root), self.catalog.storage
-            if not change_properties(root, namespace, before, after, storage):
+            is_changed = change_properties(root, namespace, before, after, storage)
+            if not is_changed and self.properties(namespace) != after:
                 raise WriteConflict(table=shown, why="another writer changed or dropped it")
             return
         if self.tables(namespace) or self._children(namespace):
             why = "its implementation can set properties only when a namespace is made"
-            raise NamespaceChangeRefused(namespace=shown, why=why)
+            raise NamespaceChangeRefused(namespace=shown, why=why, advice=_WHEN_MADE)
         self._deregister(namespace)
         self.create_namespace(namespace, after, if_not_exists=False)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import plain_path
+from pennon.errors import NamespaceChangeRefused
 from pennon.manifest.draft import is_draft
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "MARKER",
     "MARKER_VALUE",
     "Registration",
+    "check_no_location",
     "is_table",
     "registered",
     "registration_of",
@@ -57,6 +59,22 @@ def is_table(properties: Mapping[str, str] | None) -> bool:
     if properties is None:
         return False
     return (MARKER in properties and LOCATION in properties) or is_draft(properties)
+
+
+def check_no_location(
+    catalog: Catalog, namespace: tuple[str, ...], properties: Mapping[str, str]
+) -> None:
+    """Refuse a location for a namespace, where no table of it would be.
+
+    Raises:
+        NamespaceChangeRefused: There is one.
+    """
+    if LOCATION in properties:
+        raise NamespaceChangeRefused(
+            namespace=catalog.full_name(namespace),
+            why=f"its tables are below the catalog's root, not at {properties[LOCATION]}",
+            advice="Leave LOCATION out, or name it at a table",
+        )
 
 
 def registered(

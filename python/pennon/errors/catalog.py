@@ -36,13 +36,10 @@ class NamespaceNotEmpty(PennonError):
 
 
 class NamespaceChangeRefused(PennonError):
-    """The properties of a namespace cannot be changed."""
+    """A namespace cannot have such properties, or have them changed."""
 
     condition = "NAMESPACE_CHANGE_REFUSED"
-    template = (
-        "Cannot change the properties of namespace {namespace}: {why}."
-        " Set them in CREATE NAMESPACE … WITH DBPROPERTIES."
-    )
+    template = "Cannot change the properties of namespace {namespace}: {why}. {advice}."
     sql_state = "0A000"
 
 

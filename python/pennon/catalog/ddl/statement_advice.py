@@ -76,6 +76,11 @@ _ADVICE: Final = (
     _Advice(("DESCRIBE", "HISTORY"), _NO_STATEMENT, _HISTORY),
     _Advice(("DESC", "HISTORY"), _NO_STATEMENT, _HISTORY),
     _Advice(
+        ("DESCRIBE", "DETAIL"),
+        _NO_STATEMENT,
+        "DESCRIBE TABLE EXTENDED {table}, or SELECT * FROM {table}.files",
+    ),
+    _Advice(
         ("CREATE", "VIEW"),
         "the catalog {catalog} keeps tables alone",
         "CREATE TEMPORARY VIEW …, or CREATE VIEW spark_catalog.default.… for one that stays",

@@ -37,6 +37,7 @@ final class TableStatements {
           List.of("RESTORE"),
           List.of("DESCRIBE", "HISTORY"),
           List.of("DESC", "HISTORY"),
+          List.of("DESCRIBE", "DETAIL"),
           List.of("MSCK", "REPAIR", "TABLE"),
           List.of("ANALYZE", "TABLE"),
           List.of("TRUNCATE", "TABLE"),
