@@ -167,6 +167,16 @@ def test_ctrl_c_cancels_a_query_and_the_prompt_is_back(tmp_path: Path) -> None:
         screen.wait_for("Cancelled.")
         screen.type_after("pennon> ", "SELECT 40 +\r 2 AS sum;\r")
         screen.wait_for("(1 row)")
+        for sql, told in [
+            ("CREATE NAMESPACE lance.n; CREATE TABLE lance.n.t (a INT);", " s"),
+            ("INSERT INTO lance.n.t VALUES (1), (2), (3);", "(3 rows written)"),
+            (
+                "UPDATE lance.n.t SET a = 9 WHERE a = 2;",
+                "(1 row written, 1 row deleted or replaced)",
+            ),
+        ]:
+            screen.type_after("pennon> ", f"{sql}\r")
+            screen.wait_for(told)
         screen.type_after("pennon> ", "exit;\r")
         assert process.wait(60) == 0
     finally:

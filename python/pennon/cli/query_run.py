@@ -29,6 +29,7 @@ __all__ = ["Cancelled", "Format", "Output", "execute", "silence_query_context"]
 _LOOK_SECONDS: Final = 0.1
 _PROGRESS_AFTER_SECONDS: Final = 1.0
 _END_SECONDS: Final = 10.0
+_CHANGES: Final = (("rowsWritten", "written"), ("rowsDeleted", "deleted or replaced"))
 
 
 class Format(StrEnum):
@@ -140,6 +141,10 @@ class _Run:
             frame = self._spark.sql(self._sql)
             if frame.columns:
                 self._print(frame)
+            elif self._output.is_timed:
+                told = _rows_changed(frame)
+                if told:
+                    _write_line(told)
         except quiet_start.spark_errors() as error:
             return error
         except _Stop:
@@ -220,6 +225,19 @@ class _Progress:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
             self._is_shown = False
+
+
+def _rows_changed(frame: DataFrame) -> str:
+    """Tell what a statement wrote and deleted, as Spark's page of it does; nothing of others."""
+    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark has no other door
+    if plan.getClass().getSimpleName() != "CommandResultExec":
+        return ""
+    metrics = plan.commandPhysicalPlan().metrics()
+    counts = [
+        (metrics.apply(name).value(), verb) for name, verb in _CHANGES if metrics.contains(name)
+    ]
+    shown = [f"{count:,} row{'' if count == 1 else 's'} {verb}" for count, verb in counts if count]
+    return f"({', '.join(shown)})" if shown else ""
 
 
 def _write_line(line: str) -> None:
