@@ -27,8 +27,8 @@ from pennon.planning.projection.bound_predicate import (
     conjuncts,
     is_exact,
 )
-from pennon.planning.projection.conditions import and_all, or_all
 from pennon.predicate.condition import condition
+from pennon.predicate.connectives import and_all, or_all
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from pennon.planning.projection.bound_predicate import (
     BoundPredicate,
     Compared,
     Constant,
+    Opaque,
     SourceColumn,
     columns,
 )
@@ -132,6 +133,8 @@ def _possible(
             for conjunct in found:
                 result = pc.or_(result, conjunct)
             return result
+        case Opaque(implied=implied) if implied is not None:
+            return _possible(implied, known, every)
         case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in known:
             bounds = known[field_id]
             possible = pc.fill_null(_compared(predicate.comparison, bounds), fill_value=True)

@@ -11,6 +11,7 @@ apart, once no NOT stands above them. What comes out consists of
 * ``LIKE 'p%'`` as STARTS WITH, ``'%p'`` as ENDS WITH, ``'%p%'`` as CONTAINS, none of an empty text;
   other LIKEs with a backslash as their escape;
 * ``<=>`` as null-safe equality, with NULL as IS NULL; calendar functions as EXTRACT;
+* equality of tuples, and IN of a few, as that of their fields;
 * TRUE or FALSE alone where that is all.
 
 This is the one place where predicates are rewritten into fewer forms: ``planning.projection.bind``
@@ -30,6 +31,7 @@ from sqlglot import exp
 from pennon.predicate.condition import is_not_null, is_null, negation
 from pennon.predicate.like import read_pattern
 from pennon.predicate.literals import literal_value, to_expression
+from pennon.predicate.tuples import equal_fields, one_of_tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +89,11 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
             return exp.EQ(this=node.copy(), expression=exp.Boolean(this=not negate))
         case exp.StartsWith() | exp.EndsWith() | exp.Contains():
             return _text_test(type(node), node.this, node.expression, negate=negate)
+        case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.NullSafeNEQ() if (
+            fields := equal_fields(node.this, node.expression)
+        ) is not None:
+            is_equality = isinstance(node, exp.EQ | exp.NullSafeEQ)
+            return _normalize(fields, negate=negate is is_equality)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             is_equality = isinstance(node, exp.NullSafeEQ) is not negate
             return _null_safe(typed(node.this), typed(node.expression), is_equality=is_equality)
@@ -194,6 +201,9 @@ def _between(node: exp.Between, *, negate: bool) -> exp.Expression:
 
 
 def _membership(node: exp.In, *, negate: bool) -> exp.Expression:
+    tuples = one_of_tuples(node.this, node.expressions) if node.expressions else None
+    if tuples is not None:
+        return _normalize(tuples, negate=negate)
     subject = typed(node.this)
     if node.args.get("query") or not node.expressions or _is_null_literal(subject):
         if _is_null_literal(subject):

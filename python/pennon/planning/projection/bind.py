@@ -1,9 +1,10 @@
 """A parsed predicate and the full schema → a bound predicate in the columns' own types.
 
 What is understood becomes comparisons with literals of the column's type, ranges for functions of
-time, or constants. What is not understood stays as it is and prunes nothing. Functions of zoned
-times stay as they are where the session's zone is not UTC, beside a range of a day around what they
-mean in UTC. Which forms there are says ``predicate.normalize``: nothing is rewritten here.
+time, or constants. What is not understood stays as it is, with what it implies of a time column:
+by the days for which it is true, and by a range of a day around what functions of zoned times mean
+in UTC, where that is not the session's zone. Which forms there are says ``predicate.normalize``:
+nothing is rewritten here.
 
 NULL rules: a filter keeps a row only where the predicate is TRUE, so NULL counts as FALSE.
 """
@@ -30,6 +31,7 @@ from pennon.planning.projection.bound_predicate import (
 from pennon.planning.projection.column_terms import ColumnTerms
 from pennon.planning.projection.computed_condition import computed_condition
 from pennon.planning.projection.contradictions import without_contradiction
+from pennon.planning.projection.day_conditions import implied_by_days
 from pennon.planning.projection.source_columns import column_path, names_elements, resolve_column
 from pennon.planning.projection.text_patterns import like, text_test
 from pennon.predicate.comparison import Operator
@@ -39,7 +41,7 @@ from pennon.predicate.literals import literal_value
 from pennon.predicate.normalize import operands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _OPERATORS: dict[type[exp.Expression], Operator] = {
     exp.EQ: Operator.EQUAL,
@@ -116,15 +118,22 @@ class _Binder:
             if found is not None:
                 return found
             computed = computed_condition(node, self.schema, self.semantics)
-            if self.semantics.is_utc:
-                return computed
-            nearby = replace(self.terms, is_utc=True, slack_days=_SLACK_DAYS)
-            around = self._leaf(inner, nearby, negated=is_not)
-            return computed if around is None else all_of([computed, around])
+            implied = all_of(self._implied(node))
+            return computed if implied == TRUE else replace(computed, implied=implied)
         except UnknownColumn:
             if not names_elements(node, self.schema):
                 raise
         return Opaque(node.copy(), why="a field of the elements of a list")
+
+    def _implied(self, node: exp.Expression) -> Iterator[BoundPredicate]:
+        """Find what holds wherever a computed condition is true."""
+        yield implied_by_days(node, self.schema, self.semantics)
+        if not self.semantics.is_utc:
+            nearby = replace(self.terms, is_utc=True, slack_days=_SLACK_DAYS)
+            is_not = isinstance(node, exp.Not)
+            around = self._leaf(node.this if is_not else node, nearby, negated=is_not)
+            if around is not None:
+                yield around
 
     def _leaf(
         self, node: exp.Expression, terms: ColumnTerms, *, negated: bool

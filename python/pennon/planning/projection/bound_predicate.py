@@ -108,6 +108,8 @@ class Opaque:
         sources: Its columns, where it is known.
         can_fail: Whether it is an error for some values.
         why: What is not known; empty for a condition that is.
+        implied: What holds wherever the condition is true, and says more of partitions; None for
+            nothing.
     """
 
     expression: exp.Expression
@@ -115,6 +117,7 @@ class Opaque:
     sources: tuple[SourceColumn | TransformedColumn, ...] = ()
     can_fail: bool = False
     why: str = ""
+    implied: BoundPredicate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +222,15 @@ def not_evaluable(predicate: BoundPredicate) -> Opaque | None:
 
 
 def columns(predicate: BoundPredicate) -> Iterator[SourceColumn]:
-    """Yield the columns of the comparisons, once per comparison."""
+    """Yield the columns of the comparisons, once per comparison, those of implied ones too."""
     match predicate:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from columns(part)
         case Compared() | CalendarField():
             yield predicate.column
+        case Opaque(implied=implied) if implied is not None:
+            yield from columns(implied)
         case Opaque() | Constant():
             pass
 

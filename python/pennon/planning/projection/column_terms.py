@@ -32,7 +32,8 @@ from pennon.planning.projection.literal_fit import (
 from pennon.planning.projection.source_columns import column_path, resolve_column
 from pennon.planning.projection.time_ranges import TimeTerm, time_term
 from pennon.planning.projection.transform_calls import transform_call
-from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.comparison import Operator
+from pennon.predicate.intervals import DAY_MICROS, whole_interval
 from pennon.predicate.literals import arrow_type
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ _DATE_UNITS = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK")
 _EPOCH_UNITS = ("years", "months", "days", "hours")
 # What these count is no day and no point in time.
 _NUMBERS = ("years", "units")
-_DAY_MICROS = 86_400_000_000
 _PER_MICRO = {
     "s": Fraction(1_000_000),
     "ms": Fraction(1_000),
@@ -103,8 +103,7 @@ class ColumnTerms:
             case TimeTerm():
                 return self._compare_time(operator, term, literal)
             case _CalendarTerm():
-                found = _compare_calendar(operator, term, literal)
-                return _with_months_beside(found) if self.slack_days else found
+                return _compare_calendar(operator, term, literal)
             case None:
                 return None
 
@@ -149,7 +148,7 @@ class ColumnTerms:
             days = Fraction(int(literal.cast(pa.date32()).value))
             if term.counts == "micros" and not self._may_convert(term.column.type):
                 return None
-            value = days if term.counts == "days" else days * _DAY_MICROS
+            value = days if term.counts == "days" else days * DAY_MICROS
             return self._ranges(term, operator, value)
         if not pa.types.is_timestamp(kind):
             return None
@@ -184,6 +183,8 @@ class ColumnTerms:
                 return self._year(node.expression)
             case exp.Extract():
                 return self._calendar(node.name.upper(), node.expression)
+            case exp.Add() | exp.Sub() if isinstance(node.expression, exp.Interval):
+                return self._moved(node, node.expression)
             case exp.TimestampTrunc():
                 time = self._time(node.this)
                 in_micros = None if time is None else self._in_micros(time)
@@ -194,6 +195,13 @@ class ColumnTerms:
                 return None if time is None else time.to_days().truncated(unit)
             case _:
                 return None
+
+    def _moved(self, node: exp.Add | exp.Sub, interval: exp.Interval) -> TimeTerm | None:
+        time, known = self._time(node.this), whole_interval(interval)
+        if time is None or known is None:
+            return None
+        unit, count = known
+        return time.moved(unit, -count if isinstance(node, exp.Sub) else count)
 
     def _transformed(self, node: exp.Anonymous) -> _Term | None:
         """A transform of time that is called as a function: it is in UTC in every session."""
@@ -258,7 +266,7 @@ class ColumnTerms:
     def _calendar(self, name: str, node: exp.Expression) -> _CalendarTerm | None:
         part = _CALENDAR.get(name)
         time = self._time(node)
-        if part is None or time is None or (self.slack_days and part != "month"):
+        if part is None or time is None or self.slack_days:
             return None
         is_day = time.counts == "days"
         is_plain = time == time_term(time.column) or time == _as_days(time.column)
@@ -318,15 +326,3 @@ def _compare_calendar(
     if predicate.comparison.operator.is_unary:
         return Compared(term.column, predicate.comparison, is_exact=False)
     return CalendarField(term.part, term.column, predicate.comparison)
-
-
-def _with_months_beside(predicate: BoundPredicate | None) -> BoundPredicate | None:
-    """Take the months before and after for equal ones: each is not far on another clock."""
-    match predicate:
-        case CalendarField(comparison=Comparison(operator=Operator.EQUAL, literal=month)):
-            around = [(month.as_py() - 1 + beside) % 12 + 1 for beside in (-1, 0, 1)]
-            listed = tuple(pa.scalar(value, pa.int32()) for value in sorted(around))
-            return replace(predicate, comparison=Comparison(Operator.IN, listed))
-        case CalendarField():
-            return None
-    return predicate

@@ -10,8 +10,9 @@ NULL for a partition drops it (inclusive), or leaves the predicate to the leaf (
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
@@ -27,11 +28,13 @@ from pennon.planning.projection.bound_predicate import (
     TransformedColumn,
 )
 from pennon.planning.projection.computed_condition import replaced_columns
-from pennon.planning.projection.conditions import and_all, or_all
 from pennon.planning.projection.domains import domain_of
 from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition, is_not_null
+from pennon.predicate.connectives import and_all, or_all
+from pennon.predicate.expressions import Declined, Semantics, Typed
+from pennon.predicate.expressions.time_functions import part
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionField, PartitionSpec
     from pennon.transforms.transform import Transform
 
+_IN_UTC = Semantics(is_utc=True)
 _SQL_TYPES = {
     "int8": "TINYINT",
     "int16": "SMALLINT",
@@ -122,8 +126,9 @@ class SpecProjection:
                 return and_all([*self._compared(predicate), *self._evaluated(predicate)])
             case CalendarField():
                 return and_all(self._calendar(predicate))
-            case Opaque():
-                return self._computed(predicate) or exp.true()
+            case Opaque(implied=implied):
+                computed = self._computed(predicate) or exp.true()
+                return computed if implied is None else and_all([computed, self.inclusive(implied)])
 
     def strict(self, predicate: BoundPredicate) -> exp.Expression:
         """Give a condition under which every row of a partition satisfies the predicate.
@@ -212,6 +217,11 @@ class SpecProjection:
         for field in self._of_column(predicate.column):
             if field.transform.type == predicate.part:
                 yield condition(predicate.comparison, field.column)
+            elif isinstance(field.transform, Identity):
+                value = Typed(field.column, predicate.column.type)
+                with suppress(Declined):
+                    found = part(predicate.part.upper(), value, _IN_UTC).tree
+                    yield condition(predicate.comparison, cast("exp.Expression", found))
 
     def _evaluated(self, predicate: BoundPredicate) -> Iterator[exp.Expression]:
         for field in self.fields:

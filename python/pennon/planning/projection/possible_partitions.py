@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.manifest.format.names import ObjectId
-from pennon.planning.projection.conditions import is_false
+from pennon.predicate.connectives import is_false
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:

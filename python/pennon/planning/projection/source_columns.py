@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FIELD_ID = b"lance:field_id"
 
 
-def column_path(node: exp.Expression) -> tuple[str, ...] | None:
+def column_path(node: exp.Expr) -> tuple[str, ...] | None:
     """Give the names of a column reference from the top; None when the node is no column."""
     if isinstance(node, exp.Dot):
         outer = column_path(node.this)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,11 +27,11 @@ from pennon.planning.projection.bound_predicate import (
     is_not_null,
 )
 from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.intervals import DAY_MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DAY_MICROS = 86_400_000_000
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MICROS = {
     "MICROSECOND": 1,
@@ -90,6 +91,18 @@ class TimeTerm:
         return (
             None if ceiling is None else TimeTerm(self.column, self.counts, (*self.steps, ceiling))
         )
+
+    def moved(self, unit: str, count: int) -> TimeTerm | None:
+        """… + INTERVAL, of MONTH or MICROSECOND; None for a time of the day added to a date."""
+        per_day = 1 if self.counts == "days" else DAY_MICROS
+        if unit == "MONTH":
+            step: Callable[[int], int] = partial(_before_months, count, per_day)
+        else:
+            moved, rest = divmod(count * per_day, DAY_MICROS)
+            if rest:
+                return None
+            step = partial(_before, moved)
+        return TimeTerm(self.column, self.counts, (*self.steps, step))
 
     def ranges(self, operator: Operator, value: Fraction, *, slack_days: int = 0) -> BoundPredicate:
         """Compare the term with a number of what it counts.
@@ -205,6 +218,22 @@ def _between(column: SourceColumn, low: int | None, high: int | None) -> BoundPr
     return all_of([Compared(column, part, is_exact=False) for part in parts])
 
 
+def between_days(column: SourceColumn, low: int | None, high: int | None) -> BoundPredicate:
+    """Bound a time column by days since 1970 in UTC, the first included; None is no bound.
+
+    Example:
+        >>> parts = between_days(SourceColumn(("d",), 0, pa.date32()), 0, 31).parts
+        >>> [str(part.comparison) for part in parts]
+        ['>= 1970-01-01', '< 1970-02-01']
+    """
+    if pa.types.is_date(column.type):
+        return _between(column, low, high)
+    first, last = (
+        None if day is None else _in_unit(day * DAY_MICROS, column.type) for day in (low, high)
+    )
+    return _between(column, first, last)
+
+
 def _comparison(operator: Operator, count: int, column: SourceColumn) -> Comparison:
     return Comparison(operator, (time_scalar(count, column.type),))
 
@@ -260,6 +289,24 @@ def _ceiling(unit: str, *, is_days: bool) -> Callable[[int], int] | None:
         return None
     width = max(_MICROS[unit] * per_day // DAY_MICROS, 1) if is_days else _MICROS[unit]
     return lambda bound: -(-bound // width) * width
+
+
+def _before(moved: int, bound: int) -> int:
+    return bound - moved
+
+
+def _before_months(months: int, per_day: int, bound: int) -> int:
+    """The first time that comes to ``bound`` or later when so many months are added.
+
+    A month without such a day has its last one instead, which is before: the next month it is.
+    """
+    day, of_day = divmod(bound, per_day)
+    year, month, day_of_month = civil_from_days(day)
+    count = year * 12 + month - 1 - months
+    first, following = (days_from_civil(at // 12, at % 12 + 1) for at in (count, count + 1))
+    if day_of_month > following - first:
+        return following * per_day
+    return (first + day_of_month - 1) * per_day + of_day
 
 
 def _month_from(day: int, months: int) -> int:

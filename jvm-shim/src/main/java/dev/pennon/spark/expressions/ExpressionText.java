@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
@@ -190,6 +191,13 @@ public final class ExpressionText {
         && EvalMode$.MODULE$.LEGACY().equals(property(divided, "evalMode"))) {
       // An average divides so whatever the session says: NULL for a division by zero.
       return "doubleaverage(" + text(divided.left()) + ", " + text(divided.right()) + ")";
+    }
+    if (expression instanceof CreateNamedStruct made) {
+      List<String> texts = new ArrayList<>();
+      for (Expression part : items(made.children())) {
+        texts.add(text(part));
+      }
+      return "named_struct(" + String.join(", ", texts) + ")";
     }
     if (expression instanceof And || expression instanceof Or) {
       return chain(expression);

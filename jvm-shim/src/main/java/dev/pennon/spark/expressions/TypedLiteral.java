@@ -6,12 +6,16 @@ import java.time.LocalDateTime;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Locale;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.Decimal;
@@ -22,9 +26,12 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.types.YearMonthIntervalType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** SQL literals that say their type, of values in Spark's internal form. */
 public final class TypedLiteral {
@@ -65,7 +72,21 @@ public final class TypedLiteral {
     if (type instanceof BinaryType) {
       return "X'" + HexFormat.of().withUpperCase().formatHex((byte[]) value) + "'";
     }
+    if (type instanceof StructType struct) {
+      return struct((InternalRow) value, struct);
+    }
     return time(value, type);
+  }
+
+  private static String struct(InternalRow row, StructType type) throws NotWritable {
+    List<String> texts = new ArrayList<>();
+    for (int i = 0; i < type.length(); i++) {
+      StructField field = type.fields()[i];
+      Object value = row.isNullAt(i) ? null : row.get(i, field.dataType());
+      texts.add(write(UTF8String.fromString(field.name()), DataTypes.StringType));
+      texts.add(write(value, field.dataType()));
+    }
+    return "named_struct(" + String.join(", ", texts) + ")";
   }
 
   /** The literal of a value of a list: its integers need not say their type, however many. */

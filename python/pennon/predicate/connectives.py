@@ -1,4 +1,4 @@
-"""Joining conditions over manifest columns by AND and OR, without repetitions."""
+"""Joining conditions by AND and OR, without repetitions."""
 
 from __future__ import annotations
 
