@@ -66,7 +66,7 @@ def find_changes(
         The table at the last version, whose columns all rows are told in, and the range.
 
     Raises:
-        SnapshotNotFound: A version, or the one before the first commit, has expired.
+        SnapshotNotFound: A version, that of a time, or that before the first commit, has expired.
         TableVersionNotFound: There is no such tag.
         ChangeRangeReversed: The start is behind the end.
         ChangeKeyMissing: Updates are to be told, and no column is named.
@@ -97,6 +97,8 @@ def find_changes(
         last = max(
             (n for n, moment in zip(numbers, moments, strict=True) if moment <= most), default=0
         )
+        if last + 1 not in (*numbers, numbers[-1] + 1):
+            load(catalog, identifier, timestamp_micros=most)  # says where this version has expired
     if bounds.start is not None and bounds.end is not None and first > last + 1:
         raise ChangeRangeReversed(table=newest.name, start=bounds.start, end=bounds.end)
     covered = [number for number in numbers if number <= last]

@@ -1,0 +1,74 @@
+"""Which versions a time names once some between have expired: of tables, and of change feeds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.tables.change_range import ChangeBounds, find_changes
+from pennon.catalog.tables.loaded_table import load
+from pennon.errors import SnapshotNotFound, TableVersionNotFound
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _micros(moment: datetime) -> int:
+    return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _times(dataset: lance.LanceDataset) -> dict[int, int]:
+    return {version["version"]: _micros(version["timestamp"]) for version in dataset.versions()}
+
+
+def test_changes_to_a_time_of_expired_versions_are_refused(tmp_path: Path) -> None:
+    """They ended at the tagged version, as if nothing had happened behind it."""
+    table = pennon.create(str(tmp_path / "t"), pa.schema([("id", pa.int64())]))
+    for number in range(5):
+        table.append([{"id": number}])
+        if not number:
+            table.create_tag("early")
+    first, last = table.version - 4, table.version
+    times = _times(lance.dataset(f"{table.location}/__manifest"))
+    table.maintenance.expire_snapshots(datetime.now(UTC) + timedelta(minutes=1), retain_last=1)
+    catalog, name = Catalog("lance", str(tmp_path)), (table.location,)
+
+    def ends(micros: int, *, is_included: bool = True) -> int:
+        bounds = ChangeBounds(
+            end_micros=micros, includes_end=is_included, start="early", includes_start=False
+        )
+        return find_changes(catalog, name, bounds)[1].last
+
+    assert ends(times[first]) == first
+    assert ends(times[last]) == ends(times[last] + 10**15) == last
+    for micros, is_included in ((times[first + 2], True), (times[last], False)):
+        with pytest.raises(SnapshotNotFound, match="versions of that time have expired"):
+            ends(micros, is_included=is_included)
+
+
+def test_a_plain_dataset_is_read_as_of_a_time(tmp_path: Path) -> None:
+    path = str(tmp_path / "plain.lance")
+    for number in range(5):
+        lance.write_dataset(pa.table({"id": [number]}), path, mode="append" if number else "create")
+    dataset = lance.dataset(path)
+    times = _times(dataset)
+    catalog = Catalog("lance", str(tmp_path))
+
+    def as_of(micros: int) -> int:
+        return load(catalog, (path,), timestamp_micros=micros).snapshot.version
+
+    assert [as_of(micros) for micros in times.values()] == list(times)
+    assert as_of(times[2] - 1) == 1
+    with pytest.raises(TableVersionNotFound, match="its first version is of"):
+        as_of(times[1] - 1)
+    dataset.tags.create("kept", 2)
+    dataset.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    assert (as_of(times[2]), as_of(times[5])) == (2, 5)
+    with pytest.raises(TableVersionNotFound, match="have expired"):
+        as_of(times[3])
