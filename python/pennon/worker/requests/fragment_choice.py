@@ -295,6 +295,7 @@ class _Planner:
             f"query: {candidate.query.sql}",
         ]
         for at, scan in enumerate(candidate.query.scans):
+            lines.append(f"r{at}: {_table(self.division.plan[scan])}")
             lines += [f"r{at} {line}" for line in summary(self.plans[scan]).splitlines()]
             functions, note = tasks.groupings.get(scan, ((), ""))
             grouping = key_text(functions, self.plans[scan], note) if functions else "none"
@@ -314,8 +315,13 @@ class _Planner:
             lines.append(f"p{at} in every worker: {part.sql}")
             for number, scan in enumerate(part.scans):
                 read = summary(self.plans[scan]).splitlines()
+                lines.append(f"p{at}.r{number}: {_table(self.division.plan[scan])}")
                 lines += [f"p{at}.r{number} {line}" for line in read]
         return with_short_lists("\n".join(lines))
+
+
+def _table(scan: PlanNode) -> str:
+    return scan.table if isinstance(scan, Scan) else ""
 
 
 def _restriction_text(candidate: Candidate) -> str:

@@ -3,6 +3,7 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.catalog.PennonTable;
 import dev.pennon.spark.compat.SessionCatalogs;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Arrays;
@@ -81,8 +82,8 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
     } else if (node instanceof UnresolvedTableOrView table) {
       loadAgain(table.multipartIdentifier());
     } else if (node instanceof StreamingRelationV2 stream
-        && stream.catalog().exists(PennonCatalog.class::isInstance)) {
-      throw notStreamed(stream.table().name()).raise();
+        && stream.table() instanceof PennonTable table) {
+      throw notStreamed(table.name()).raise();
     }
   }
 
