@@ -185,10 +185,8 @@ def show(
         factor = theirs / ours if ours and theirs else None
         factors += [factor] if factor else []
         seconds = [
-            f"{each.middle:.2f} ({min(each.seconds):.2f})"
-            if each.middle
-            else each.error[:40] or "-"
-            for each in timed.values()
+            f"{run.middle:.2f} ({min(run.seconds):.2f})" if run.middle else run.error[:40] or "-"
+            for run in timed.values()
         ]
         plan = timed[PENNON].plan
         shape = f"{plan.count('fragment')}; {plan.count('Exchange')}"

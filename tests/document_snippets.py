@@ -62,7 +62,7 @@ def run(documents: list[Path]) -> None:
 
 def run_one(document: Path, spark: SparkSession) -> None:
     """Run the snippets of a document."""
-    from pennon.cli.statements import split_statements
+    from pennon.cli.statements import statements_of
 
     for statement in GIVEN[document.name]:
         spark.sql(statement)
@@ -73,8 +73,8 @@ def run_one(document: Path, spark: SparkSession) -> None:
             continue
         if "CREATE NAMESPACE" in text:
             spark.sql("DROP NAMESPACE IF EXISTS lance.shop CASCADE")
-        for statement in split_statements(text):
-            spark.sql(statement).collect()
+        for part in statements_of(text):
+            spark.sql(part.sql).collect()
 
 
 if __name__ == "__main__":

@@ -133,10 +133,10 @@ class ClassPath:
         """Give a class and all its supertypes; None for those that are in no jar."""
         names, seen = [name], set[str]()
         while names:
-            if (each := names.pop()) not in seen:
-                seen.add(each)
-                found = self.find(each)
-                yield each, found
+            if (name := names.pop()) not in seen:
+                seen.add(name)
+                found = self.find(name)
+                yield name, found
                 names += found.supertypes if found else ()
 
 
@@ -145,18 +145,18 @@ def unlinked(jar: Path, class_path: ClassPath) -> set[str]:
     found: set[str] = set()
     with zipfile.ZipFile(jar) as archive:
         entries = [entry for entry in archive.namelist() if entry.endswith(".class")]
-        for each in (read_class(archive.read(entry)) for entry in entries):
-            for owner, member in each.references:
+        for class_ in (read_class(archive.read(entry)) for entry in entries):
+            for owner, member in class_.references:
                 if not _is_there(class_path, owner, member):
-                    found.add(f"{each.name}: {owner}.{''.join(member)}")
-            for owner, is_interface in each.called:
+                    found.add(f"{class_.name}: {owner}.{''.join(member)}")
+            for owner, is_interface in class_.called:
                 there = class_path.find(owner)
                 if there is not None and there.is_interface is not is_interface:
                     found.add(
-                        f"{each.name}: {owner} {'is no' if is_interface else 'is an'} interface"
+                        f"{class_.name}: {owner} {'is no' if is_interface else 'is an'} interface"
                     )
-            if not each.is_abstract:
-                found |= {f"{each.name}: no {what}" for what in _missing(class_path, each)}
+            if not class_.is_abstract:
+                found |= {f"{class_.name}: no {what}" for what in _missing(class_path, class_)}
     return found
 
 
@@ -165,8 +165,10 @@ def _is_there(class_path: ClassPath, owner: str, member: Member) -> bool:
         return True
     lineage = dict(class_path.lineage(owner))
     # Everything is an Object: its methods are looked for where they can only be.
-    beyond = {name for name, each in lineage.items() if each is None and name.startswith("java/")}
-    if any(each and member in each.members for each in lineage.values()):
+    beyond = {
+        name for name, ancestor in lineage.items() if ancestor is None and name.startswith("java/")
+    }
+    if any(ancestor and member in ancestor.members for ancestor in lineage.values()):
         return True
     return bool(beyond - {"java/lang/Object"}) or (
         lineage[owner] is not None and member[0] in _OF_OBJECT
@@ -180,8 +182,8 @@ def _missing(class_path: ClassPath, of: JavaClass) -> set[str]:
     """List the abstract methods that a class inherits and nobody implements."""
     wanted: dict[Member, str] = {}
     implemented: set[Member] = set()
-    for name, each in class_path.lineage(of.name):
-        for member, access in each.members.items() if each else ():
+    for name, ancestor in class_path.lineage(of.name):
+        for member, access in ancestor.members.items() if ancestor else ():
             if access & _ABSTRACT:
                 wanted.setdefault(member, name)
             elif not access & _STATIC:

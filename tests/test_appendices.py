@@ -59,7 +59,7 @@ def manifest_table(rows: Sequence[dict[str, str]]) -> pa.Table:
             shown = [directories.get(row["object_id"]) for row in rows]
         read = int if pa.types.is_integer(kind) else str
         read = dt.date.fromisoformat if pa.types.is_date(kind) else read
-        values = [None if each in (None, "NULL") else read(each) for each in shown]
+        values = [None if text_ in (None, "NULL") else read(text_) for text_ in shown]
         columns[name] = pa.array(values, kind)
     return pa.table(columns)
 
@@ -113,13 +113,13 @@ def test_a_namespace_of_ours_lies_on_disk_as_appendix_b_shows(tmp_path: Path) ->
     by_id = dict(zip(("event_year", "country"), values, strict=True))
     commit_leaves(snapshot, [LeafChange(name.object_id, name.directory, by_id, leaf.version, 1)])
 
-    directories = sorted(each.name for each in tmp_path.iterdir())
+    directories = sorted(path.name for path in tmp_path.iterdir())
     assert directories == sorted(["__manifest", name.directory])
-    assert {"data", "_versions"} <= {each.name for each in (tmp_path / "__manifest").iterdir()}
+    assert {"data", "_versions"} <= {path.name for path in (tmp_path / "__manifest").iterdir()}
     directory_hash, object_id = name.directory.split("_", 1)
     assert object_id == name.object_id
     shown = {line.split("_", 1)[0] for line in text("appendix_b.txt").splitlines()}
-    assert {len(each) for each in shown} == {len(directory_hash)}
+    assert {len(text_) for text_ in shown} == {len(directory_hash)}
 
 
 @pytest.mark.spec("Appendix C 1", "Appendix C 2", "Appendix C 3", "reading 1", "reading 3")
@@ -143,8 +143,8 @@ def test_the_rows_of_appendix_c_inherit_the_values_above_them() -> None:
         above = rows.get(object_id.rpartition("$")[0])
         if above is None or row["object_type"] == "table_version":
             continue
-        inherited = [each for each in values if above[each] != "NULL"]
-        assert [row[each] for each in inherited] == [above[each] for each in inherited]
+        inherited = [value for value in values if above[value] != "NULL"]
+        assert [row[name] for name in inherited] == [above[name] for name in inherited]
         assert ObjectId.parse(object_id) is not None
 
 
@@ -170,11 +170,11 @@ def test_the_query_of_appendix_d_is_planned_as_its_sql_finds(tmp_path: Path) -> 
     plan = plan_scan(snapshot, where.this.sql(dialect="spark"))
     planned = [
         {
-            "object_id": each.object_id,
-            "location": each.location,
-            "read_version": str(each.version),
+            "object_id": partition.object_id,
+            "location": partition.location,
+            "read_version": str(partition.version),
         }
-        for each in plan.partitions
+        for partition in plan.partitions
     ]
     assert planned == rows_of("appendix_d.tsv")
 
@@ -232,24 +232,24 @@ def test_orders_and_customers_group_as_the_table_of_appendix_f(
     query = parse_one(text("appendix_f_query.sql"), dialect="spark")
     on = query.find(exp.EQ)
     assert on is not None
-    joined = [(each.this.name,) for each in (on.this, on.expression)]
+    joined = [(side.this.name,) for side in (on.this, on.expression)]
     reported = [
         report(snapshot, plan, [column])
         for snapshot, plan, column in zip((orders, customers), (left, right), joined, strict=True)
     ]
-    assert [each.keys[0]["function"] for each in reported if each] == ["bucket", "bucket"]
+    assert [offered.keys[0]["function"] for offered in reported if offered] == ["bucket", "bucket"]
 
     layouts = [
-        layout_of(each.specs, each.schema, plan.table)
-        for each, plan in ((orders, left), (customers, right))
+        layout_of(snapshot.specs, snapshot.schema, plan.table)
+        for snapshot, plan in ((orders, left), (customers, right))
     ]
-    finer, coarser = (each.functions[0] for each in layouts)
+    finer, coarser = (layout.functions[0] for layout in layouts)
     assert finer.grouping.reduces_to(coarser.grouping)
     assert not coarser.grouping.reduces_to(finer.grouping)
     common = common_functions(
         [type(finer)(finer.grouping, coarser.source_ids)], list(layouts[1].functions)
     )
-    assert [str(each.grouping) for each in common] == ["bucket(8, col0)"]
+    assert [str(offered.grouping) for offered in common] == ["bucket(8, col0)"]
 
     of_orders = finer.grouping.reduce(
         pa.array(buckets_of(left, "customer_bucket"), pa.int32()), coarser.grouping
@@ -286,11 +286,11 @@ def test_the_manifest_queries_of_appendix_f_find_what_is_planned(
         plan = plan_scan(snapshot, None)
         planned = [
             {
-                f"partition_field_{field_id}": each.values[field_id],
-                "location": each.location,
-                "read_version": each.version,
+                f"partition_field_{field_id}": partition.values[field_id],
+                "location": partition.location,
+                "read_version": partition.version,
             }
-            for each in plan.partitions
+            for partition in plan.partitions
         ]
         assert sorted(ran, key=str) == sorted(planned, key=str)
 

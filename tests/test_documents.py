@@ -29,8 +29,10 @@ def test_every_command_line_is_one(document: Path) -> None:
 
 
 def test_every_test_that_a_document_names_is_there() -> None:
-    named = [re.findall(r"`(tests/\S+\.py)::(\w+)`", each.read_text()) for each in DOCUMENTS]
-    found = {each for some in named for each in some}
+    named = [
+        re.findall(r"`(tests/\S+\.py)::(\w+)`", document.read_text()) for document in DOCUMENTS
+    ]
+    found = {name for some in named for name in some}
     assert len(found) > 20
     for path, test in found:
         assert f"def {test}(" in (ROOT / path).read_text(), test

@@ -245,10 +245,10 @@ def test_rows_come_from_many_places(tmp_path: Path) -> None:
 def test_decimals_of_an_arrow_stream_are_written(tmp_path: Path, *, listed: bool) -> None:
     kind = pa.decimal128(9, 2)
     wanted = pa.table(
-        {"id": [1, 2, 3], "price": pa.array([Decimal(each) for each in (7, -1, 0)], kind)}
+        {"id": [1, 2, 3], "price": pa.array([Decimal(text) for text in (7, -1, 0)], kind)}
     )
     if listed:
-        prices = pa.array([[each] for each in wanted["price"].to_pylist()], pa.list_(kind))
+        prices = pa.array([[price] for price in wanted["price"].to_pylist()], pa.list_(kind))
         wanted = wanted.set_column(1, "price", prices)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, wanted.schema) as stream:

@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
     }
 )
 LAYOUTS = ["region", "copied", "evolved", "none", "weak", "plain"]
-COPIES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", "merge")}
+COPIES = {f"write.{statement}.mode": "copy-on-write" for statement in ("delete", "update", "merge")}
 Rows = list[dict[str, object]]
 
 
@@ -130,13 +130,15 @@ def test_a_merge_of_many_keys_reads_what_can_have_them(tmp_path: Path) -> None:
     table.append(ids)
     source = pa.table({"id": range(4_000, 8_000), "v": pa.array([1] * 4_000, pa.int32())})
     other = pennon.open(table.location)
-    before = {each.object_id: each.version for each in other.scan().plan().partitions}
+    before = {
+        partition.object_id: partition.version for partition in other.scan().plan().partitions
+    }
     done = table.merge(source, "id").when_matched_update_all().when_not_matched_insert_all()
     assert done.execute().num_updated_rows == 2_000
     found = table.scan().to_arrow()
     assert sorted(found["id"].to_pylist()) == list(range(8_000))
     assert sum(found["v"].to_pylist()) == 4_000
-    after = {each.object_id: each.version for each in table.scan().plan().partitions}
+    after = {partition.object_id: partition.version for partition in table.scan().plan().partitions}
     assert sum(before.get(key) == version for key, version in after.items()) == 4
 
 
@@ -187,7 +189,7 @@ def test_of_two_merges_of_one_key_one_inserts_it(
 def test_a_condition_that_a_scan_takes_chooses_the_rows_of_statements_too(tmp_path: Path) -> None:
     """Conditions that Spark has to evaluate again behind a leaf's filter were refused here."""
     table = pennon.create(tmp_path / "t", pa.schema({"id": pa.int64(), "f": pa.float64()}))
-    table.append([{"id": each, "f": f} for each, f in enumerate([1.5, -0.0, float("nan"), None])])
+    table.append([{"id": id_, "f": f} for id_, f in enumerate([1.5, -0.0, float("nan"), None])])
     table.update({"f": 7.0}, where="f > 1.0 AND id % 3 = 2")
     assert table.scan("f = 7.0").to_arrow()["id"].to_pylist() == [2]
     table.merge([], "id").when_not_matched_by_source_delete("coalesce(f, 8D) = 8D").execute()

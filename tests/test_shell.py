@@ -17,7 +17,7 @@ from tests.separate_process import ENVIRONMENT
 import pennon
 from pennon.cli import quiet_start, shell
 from pennon.cli.row_format import print_table
-from pennon.cli.statements import split_statements
+from pennon.cli.statements import statements_of
 from pennon.session import spark as session_builder
 
 
@@ -51,7 +51,7 @@ from pennon.session import spark as session_builder
 def test_statements_end_at_semicolons_outside_quotes_and_comments(
     text: str, statements: list[str]
 ) -> None:
-    assert split_statements(text) == statements
+    assert [statement.sql for statement in statements_of(text)] == statements
 
 
 def test_a_file_that_is_not_there_is_one_message(

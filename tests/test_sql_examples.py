@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from pennon.cli.statements import split_statements
+from pennon.cli.statements import statements_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +37,8 @@ def steps_of(text: str) -> list[Step]:
         conditions = [line[3:].strip() for line in stated if line.startswith("--!")]
         rows = tuple(line[3:].strip() for line in stated if line.startswith("-->"))
         steps += [
-            Step(sql, rows, conditions[0] if conditions else None)
-            for sql in split_statements(piece)
+            Step(statement.sql, rows, conditions[0] if conditions else None)
+            for statement in statements_of(piece)
         ]
     return steps
 

@@ -50,7 +50,9 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     pennon.sql("CREATE NAMESPACE lance.whole")
     pennon.sql("USE lance.whole")
     definitions = (Path(__file__).parent / "small_tpch.sql", QUERIES / "star_tables.sql")
-    for name, partitioned_by, select in (each for path in definitions for each in tables_of(path)):
+    for name, partitioned_by, select in (
+        table for path in definitions for table in tables_of(path)
+    ):
         parquet.sql(select).coalesce(1).write.parquet(str(folder / name))
         parquet.read.parquet(str(folder / name)).createOrReplaceTempView(name)
         clause = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""

@@ -38,7 +38,7 @@ def test_threads_that_ask_for_one_value_have_it_made_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         values = list(pool.map(lambda _: cache.find(key(1), make), range(8)))
     assert len(made) == 1
-    assert {id(each) for each in values} == {id(made[0])}
+    assert {id(value) for value in values} == {id(made[0])}
 
 
 class ToldLock:

@@ -49,8 +49,8 @@ class Column:
         """The type as Spark's JSON has it."""
         if self.kind == "struct":
             fields = [
-                {"name": each.name, "type": each.spark_type(), "nullable": True, "metadata": {}}
-                for each in self.children
+                {"name": child.name, "type": child.spark_type(), "nullable": True, "metadata": {}}
+                for child in self.children
             ]
             return {"type": "struct", "fields": fields}
         if self.kind == "array":
@@ -72,13 +72,13 @@ class Column:
             return None
         if self.kind == "struct":
             assert isinstance(value, dict)
-            return {each.name: each.shown(value.get(each.token)) for each in self.children}
+            return {child.name: child.shown(value.get(child.token)) for child in self.children}
         if self.kind == "array":
             assert isinstance(value, list)
-            return [self.children[0].shown(each) for each in value]
+            return [self.children[0].shown(item) for item in value]
         if self.kind == "map":
             assert isinstance(value, list)
-            return [(key, self.children[0].shown(each)) for key, each in value]
+            return [(key, self.children[0].shown(item)) for key, item in value]
         if isinstance(value, Decimal):
             return value.quantize(Decimal(1).scaleb(-int(self.kind[-2])))
         return float(value) if self.kind == "double" else value  # type: ignore[arg-type]
@@ -94,7 +94,10 @@ class Model:
     def shown(self) -> list[dict[str, object]]:
         """All rows as they read now."""
         return [
-            {each.name: each.shown(row.get(each.token, each.default)) for each in self.columns}
+            {
+                column.name: column.shown(row.get(column.token, column.default))
+                for column in self.columns
+            }
             for row in self.rows
         ]
 
@@ -106,16 +109,16 @@ class Model:
 def paths(columns: list[Column], above: tuple[Column, ...] = ()) -> list[list[Column]]:
     """Every column and nested field with those above it."""
     found = []
-    for each in columns:
-        found.append([*above, each])
-        found += paths(each.children, (*above, each))
+    for column in columns:
+        found.append([*above, column])
+        found += paths(column.children, (*above, column))
     return found
 
 
 def spark_path(path: list[Column]) -> list[str]:
     """The names of a path as Spark has them."""
     names = []
-    for above, each in zip([None, *path], path, strict=False):
+    for above, column in zip([None, *path], path, strict=False):
         kind = None if above is None else above.kind
-        names.append({"array": "element", "map": "value"}.get(str(kind), each.name))
+        names.append({"array": "element", "map": "value"}.get(str(kind), column.name))
     return names

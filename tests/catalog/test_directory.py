@@ -52,7 +52,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def names_in(catalog: Catalog) -> list[str]:
-    return sorted(each.name for each in Path(catalog.root).iterdir())
+    return sorted(path.name for path in Path(catalog.root).iterdir())
 
 
 def create(
@@ -217,7 +217,9 @@ def change(kind: str, *column: str, **more: object) -> dict[str, object]:
 
 def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
     create(catalog, "shop", "orders")
-    ids = {each.path: each.id for each in load(catalog, ("shop", "orders")).snapshot.schema.fields}
+    ids = {
+        field.path: field.id for field in load(catalog, ("shop", "orders")).snapshot.schema.fields
+    }
     table = alter.alter_table(
         catalog,
         ("shop", "orders"),

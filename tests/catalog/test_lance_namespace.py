@@ -49,8 +49,8 @@ ANSWERED = {
 }
 OPERATIONS = {
     name
-    for name, each in vars(upstream.LanceNamespace).items()
-    if inspect.isfunction(each) and not name.startswith("_")
+    for name, method in vars(upstream.LanceNamespace).items()
+    if inspect.isfunction(method) and not name.startswith("_")
 }
 
 
@@ -192,8 +192,8 @@ def test_the_detailed_description_has_the_leafs_own_schema(handmade: Handmade) -
     detailed = described(client, US.split("$"), load_detailed_metadata=True)
     assert detailed.version == handmade.read_versions[US]
     fields = [
-        (each.name, each.nullable, each.type.type, each.metadata)
-        for each in detailed.var_schema.fields
+        (field.name, field.nullable, field.type.type, field.metadata)
+        for field in detailed.var_schema.fields
     ]
     assert fields == [
         ("id", False, "int64", {"lance:field_id": "0"}),
@@ -283,7 +283,7 @@ def test_every_operation_of_the_interface_is_answered_or_refused(
 
 
 def tree(root: Path) -> set[tuple[str, int]]:
-    return {(str(each), each.stat().st_mtime_ns) for each in root.rglob("*") if each.is_file()}
+    return {(str(path), path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
 
 
 def test_outside_partitioned_namespaces_everything_is_upstreams(lake: Path) -> None:

@@ -131,7 +131,7 @@ def test_of_two_renames_to_one_name_the_second_is_refused(catalog: Catalog) -> N
     for name in (ORDERS, SALES):
         create(catalog, name)
     directory = Directory(catalog)
-    [orders, sales] = [directory.found(each).location for each in (ORDERS, SALES)]
+    [orders, sales] = [directory.found(name).location for name in (ORDERS, SALES)]
     root = catalog.root
     assert not registered_location.rename_registration(root, ORDERS, SALES, {})
     assert not registered_location.rename_registration(root, ("shop", "gone"), ("shop", "x"), {})
@@ -209,7 +209,7 @@ def test_a_change_whose_answer_was_lost_is_recognised(
         [(place, columns)] = names(catalog).values()
         assert columns == ["new"]
         assert place not in [old for old, _ in before.values()]
-    folders = [each.name for each in Path(catalog.root).iterdir() if "orders" in each.name]
+    folders = [path.name for path in Path(catalog.root).iterdir() if "orders" in path.name]
     assert len(folders) == (0 if statement == "drop" else 1)
 
 

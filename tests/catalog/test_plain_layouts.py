@@ -50,7 +50,7 @@ def test_a_listing_without_a_manifest_is_read_and_nothing_is_written(tmp_path: P
 
 def test_a_table_of_pennon_beside_them_leaves_them_where_they_are(tmp_path: Path) -> None:
     catalog = make(tmp_path)
-    before = {each: each.stat().st_mtime_ns for each in tmp_path.glob("*.lance/**/*")}
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.lance/**/*")}
     schema = {"type": "struct", "fields": [ID]}
     tables.create(
         catalog, ("new",), schema=schema, transforms=[BY_ID], properties={}, mode="create"
@@ -60,7 +60,7 @@ def test_a_table_of_pennon_beside_them_leaves_them_where_they_are(tmp_path: Path
     assert ids(catalog, "orders") == [1, 2, 3]
     tables.drop(catalog, ("new",))
     assert ids(catalog, "people") == [4]
-    assert {each: each.stat().st_mtime_ns for each in tmp_path.glob("*.lance/**/*")} == before
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.lance/**/*")} == before
     upstream = lance_namespace.connect("dir", {"root": str(tmp_path)})
     described = upstream.describe_table(DescribeTableRequest(id=["orders"]))
     assert lance.dataset(described.location).count_rows() == 3

@@ -76,7 +76,7 @@ class Evolving:
                 given_row[column.name] = _arrow_value(column, value)
             rows.append(stored)
             batch.append(given_row)
-        schema = pa.schema([_plain(each) for each in self.snapshot.schema.arrow])
+        schema = pa.schema([_plain(field) for field in self.snapshot.schema.arrow])
         self.write(pa.RecordBatch.from_pylist(batch, schema))
         model.rows += rows
 
@@ -95,14 +95,17 @@ class Evolving:
     def drop_lost_fields(self) -> None:
         """Drop the partition fields whose column was dropped: writes wait for that."""
         for field in self.snapshot.current_spec.fields:
-            if any(self.snapshot.schema.field_by_id(each) is None for each in field.source_ids):
+            if any(
+                self.snapshot.schema.field_by_id(source_id) is None
+                for source_id in field.source_ids
+            ):
                 self.evolve_spec("drop", dropped=field.field_id)
 
     def add(self) -> None:
-        parents = [each for each in paths(self.model.columns) if each[-1].kind == "struct"]
+        parents = [path for path in paths(self.model.columns) if path[-1].kind == "struct"]
         parent = self.one_of([None, None, *parents])
         siblings = self.model.columns if parent is None else parent[-1].children
-        free = [name for name in NAMES if all(each.name != name for each in siblings)]
+        free = [name for name in NAMES if all(sibling.name != name for sibling in siblings)]
         if not free:
             return
         column = self.new_column(self.one_of(free), depth=1)
@@ -111,7 +114,7 @@ class Evolving:
             column.default = self.value(column)
             more |= {"default": "x", "initial": _json_value(column, column.default)}
             if column.default is None:
-                more = {key: each for key, each in more.items() if key != "initial"}
+                more = {key: change for key, change in more.items() if key != "initial"}
         path = [*(spark_path(parent) if parent else []), column.name]
         if self.alter("add_column", path, **more):
             siblings.insert(self.place, column)
@@ -129,7 +132,7 @@ class Evolving:
                 path[-1].name = name
 
     def promote(self) -> None:
-        known = [each for each in paths(self.model.columns) if each[-1].kind in WIDER]
+        known = [path for path in paths(self.model.columns) if path[-1].kind in WIDER]
         if not known:
             return
         path = self.one_of(known)
@@ -142,7 +145,7 @@ class Evolving:
         if path is None or (len(path) > 1 and path[-2].kind != "struct"):
             return
         siblings = self.model.siblings(path)
-        more = self.position([each for each in siblings if each is not path[-1]], path[-1])
+        more = self.position([sibling for sibling in siblings if sibling is not path[-1]], path[-1])
         if self.alter("update_position", spark_path(path), **more):
             siblings.remove(path[-1])
             siblings.insert(self.place, path[-1])
@@ -161,7 +164,7 @@ class Evolving:
         known = [
             path
             for path in paths(self.model.columns)
-            if path[-1].kind in kinds and all(each.kind == "struct" for each in path[:-1])
+            if path[-1].kind in kinds and all(column.kind == "struct" for column in path[:-1])
         ]
         path = self.one_of(known)
         columns = [{"column": spark_path(path)}]
@@ -181,12 +184,12 @@ class Evolving:
     # What steps are made of
 
     def some_column(self) -> list[Column] | None:
-        known = [each for each in paths(self.model.columns) if each[-1].name not in ("id", "k")]
+        known = [path for path in paths(self.model.columns) if path[-1].name not in ("id", "k")]
         return self.one_of(known) if known else None
 
     def position(self, siblings: list[Column], column: Column) -> dict[str, object]:
-        choice = self.one_of([None, "first", *[each.name for each in siblings]])
-        names = [each.name for each in siblings]
+        choice = self.one_of([None, "first", *[sibling.name for sibling in siblings]])
+        names = [sibling.name for sibling in siblings]
         if choice is None:
             self.place = len(siblings)
             return {"position": None}
@@ -200,7 +203,7 @@ class Evolving:
             names: list[str] = self.draw(
                 st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True)
             )
-            return Column(name, kind, [self.new_column(each, depth + 1) for each in names])
+            return Column(name, kind, [self.new_column(name, depth + 1) for name in names])
         if kind in ("array", "map"):
             return Column(name, kind, [self.new_column("item", depth + 1)])
         return Column(name, kind)
@@ -209,7 +212,7 @@ class Evolving:
         if self.draw(st.integers(0, 4)) == 0:
             return None
         if column.kind == "struct":
-            return {each.token: self.value(each) for each in column.children}
+            return {child.token: self.value(child) for child in column.children}
         if column.kind == "array":
             size = self.draw(st.integers(0, 2))
             return [self.value(column.children[0]) for _ in range(size)]
@@ -261,23 +264,23 @@ class Evolving:
         scalars = [
             path
             for path in paths(self.model.columns)
-            if path[-1].kind in VALUES and all(each.kind == "struct" for each in path[:-1])
+            if path[-1].kind in VALUES and all(column.kind == "struct" for column in path[:-1])
         ]
         path = self.one_of(scalars)
-        there = [each for each in (_at(row, path) for row in shown) if each is not None]
+        there = [stored for stored in (_at(row, path) for row in shown) if stored is not None]
         value = self.one_of([*VALUES[path[-1].kind], *there])
         if path[-1].kind == "double":
             value = float(value)
-        name = ".".join(f"`{each}`" for each in spark_path(path))
+        name = ".".join(f"`{part}`" for part in spark_path(path))
         literal = _literal(value, path[-1].kind)
         texts: dict[str, Callable[[object], bool]] = {
-            f"{name} = {literal}": lambda each: each is not None and each == value,
-            f"{name} <> {literal}": lambda each: each is not None and each != value,
-            f"{name} < {literal}": lambda each: each is not None and each < value,
-            f"{name} >= {literal}": lambda each: each is not None and each >= value,
-            f"{name} <=> {literal}": lambda each: each == value,
-            f"{name} IS NULL": lambda each: each is None,
-            f"{name} IS NOT NULL": lambda each: each is not None,
+            f"{name} = {literal}": lambda stored: stored is not None and stored == value,
+            f"{name} <> {literal}": lambda stored: stored is not None and stored != value,
+            f"{name} < {literal}": lambda stored: stored is not None and stored < value,
+            f"{name} >= {literal}": lambda stored: stored is not None and stored >= value,
+            f"{name} <=> {literal}": lambda stored: stored == value,
+            f"{name} IS NULL": lambda stored: stored is None,
+            f"{name} IS NOT NULL": lambda stored: stored is not None,
         }
         text = self.one_of(list(texts))
         wanted = [row for row in shown if texts[text](_at(row, path))]
@@ -287,11 +290,11 @@ class Evolving:
 
 def _at(row: dict[str, object], path: list[Column]) -> object:
     value: object = row
-    for each in path:
+    for column in path:
         if value is None:
             return None
         assert isinstance(value, dict)
-        value = value[each.name]
+        value = value[column.name]
     return value
 
 
@@ -309,14 +312,14 @@ def _json_value(column: Column, value: Any) -> object:
     if value is None:
         return None
     if column.kind == "struct":
-        return {each.name: _json_value(each, value[each.token]) for each in column.children}
+        return {child.name: _json_value(child, value[child.token]) for child in column.children}
     if column.kind == "array":
-        return [_json_value(column.children[0], each) for each in value]
+        return [_json_value(column.children[0], item) for item in value]
     if column.kind == "map":
         inner = column.children[0]
         return {
             "keys": [key for key, _ in value],
-            "values": [_json_value(inner, each) for _, each in value],
+            "values": [_json_value(inner, item) for _, item in value],
         }
     return f"{value}" if isinstance(value, Decimal) else value
 
@@ -330,11 +333,11 @@ def _dated(column: Column, value: Any) -> object:
     if value is None:
         return None
     if column.kind == "struct":
-        return {each.name: _dated(each, value[each.name]) for each in column.children}
+        return {child.name: _dated(child, value[child.name]) for child in column.children}
     if column.kind == "array":
-        return [_dated(column.children[0], each) for each in value]
+        return [_dated(column.children[0], item) for item in value]
     if column.kind == "map":
-        return [(key, _dated(column.children[0], each)) for key, each in value]
+        return [(key, _dated(column.children[0], item)) for key, item in value]
     return _EPOCH + dt.timedelta(days=value) if column.kind == "date" else value
 
 
@@ -350,9 +353,9 @@ def read(snapshot: Snapshot, predicate: str | None = None) -> Counter[str]:
 
 def _undated(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _undated(each) for key, each in value.items()}
+        return {key: _undated(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_undated(each) for each in value)
+        return type(value)(_undated(item) for item in value)
     return (value - _EPOCH).days if isinstance(value, dt.date) else value
 
 

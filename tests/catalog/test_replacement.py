@@ -158,6 +158,6 @@ def two_specs(
 def fields_of(schema: NamespaceSchema, names: tuple[str, ...]) -> tuple[PartitionField, ...]:
     columns = [schema.field_by_path([name]) for name in names]
     return tuple(
-        PartitionField(each.field.name, (each.id,), Identity(), None, each.field.type)
-        for each in columns
+        PartitionField(column.field.name, (column.id,), Identity(), None, column.field.type)
+        for column in columns
     )

@@ -90,7 +90,7 @@ def test_types_of_other_writers_have_a_spark_type_or_name_their_column() -> None
         }
     )
     fields: Any = spark_schema(arrow)["fields"]
-    kinds = [each["type"] for each in fields]
+    kinds = [row["type"] for row in fields]
     assert kinds == [
         "decimal(20,0)",
         {"type": "array", "elementType": "float", "containsNull": True},

@@ -14,7 +14,7 @@ STORED = {"write.order": "day DESC NULLS LAST", "owner": "ops"}
 
 
 def renamed(old: str, new: str) -> NamespaceSchema:
-    columns = [each.with_name(new) if each.name == old else each for each in SCHEMA.arrow]
+    columns = [field.with_name(new) if field.name == old else field for field in SCHEMA.arrow]
     return SCHEMA.evolved(pa.schema(columns))
 
 

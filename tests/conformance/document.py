@@ -77,7 +77,7 @@ def document() -> str:
     tests: dict[str, list[str]] = defaultdict(list)
     for name, test in marked():
         tests[name].append(test)
-    permitted = {name for name, each in statements().items() if is_permission(each)}
+    permitted = {name for name, statement in statements().items() if is_permission(statement)}
     held = [name for name in [*statements(), *readings()] if tests[name] and name not in permitted]
     total = len(statements()) - len(permitted) + len(readings())
     lines = [INTRODUCTION, f"{len(held)} of {total} have a test of their own.\n"]

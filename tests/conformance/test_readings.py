@@ -34,7 +34,7 @@ def written(location: str) -> lance.LanceDataset:
 
 def planned(location: str, predicate: str | None) -> dict[str, str | None]:
     plan = plan_scan(Snapshot.open(location), predicate)
-    return {each.object_id: each.residual for each in plan.partitions}
+    return {partition.object_id: partition.residual for partition in plan.partitions}
 
 
 def call(function: str, column: str) -> TransformCall:
@@ -109,7 +109,7 @@ def test_hours_of_a_date_that_another_writer_recorded_are_read(tmp_path: Path) -
     plan = plan_scan(snapshot, None)
     assert report(snapshot, plan, [("event_date",)]) is None
     spec_of_v3 = add_field(snapshot.specs, snapshot.schema, call("identity", "id"))
-    assert [each.field_id for each in spec_of_v3.fields] == ["event_year", "country", "id"]
+    assert [field.field_id for field in spec_of_v3.fields] == ["event_year", "country", "id"]
 
 
 @pytest.mark.spec("reading 31")

@@ -84,7 +84,7 @@ def _check_pennon(spark: SparkSession) -> None:
         "SELECT a.id FROM lance.db.t a JOIN ice.db.t b ON a.id = b.id AND a.ts <=> b.ts ORDER BY 1"
     )
     ids = [row.id for row in spark.sql("SELECT id FROM ice.db.t ORDER BY id").collect()]
-    assert [row.id for row in spark.sql(joined).collect()] == [each for each in ids if each != 5]
+    assert [row.id for row in spark.sql(joined).collect()] == [id_ for id_ in ids if id_ != 5]
     assert "PARTITIONED BY (days(ts), s)" in spark.sql("SHOW CREATE TABLE lance.db.t").head()[0]
     assert spark.sql("CALL lance.system.check(table => 'db.t')").collect() == []
     spark.sql("INSERT INTO ice.db.t SELECT * FROM lance.db.t WHERE id = 2")

@@ -204,7 +204,7 @@ def test_a_write_is_there_whole_or_not_at_all(proxy: Proxy, kind: str, *, is_ans
     else:
         raise AssertionError(failures)
     assert failures.total() > 2
-    assert all(each.endswith("True") for each in failures), failures
+    assert all(failure.endswith("True") for failure in failures), failures
     before = ids(table)
     assert table.maintenance.check().violations == ()
     table.maintenance.vacuum(datetime.now(UTC) + timedelta(minutes=1))

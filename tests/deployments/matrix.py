@@ -96,7 +96,7 @@ def _apart(of_session: Mapping[str, Mapping[str, str]], conf: Mapping[str, str])
         long.mkdir(parents=True)
         places = {"folder": folder, "long": str(long)}
         started = {key: value.format(**places) for key, value in conf.items()}
-        job = repr((folder, started, {name: dict(each) for name, each in of_session.items()}))
+        job = repr((folder, started, {name: dict(value) for name, value in of_session.items()}))
         command = [sys.executable, "-m", "tests.deployments.matrix", "--in-process", job]
         done = subprocess.run(command, cwd=ROOT, check=False)
         return [] if done.returncode == 0 else [f"failed: {', '.join(of_session)}"]
@@ -113,10 +113,10 @@ def _in_process(job: tuple[str, dict[str, str], dict[str, dict[str, str]]]) -> i
     failed = 0
     for namespace in namespaces:
         make_tables(spark, Path(folder), namespace)
-    for name, each in of_session.items():
+    for name, confs in of_session.items():
         begun = time.monotonic()
         session = spark.newSession()
-        with settings(session, each):
+        with settings(session, confs):
             found = []
             for namespace in namespaces:
                 found += different_queries(session, Path(folder), namespace)
@@ -137,8 +137,8 @@ def _in_process(job: tuple[str, dict[str, str], dict[str, dict[str, str]]]) -> i
 def _told(name: str, found: list[str], begun: float) -> int:
     seconds = time.monotonic() - begun
     print(f"{'differs' if found else 'same rows':9} {seconds:5.0f} s  {name}", flush=True)
-    for each in found:
-        print(f"          {each}", flush=True)
+    for failure in found:
+        print(f"          {failure}", flush=True)
     return len(found)
 
 
@@ -166,7 +166,7 @@ def iceberg() -> list[str]:
             [] if said[extensions] == said[_ICE] and done.returncode == 0 else [said[extensions]]
         )
         _told(f"Iceberg on Spark {ICEBERG_SPARK}, extensions {extensions}", found, begun)
-    return [each for each in said.values() if each != said[_ICE]]
+    return [answer for answer in said.values() if answer != said[_ICE]]
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def different_beside_each_other(
     sessions = [session.newSession() for _ in range(count)]
     with ThreadPoolExecutor(count) as pool:
         found = pool.map(lambda one: different_queries(one, folder, namespace), sessions)
-        return [each for differences in found for each in differences]
+        return [difference for differences in found for difference in differences]
 
 
 def _rows(session: SparkSession, query: str) -> list[str]:

@@ -48,10 +48,10 @@ def session(**more):
 
 
 def commands():
-    for each in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            yield int(each.name), parent, (each / "cmdline").read_text()
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            yield int(process.name), parent, (process / "cmdline").read_text()
         except (OSError, IndexError):
             pass
 
@@ -76,7 +76,7 @@ def await_that(condition, what):
 
 
 def is_gone(pid):
-    return pid not in {each for each, _, command in commands() if "pennon.worker" in command}
+    return pid not in {number for number, _, command in commands() if "pennon.worker" in command}
 
 
 def in_background(statement):
@@ -103,7 +103,7 @@ tracker = spark.sparkContext._jsc.sc().statusTracker()
 
 
 def busy():
-    return sum(each.numRunningTasks() > 0 for each in tracker.getExecutorInfos())
+    return sum(executor.numRunningTasks() > 0 for executor in tracker.getExecutorInfos())
 
 
 def with_a_killed_executor(query):
@@ -151,7 +151,7 @@ spark.conf.set("spark.sql.unionOutputPartitioning", "false")
 ranges = [("id", 0, 20000), ("hold(id)", 20000, 20001),
           ("id", 20001, 40000), ("hold(id)", 40000, 40001)]
 parts = " UNION ALL ".join(
-    f"SELECT {each} AS id FROM range({first}, {end}, 1, 1)" for each, first, end in ranges
+    f"SELECT {id_} AS id FROM range({first}, {end}, 1, 1)" for id_, first, end in ranges
 )
 insert = f"INSERT INTO lance.c.written SELECT /*+ COALESCE(2) */ * FROM ({parts})"
 thread, results = in_background(insert)
@@ -164,7 +164,7 @@ for pid, executor in before.items():
     if executor == victim:
         await_that(lambda: is_gone(pid), "the end of the worker of a killed writer")
 # Read without Spark, for the executors' cores are taken.
-written = next(each for each in Path(f"{folder}/lake").glob("*$written"))
+written = next(path for path in Path(f"{folder}/lake").glob("*$written"))
 printed["before"] = pennon.open(written).scan().to_arrow().num_rows
 go.touch()
 thread.join(200)

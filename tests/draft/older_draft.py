@@ -76,8 +76,8 @@ def make(
         lance.write_dataset(table, str(root / location))
         objects.append({"object_id": object_id, "object_type": "table", "location": location})
     known = ("object_id", "object_type", "location", "metadata")
-    schema = pa.schema([pa.field(each, pa.utf8(), nullable=each in known[2:]) for each in known])
-    full = [{key: each.get(key) for key in known} for each in objects]
+    schema = pa.schema([pa.field(name, pa.utf8(), nullable=name in known[2:]) for name in known])
+    full = [{key: row.get(key) for key in known} for row in objects]
     dataset = lance.write_dataset(pa.Table.from_pylist(full, schema), str(root / "__manifest"))
     if not above:
         dataset.update_metadata(properties)

@@ -54,7 +54,7 @@ def ids(location: str, predicate: str | None = None, version: int | None = None)
 
 
 def state(location: str) -> set[Path]:
-    return {each for each in Path(location).rglob("*") if each.is_file()}
+    return {path for path in Path(location).rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("above", ["", "root"])
@@ -225,7 +225,7 @@ def test_a_leaf_that_is_gone_or_unreadable_is_named(tmp_path: Path) -> None:
     other = pa.table({"id": ["x"], "country": [1]})
     lance.write_dataset(other, f"{location}/00000001_leaf.lance", mode="overwrite")
     plan = pennon.open(location).scan("country = 'a/b c'").plan()
-    places = [each.location for each in plan.partitions]
+    places = [partition.location for partition in plan.partitions]
     assert places == ["00000001_leaf.lance", "00000003_leaf.lance"]
     with pytest.raises(LeafTypeMismatch, match=r"leaf 00000001_leaf\.lance"):
         read_plan(plan).to_arrow()

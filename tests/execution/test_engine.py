@@ -112,7 +112,7 @@ def test_groups_that_may_spill_are_computed_in_small_batches(tmp_path: Path) -> 
     sizes = [engine.rows_at_once((one,), grouping, memory) for memory in (large, small)]
     assert sizes[1] < sizes[0] == engine.rows_at_once((one,), joining, small)
     planned = relation(tmp_path, LeafRead("not opened", 1, num_rows=1000), columns=("id", "name"))
-    assert [engine.rows_at_once((planned,), grouping, each) for each in (large, small)] == sizes
+    assert [engine.rows_at_once((planned,), grouping, size) for size in (large, small)] == sizes
 
 
 def test_a_hash_join_beyond_the_pool_runs_again_as_one_that_spills(

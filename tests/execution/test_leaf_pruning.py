@@ -42,7 +42,7 @@ def test_a_leaf_with_a_partner_is_kept(transform: Transform, kind: pa.DataType, 
     values = [value_of(n) for n in range(400)]
     leaf_of = dict(zip(values, transform.apply([pa.array(values, kind)]).to_pylist(), strict=True))
     leaves = [*dict.fromkeys(leaf_of.values()), None]
-    reads = tuple(LeafRead(str(each), 1) for each in leaves)
+    reads = tuple(LeafRead(str(leaf), 1) for leaf in leaves)
     relation = Relation("/lake", reads, pa.schema([]), pa.schema([]))
     keys = murmur3(pa.array(leaves, transform.result_type([kind]))).to_pylist()
     pruning = LeafPruning(0, 0, "c1", transform, tuple(keys))
@@ -53,4 +53,6 @@ def test_a_leaf_with_a_partner_is_kept(transform: Transform, kind: pa.DataType, 
         )
         rows = ReplicatedRows(batch.schema, (batch,), 0)
         (kept,) = pruned([relation], [pruning], [rows])
-        assert {each.location for each in kept.leaves} == {str(leaf_of[each]) for each in chosen}
+        assert {leaf.location for leaf in kept.leaves} == {
+            str(leaf_of[number]) for number in chosen
+        }

@@ -102,7 +102,7 @@ def test_the_merge_is_sorted_as_spark_sorts_and_loses_no_row(case: Any) -> None:
             given_rows += rows
     found = [
         row
-        for batch in merged([iter(each) for each in batches], order)
+        for batch in merged([iter(batch) for batch in batches], order)
         for row in batch.to_pylist()
     ]
     assert sorted(row["n"] for row in found) == list(range(len(given_rows)))

@@ -46,10 +46,10 @@ def test_tasks_at_once_evaluate_a_part_once() -> None:
         found.append(sum(batch.num_rows for batch in rows.batches))
 
     tasks = [threading.Thread(target=task) for _ in range(8)]
-    for each in tasks:
-        each.start()
-    for each in tasks:
-        each.join()
+    for task_ in tasks:
+        task_.start()
+    for thread in tasks:
+        thread.join()
     assert (evaluations.count, found) == (1, [4000] * 8)
     parts.rows_of(part("b"), evaluations)
     assert evaluations.count == 2

@@ -38,7 +38,7 @@ def table(disk: Path) -> pennon.PartitionedNamespace:
 
 
 def files(table: pennon.PartitionedNamespace) -> set[Path]:
-    return {each for each in Path(table.location).rglob("*") if each.is_file()}
+    return {path for path in Path(table.location).rglob("*") if path.is_file()}
 
 
 def statements(table: pennon.PartitionedNamespace) -> dict[str, Callable[[], object]]:
@@ -74,8 +74,8 @@ def test_a_full_disk_fails_every_statement_and_vacuum_gives_its_room_back(disk: 
             (disk / "ballast").unlink()
             assert state(made) == before, name
             long_ago = time.time() - 7200  # of the manifest no young file goes
-            for each in files(made):
-                os.utime(each, (long_ago, long_ago))
+            for file in files(made):
+                os.utime(file, (long_ago, long_ago))
             made.maintenance.vacuum(datetime.now(UTC) + timedelta(minutes=1))
             assert files(made) <= there, name
     for run in statements(made).values():

@@ -89,8 +89,8 @@ def test_replace_races_append_and_one_wins_whole(tmp_path, attempt):
     appending.append(stage(base, {10: "eu", 20: "us"}))
     replacing.replace(stage(base, {30: "eu", 40: "us"}))
     with ThreadPoolExecutor(2) as pool:
-        commits = [pool.submit(each.commit) for each in (appending, replacing)]
-        appended, replaced = (each.result() for each in commits)
+        commits = [pool.submit(transaction.commit) for transaction in (appending, replacing)]
+        appended, replaced = (commit.result() for commit in commits)
     assert isinstance(appended, Committed)
     found = regions(latest(base))
     if isinstance(replaced, Committed):

@@ -206,7 +206,7 @@ def trees(draw: st.DrawFn) -> list[PlanNode]:
     for number in range(draw(st.integers(1, 3))):
         attribute = 20 + 10 * number
         nodes.append(scan(attribute))
-        kind = draw(st.sampled_from([each for each in JoinType if each is not JoinType.EXISTENCE]))
+        kind = draw(st.sampled_from([kind for kind in JoinType if kind is not JoinType.EXISTENCE]))
         is_left = draw(st.booleans())
         left, right = (root, len(nodes) - 1) if is_left else (len(nodes) - 1, root)
         pair = (visible, attribute) if is_left else (attribute, visible)
@@ -229,7 +229,7 @@ def result(nodes: list[PlanNode], position: int, rows: dict[int, list[Row]]) -> 
     node = nodes[position]
     if not isinstance(node, Join):
         return rows[position]
-    left, right = (result(nodes, each, rows) for each in (node.left, node.right))
+    left, right = (result(nodes, side, rows) for side in (node.left, node.right))
     kind = node.join_type
     matched = [
         (key, (mine, theirs)) for key, mine in left for other, theirs in right if key == other
@@ -265,14 +265,14 @@ def test_the_tasks_of_a_tree_have_together_the_rows_of_the_tree(
         assert assigned.declined
         return
     tasks: dict[int, dict[int, list[Row]]] = {}
-    for each in assigned.rows.to_pylist():
-        at, leaf, first = each["scan"], each["leaf"], each["first_fragment"]
+    for row_ in assigned.rows.to_pylist():
+        at, leaf, first = row_["scan"], row_["leaf"], row_["first_fragment"]
         k, _, count = chosen[at][leaf]
-        parts = range(count) if first is None else range(first, each["end_fragment"])
-        of_task = tasks.setdefault(each["key"], {at: [] for at in scans})
+        parts = range(count) if first is None else range(first, row_["end_fragment"])
+        of_task = tasks.setdefault(row_["key"], {at: [] for at in scans})
         of_task[at] += [row(at, leaf, k, part) for part in parts]
     root = len(nodes) - 1
-    together = [each for rows in tasks.values() for each in result(nodes, root, rows)]
+    together = [row for rows in tasks.values() for row in result(nodes, root, rows)]
     assert Counter(together) == Counter(result(nodes, root, everything))
 
 
@@ -286,7 +286,7 @@ def test_scans_beside_a_shuffled_side_have_all_keys_of_their_group() -> None:
     ]
     chosen = {0: leaves((1, MIB, 1), (3, MIB, 1)), 3: leaves((2, MIB, 1), (3, MIB, 1))}
     assigned = assign(derive_keys(nodes), nodes, chosen, TaskTarget(2, 128 * MIB))
-    read = {each: read_by(assigned, each) for each in (0, 3)}
+    read = {scan_: read_by(assigned, scan_) for scan_ in (0, 3)}
     assert read[0].keys() == read[3].keys()
     assert len(read[0]) == 3
     assert sorted(map(str, read[0].values())) == ["[(0, None)]", "[(1, None)]", "[(None, None)]"]

@@ -37,7 +37,7 @@ def united(above: PlanNode, union: Union = UNION) -> list[PlanNode]:
 def test_inputs_of_a_union_meet_in_their_common_reduction() -> None:
     answer = derive_keys(united(Group(2, frozenset({10}), ((10, 10),))))
     assert answer.served == {2, 3}
-    assert [keys_of(answer, each) for each in (0, 1)] == [["bucket(4, col0)"]] * 2
+    assert [keys_of(answer, scan_) for scan_ in (0, 1)] == [["bucket(4, col0)"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_a_join_below_one_that_keeps_its_other_side_is_narrowed_by_its_own_keys(
     tree = ServedJoin(JoinType.RIGHT, inner, Outside())
     present = {0: np.array([True, True, False]), 1: np.array([False, True, True])}
     found = needed_keys(tree, present)
-    assert [found[each].tolist() for each in (0, 1)] == [[False, True, False]] * 2
+    assert [found[scan_].tolist() for scan_ in (0, 1)] == [[False, True, False]] * 2
     outer = ServedJoin(JoinType.FULL, MemberScan(0), MemberScan(1))
     assert needed_keys(outer, present)[0].tolist() == [True, True, False]

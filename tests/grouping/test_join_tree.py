@@ -37,18 +37,20 @@ def scan(first_attribute: int, *functions: tuple[Transform, tuple[int, ...]]) ->
     kinds = (INT, TEXT)
     layout = Layout(
         tuple(
-            LayoutFunction(GroupingFunction(each, tuple(kinds[at] for at in sources)), sources)
-            for each, sources in functions
+            LayoutFunction(GroupingFunction(function, tuple(kinds[at] for at in sources)), sources)
+            for function, sources in functions
         ),
         {},
     )
-    reported = tuple(each for each in layout.functions if each.grouping.spark_name is not None)
+    reported = tuple(
+        offered for offered in layout.functions if offered.grouping.spark_name is not None
+    )
     attributes = {at: frozenset({first_attribute + at}) for at in range(2)}
     return Scan(layout=layout, attributes=attributes, reported=reported)
 
 
 def keys_of(answer: DerivedKeys, position: int) -> list[str]:
-    return [str(each.grouping) for each in answer.scans.get(position, ())]
+    return [str(offered.grouping) for offered in answer.scans.get(position, ())]
 
 
 @pytest.mark.spec("Transform Compatibility 2")
@@ -63,7 +65,7 @@ def test_bucket_counts_meet_in_their_greatest_common_divisor_over_the_whole_tree
         ]
     )
     assert answer.served == {2, 4}
-    assert [keys_of(answer, each) for each in (0, 1, 3)] == [["bucket(2, col0)"]] * 3
+    assert [keys_of(answer, scan_) for scan_ in (0, 1, 3)] == [["bucket(2, col0)"]] * 3
 
 
 @pytest.mark.parametrize(
@@ -247,12 +249,12 @@ def test_one_of_two_sides_with_nothing_in_common_stays() -> None:
     ]
     answer = derive_keys(nodes)
     assert answer.served == {2, 4}
-    assert [keys_of(answer, each) for each in (0, 1, 3)] == [
+    assert [keys_of(answer, scan_) for scan_ in (0, 1, 3)] == [
         ["multi_bucket(4, col0, col1)"],
         [],
         ["multi_bucket(4, col0, col1)"],
     ]
-    assert [each.source_ids for each in answer.computed[2]] == [(20, 21)]
+    assert [key.source_ids for key in answer.computed[2]] == [(20, 21)]
     assert answer.verdicts[2].reason.endswith("one side is shuffled onto the other")
     assert answer.verdicts[4].reason == ""
 

@@ -40,8 +40,8 @@ def spec(number: int, calls: Sequence[tuple[object, ...]]) -> PartitionSpec:
             from_sql(
                 str(name),
                 [
-                    {"literal": each} if isinstance(each, int) else {"column": [each]}
-                    for each in arguments
+                    {"literal": argument} if isinstance(argument, int) else {"column": [argument]}
+                    for argument in arguments
                 ],
             )
             for name, *arguments in calls
@@ -53,11 +53,11 @@ def spec(number: int, calls: Sequence[tuple[object, ...]]) -> PartitionSpec:
 def leaves_of(specs: Sequence[PartitionSpec], rows: pa.Table) -> pa.Table:
     """Make one leaf row per source row and spec version, by the transforms themselves."""
     tables = []
-    for each in specs:
+    for spec_ in specs:
         columns = {
-            "object_id": pa.array([f"v{each.spec_version}${n}$dataset" for n in range(len(rows))])
+            "object_id": pa.array([f"v{spec_.spec_version}${n}$dataset" for n in range(len(rows))])
         }
-        for field in each.fields:
+        for field in spec_.fields:
             found = [SCHEMA.field_by_id(source) for source in field.source_ids]
             sources = [rows[known.path[0]].combine_chunks() for known in found if known is not None]
             columns[field.column] = field.derivation.apply(sources).cast(field.result_type)
@@ -66,7 +66,7 @@ def leaves_of(specs: Sequence[PartitionSpec], rows: pa.Table) -> pa.Table:
 
 
 instants = st.datetimes(dt.datetime(1581, 1, 1), dt.datetime(2300, 1, 1)).map(  # noqa: DTZ001
-    lambda each: each.replace(tzinfo=dt.UTC)
+    lambda moment: moment.replace(tzinfo=dt.UTC)
 )
 row_lists = st.lists(
     st.fixed_dictionaries(
@@ -113,7 +113,7 @@ def test_reduced_values_are_the_functions_of_the_rows(
     layout = layout_of(specs, SCHEMA, leaves)
     for function in layout.functions:
         known = [SCHEMA.field_by_id(source) for source in function.source_ids]
-        sources = [table[each.path[0]].combine_chunks() for each in known if each is not None]
+        sources = [table[source.path[0]].combine_chunks() for source in known if source is not None]
         expected = function.grouping.apply(sources).to_pylist() * 2
         assert layout.values(function, leaves).to_pylist() == expected, str(function.grouping)
 
@@ -176,7 +176,7 @@ def test_a_key_needs_its_column_in_the_output_and_one_column() -> None:
     }
     layout = layout_of(specs, SCHEMA, NO_ROWS)
     reported = reported_functions(layout, SCHEMA, {("id",)})
-    assert [str(each.grouping) for each in reported] == ["bucket(8, col0)"]
+    assert [str(offered.grouping) for offered in reported] == ["bucket(8, col0)"]
 
 
 def test_a_column_that_the_predicate_fixes_groups_where_a_version_has_no_field_of_it() -> None:

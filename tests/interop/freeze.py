@@ -43,9 +43,9 @@ Row = dict[str, object]
 def call(function: str, *arguments: object) -> TransformCall:
     """Make a transform call: text is a column, but for the SQL of an expression."""
     given: list[dict[str, object]] = []
-    for at, each in enumerate(arguments):
-        is_column = isinstance(each, str) and not (function == "expression" and at == 0)
-        given.append({"column": [each]} if is_column else {"literal": each})
+    for at, argument in enumerate(arguments):
+        is_column = isinstance(argument, str) and not (function == "expression" and at == 0)
+        given.append({"column": [argument]} if is_column else {"literal": argument})
     return from_sql(function, given)
 
 
@@ -84,8 +84,8 @@ THIRD = [
 def append(snapshot: Snapshot, rows: list[Row]) -> Snapshot:
     """Append rows and commit."""
     target = WriteTarget(snapshot.location, snapshot.version, snapshot.current_spec.spec_version)
-    plain = pa.schema([each.remove_metadata() for each in snapshot.schema.arrow])
-    full = [{name: each.get(name) for name in plain.names} for each in rows]
+    plain = pa.schema([field.remove_metadata() for field in snapshot.schema.arrow])
+    full = [{name: row_.get(name) for name in plain.names} for row_ in rows]
     transaction = Transaction(snapshot)
     transaction.append(write_partitions([pa.RecordBatch.from_pylist(full, plain)], target))
     outcome = transaction.commit()
@@ -101,7 +101,8 @@ def freeze(place: Path) -> None:
     snapshot = create(location, schema, spec, {"owner": "frozen"}, comment="never write again")
     snapshot = append(append(snapshot, FIRST), SECOND)
     renamed = [
-        each.with_name("zone") if each.name == "region" else each for each in snapshot.schema.arrow
+        field.with_name("zone") if field.name == "region" else field
+        for field in snapshot.schema.arrow
     ]
     evolved = snapshot.schema.evolved(pa.schema([*renamed, pa.field("note", pa.utf8())]))
     following = spec_of(
@@ -113,10 +114,10 @@ def freeze(place: Path) -> None:
     assert isinstance(outcome, ManifestCommitted), outcome
     append(Snapshot.open(location), THIRD)
     wanted = []
-    for each in (*FIRST, *SECOND, *THIRD):
-        zone = each.get("zone", each["region"])
-        others = {name: value for name, value in each.items() if name != "region"}
-        wanted.append({**others, "zone": zone, "note": each.get("note")})
+    for row_ in (*FIRST, *SECOND, *THIRD):
+        zone = row_.get("zone", row_["region"])
+        others = {name: value for name, value in row_.items() if name != "region"}
+        wanted.append({**others, "zone": zone, "note": row_.get("note")})
     text = json.dumps(wanted, default=str, ensure_ascii=False, indent=1)
     (place / "rows.json").write_text(text + "\n", encoding="utf-8")
 

@@ -21,7 +21,7 @@ from pennon.namespace import read_plan
 FROZEN = sorted((Path(__file__).parent / "frozen").glob("*.zip"))
 
 
-@pytest.fixture(params=FROZEN, ids=[each.stem for each in FROZEN])
+@pytest.fixture(params=FROZEN, ids=[folder.stem for folder in FROZEN])
 def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy, so that nothing can change what is checked in."""
     shutil.unpack_archive(request.param, tmp_path / "frozen")
@@ -68,8 +68,8 @@ def test_it_breaks_no_rule_and_earlier_versions_are_read(frozen: Path) -> None:
     assert report.violations == ()
     assert report.rows == len(FIRST) + len(SECOND) + len(THIRD)
     assert main(["check", location]) == 0
-    versions = [each["version"] for each in lance.dataset(f"{location}/__manifest").versions()]
-    rows = [pennon.open(location, each).scan().plan().num_rows for each in versions[1:]]
+    versions = [row["version"] for row in lance.dataset(f"{location}/__manifest").versions()]
+    rows = [pennon.open(location, version).scan().plan().num_rows for version in versions[1:]]
     assert sorted({n or 0 for n in rows}) == [0, 5, 7, 10]
     assert pennon.open(location, versions[2]).schema.names[1] == "region"
 
@@ -79,5 +79,5 @@ def test_it_can_be_written_on(frozen: Path) -> None:
     row = {"id": 50, "zone": "Eu", "at": time(3, 4, 9)}
     after = append(snapshot, [row])
     found = pennon.open(after.location).scan("id = 50").to_arrow().to_pylist()
-    assert [each["zone"] for each in found] == ["Eu"]
+    assert [row["zone"] for row in found] == ["Eu"]
     assert check(after.location).violations == ()

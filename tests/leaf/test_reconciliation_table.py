@@ -84,7 +84,7 @@ def test_no_value_is_lost_that_the_leaf_has_no_column_for(tmp_path: Path) -> Non
         stage(base, row(n=7))
     snapshot = evolved(base, *base.schema.arrow, pa.field("n", pa.int64()))
     snapshot = append(snapshot, row(n=7))
-    assert [each["n"] for each in read(snapshot)] == [None, 7]
+    assert [row_["n"] for row_ in read(snapshot)] == [None, 7]
     assert stored(snapshot)["n"].to_pylist() == [None, 7]
     required = pa.field("m", pa.int64(), nullable=False)
     snapshot = evolved(snapshot, *snapshot.schema.arrow, required)
@@ -126,7 +126,7 @@ def test_values_are_converted_to_the_leafs_type_or_refused(tmp_path: Path) -> No
     *others, column = base.schema.arrow
     snapshot = append(evolved(base, *others, column.with_type(pa.int64())), row(v=6))
     assert stored(snapshot)["v"].type == pa.int32()
-    assert [each["v"] for each in read(snapshot)] == [5, 6]
+    assert [row_["v"] for row_ in read(snapshot)] == [5, 6]
     with pytest.raises(LeafSchemaMismatch, match=r"column v to leaf .*int32.*int64"):
         stage(snapshot, row(v=2**40))
 
@@ -185,12 +185,12 @@ def test_a_nested_field_that_the_leaf_lacks_reads_null_and_is_added(
 ) -> None:
     base, fields = made(tmp_path, kind)
     snapshot = reshaped(base, kind, *fields, pa.field("z", pa.utf8()))
-    assert [each["p"] for each in read(snapshot)] == [held(kind, {"x": 1, "y": 2, "z": None})]
+    assert [row_["p"] for row_ in read(snapshot)] == [held(kind, {"x": 1, "y": 2, "z": None})]
     wide = [*POINT, ("z", pa.utf8())]
     with pytest.raises(WriteColumnUnknown, match=r"column p.*\.z to"):
         stage(base, nested_row(kind, wide, {"x": 3, "y": 4, "z": "5"}))
     snapshot = append(snapshot, nested_row(kind, wide, {"x": 3, "y": 4, "z": "5"}))
-    assert [each["p"] for each in read(snapshot)] == [
+    assert [row_["p"] for row_ in read(snapshot)] == [
         held(kind, {"x": 1, "y": 2, "z": None}),
         held(kind, {"x": 3, "y": 4, "z": "5"}),
     ]
@@ -204,9 +204,9 @@ def test_a_nested_field_of_the_leaf_alone_is_not_read_and_written_null(
 ) -> None:
     base, fields = made(tmp_path, kind)
     snapshot = reshaped(base, kind, fields[0])
-    assert [each["p"] for each in read(snapshot)] == [held(kind, {"x": 1})]
+    assert [row_["p"] for row_ in read(snapshot)] == [held(kind, {"x": 1})]
     snapshot = append(snapshot, nested_row(kind, POINT[:1], {"x": 3}))
-    assert [each["p"] for each in read(snapshot)] == [held(kind, {"x": 1}), held(kind, {"x": 3})]
+    assert [row_["p"] for row_ in read(snapshot)] == [held(kind, {"x": 1}), held(kind, {"x": 3})]
     if kind == "struct":
         assert stored(snapshot)["p"].to_pylist() == [{"x": 1, "y": 2}, {"x": 3, "y": None}]
 
@@ -220,7 +220,7 @@ def test_a_nested_field_of_another_type_is_converted_both_ways_or_refused(
     snapshot = reshaped(base, kind, fields[0].with_type(pa.int64()), fields[1])
     wide = [("x", pa.int64()), POINT[1]]
     snapshot = append(snapshot, nested_row(kind, wide, {"x": 3, "y": 4}))
-    assert [each["p"] for each in read(snapshot)] == [
+    assert [row_["p"] for row_ in read(snapshot)] == [
         held(kind, {"x": 1, "y": 2}),
         held(kind, {"x": 3, "y": 4}),
     ]
@@ -254,8 +254,8 @@ def test_every_promotion_reads_old_rows_and_appends_to_them(
     *others, column = base.schema.arrow
     snapshot = evolved(base, *others, column.with_type(wide))
     expected = pa.scalar(value, narrow).cast(wide).as_py()
-    assert [each["v"] for each in read(snapshot)] == [expected]
+    assert [row_["v"] for row_ in read(snapshot)] == [expected]
     given = pa.record_batch({"id": [2], "region": ["eu"], "v": pa.array([expected], wide)})
     snapshot = append(snapshot, given)
-    assert [each["v"] for each in read(snapshot)] == [expected, expected]
+    assert [row_["v"] for row_ in read(snapshot)] == [expected, expected]
     assert stored(snapshot)["v"].type == narrow

@@ -147,7 +147,7 @@ def test_filter_reaches_into_structs_and_follows_renamed_fields(leaf):
 
 
 def test_scan_without_columns_counts_rows(leaf):
-    counted = [list(scan_leaf(leaf, pa.schema([]), each)) for each in (None, "`a` > 1")]
+    counted = [list(scan_leaf(leaf, pa.schema([]), condition)) for condition in (None, "`a` > 1")]
     assert [sum(batch.num_rows for batch in batches) for batches in counted] == [3, 2]
     only_missing = list(scan_leaf(leaf, pa.schema([with_id(50, "n", pa.utf8())])))
     assert [batch.to_pydict() for batch in only_missing] == [{"n": [None, None, None]}]

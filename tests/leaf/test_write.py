@@ -48,7 +48,7 @@ def by_region(tmp_path: Path) -> WriteTarget:
 
 def read_back(target: WriteTarget, part: StagedPartition) -> list[dict]:
     """The rows of the fragments, read by Lance alone."""
-    fragments = [lance.FragmentMetadata.from_json(each) for each in part.fragments]
+    fragments = [lance.FragmentMetadata.from_json(fragment) for fragment in part.fragments]
     uri = f"{target.location}/{part.location}"
     schema = lance.schema.LanceSchema.from_pyarrow(SCHEMA)
     lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(schema, fragments))

@@ -71,8 +71,8 @@ def test_several_datasets_below_a_folder_are_one_commit(snapshot: Snapshot) -> N
     for region in ("us", "de"):
         inside(snapshot, f"old/region={region}/d.lance", {"id": [1], "region": [region]})
     done = adopt(snapshot, f"{snapshot.location}/old")
-    assert {each.values for each in done} == {"region=us", "region=de"}
-    assert len({each.version for each in done}) == 1
+    assert {partition.values for partition in done} == {"region=us", "region=de"}
+    assert len({partition.version for partition in done}) == 1
     assert set(lake.regions(Snapshot.open(snapshot.location))) == {"eu", "us", "de"}
 
 
@@ -142,10 +142,10 @@ def test_the_procedure_takes_the_values_as_a_path_has_them(snapshot: Snapshot) -
     arguments = {"table": snapshot.location, "path": path, "partition_values": "region=a%2Fb"}
     schema, rows = call(catalog, "system.adopt", arguments)
     fields: Any = schema["fields"]
-    assert [each["name"] for each in fields][:2] == ["dataset", "object_id"]
+    assert [row["name"] for row in fields][:2] == ["dataset", "object_id"]
     assert rows[0][3:5] == ("region=a/b", 1)
     _, findings = call(catalog, "check", {"table": snapshot.location})
-    assert [each for each in findings if each[0] == Severity.VIOLATION] == []
+    assert [finding for finding in findings if finding[0] == Severity.VIOLATION] == []
     assert call(catalog, "repair", {"table": snapshot.location})[1][0][1] == ""
     with pytest.raises(ProcedureArgument, match="path: it is required"):
         call(catalog, "adopt", {"table": snapshot.location})
@@ -173,13 +173,13 @@ def test_a_tuple_is_recovered_from_the_ends_or_row_by_row(
     arrow = pa.schema({"ts": pa.timestamp("us", "UTC")})
     schema = NamespaceSchema.with_fresh_ids(arrow)
     calls = [
-        from_sql(name, [*({"literal": each} for each in literals), {"column": ["ts"]}])
+        from_sql(name, [*({"literal": literal} for literal in literals), {"column": ["ts"]}])
         for name, literals in transforms
     ]
     snapshot = create(str(tmp_path / "ns"), schema, spec_of(schema, calls))
     dataset = lance.write_dataset(pa.table({"ts": sources}, schema=arrow), str(tmp_path / "d"))
     spec = snapshot.current_spec
-    types = {each.field_id: snapshot.partition_type(each.field_id) for each in spec.fields}
+    types = {field.field_id: snapshot.partition_type(field.field_id) for field in spec.fields}
     found = recovered_tuple(dataset, RowValues(spec, schema, types))
     if wanted is None:
         assert not isinstance(found, OneTuple)

@@ -37,7 +37,7 @@ def _known(table: PartitionedNamespace) -> list[LeafStatistics | None]:
     """What is known of the partitions in the order of their values."""
     rows = table.snapshot.leaves().table["object_id"].to_pylist()
     states = leaf_states(table.snapshot, rows).values()
-    return [each.columns for each in sorted(states, key=lambda each: each.values["k"].as_py())]
+    return [state.columns for state in sorted(states, key=lambda state: state.values["k"].as_py())]
 
 
 def test_what_is_counted_is_what_the_rows_have(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_leaf_that_moves_on_meanwhile_keeps_its_own(
     monkeypatch.setattr(COMMIT, late)
     done = made.maintenance.analyze(["id"])
     assert done.partitions == ["k=1"]
-    assert [each is None for each in _known(made)] == [True, False]
+    assert [count is None for count in _known(made)] == [True, False]
     assert made.scan().count_rows() == 6_001
 
 

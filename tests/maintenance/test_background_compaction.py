@@ -32,7 +32,7 @@ APPENDS = """
 import sys, pennon
 table = pennon.open(sys.argv[1])
 for number in range(20):
-    table.append([{"id": number, "region": each} for each in sys.argv[2:]])
+    table.append([{"id": number, "region": region} for region in sys.argv[2:]])
 """
 
 
@@ -57,9 +57,9 @@ def test_many_appends_of_a_process_leave_few_files(
     assert not told.stderr
     table.refresh()
     assert files(table.snapshot) < 16 * len(regions_of_all)
-    ids = [each for each in range(20) for _ in regions_of_all]
+    ids = [id_ for id_ in range(20) for _ in regions_of_all]
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ids
-    assert any(each.operation == "compact" for each in history(path))
+    assert any(entry.operation == "compact" for entry in history(path))
     assert check(path).is_valid
 
 

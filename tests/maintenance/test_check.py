@@ -26,7 +26,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 
 
 def problems(location: str) -> list[str]:
-    return [str(each) for each in check(location).violations]
+    return [str(violation) for violation in check(location).violations]
 
 
 def manifest(snapshot: Snapshot) -> lance.LanceDataset:
@@ -48,7 +48,7 @@ def test_a_namespace_made_after_the_text_has_no_violation(tmp_path: Path) -> Non
     report = check(handmade.appendix_c(tmp_path).location)
     assert report.violations == ()
     assert (report.leaves, report.rows) == (4, 8)
-    assert any("'view'" in each.where for each in report.findings)
+    assert any("'view'" in finding.where for finding in report.findings)
     assert check(handmade.appendix_c(tmp_path / "weak", with_read_version=False).location).is_valid
 
 
@@ -57,8 +57,8 @@ def test_a_row_in_the_wrong_partition_is_found(snapshot: Snapshot) -> None:
     sql = {"partition_field_region": "'de'"}
     manifest(snapshot).update(sql, where="partition_field_region = 'us' AND object_type = 'table'")
     found = problems(snapshot.location)
-    assert any("rows with region = us, the manifest records de" in each for each in found)
-    assert any("differs from its parent's value" in each for each in found)
+    assert any("rows with region = us, the manifest records de" in message for message in found)
+    assert any("differs from its parent's value" in message for message in found)
 
 
 def renamed(snapshot: Snapshot) -> None:
@@ -151,7 +151,7 @@ DAMAGES: list[tuple[Callable[[Snapshot], None], str, str]] = [
     "Metadata Definition", "Physical Layout and Naming", "Manifest Table Schema", "Schema"
 )
 @pytest.mark.parametrize(
-    ("damage", "problem", "section"), DAMAGES, ids=[each[0].__name__ for each in DAMAGES]
+    ("damage", "problem", "section"), DAMAGES, ids=[damage[0].__name__ for damage in DAMAGES]
 )
 def test_every_damage_is_told_with_its_section(
     snapshot: Snapshot,
@@ -163,8 +163,8 @@ def test_every_damage_is_told_with_its_section(
     damage(snapshot)
     assert main(["check", snapshot.location, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    found = [each for each in told["findings"] if each["severity"] == Severity.VIOLATION]
-    assert any(problem in each["problem"] and each["section"] == section for each in found), found
+    found = [finding for finding in told["findings"] if finding["severity"] == Severity.VIOLATION]
+    assert any(problem in row["problem"] and row["section"] == section for row in found), found
 
 
 @pytest.mark.spec("reading 33")
@@ -173,9 +173,9 @@ def test_two_leaves_of_one_tuple_are_a_warning(tmp_path: Path) -> None:
     dataset = lance.dataset(f"{made.location}/__manifest")
     date = {"partition_field_event_date": "DATE '2025-12-10'"}
     dataset.update(date, where=f"object_id LIKE '{handmade.SALES_LATE.removesuffix('$dataset')}%'")
-    rows = [str(each) for each in check(made.location).findings]
+    rows = [str(finding) for finding in check(made.location).findings]
     assert any(
-        each.startswith("warning") and "has the partition values of" in each for each in rows
+        name.startswith("warning") and "has the partition values of" in name for name in rows
     )
 
 
@@ -189,5 +189,5 @@ def test_strays_are_notes_and_the_command_says_what_it_did(
     assert "note: directory stray.lance" in told
     # The address of an object store, though its store is this disk.
     report = check(f"file-object-store://{snapshot.location}")
-    assert "directory stray.lance" in [each.where for each in report.findings]
+    assert "directory stray.lance" in [finding.where for finding in report.findings]
     assert "3 leaves, 4 rows checked, 0 violations" in told

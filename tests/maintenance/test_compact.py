@@ -38,13 +38,11 @@ def fragmented(tmp_path: Path) -> Snapshot:
 def rewrite(snapshot: Snapshot, ids: list[int]) -> Transaction:
     """A compaction of the partition eu that has written its files."""
     (leaf,) = [
-        each
-        for each in snapshot.leaves().table.to_pylist()
-        if each["partition_field_region"] == "eu"
+        row for row in snapshot.leaves().table.to_pylist() if row["partition_field_region"] == "eu"
     ]
     dataset = lance.dataset(f"{snapshot.location}/{leaf['location']}", leaf["read_version"])
     transaction = Transaction(snapshot, operation="compact")
-    numbers = [each.fragment_id for each in dataset.get_fragments()]
+    numbers = [fragment.fragment_id for fragment in dataset.get_fragments()]
     staged = stage(snapshot, dict.fromkeys(ids, "eu"))
     transaction.rewrite(staged, numbers, leaf["read_version"])
     return transaction
@@ -77,9 +75,9 @@ def test_a_condition_chooses_partitions(tmp_path: Path) -> None:
 def test_a_write_based_on_what_was_compacted_goes_on(tmp_path: Path, kind: str, times: int) -> None:
     snapshot = fragmented(tmp_path)
     (leaf,) = [
-        each["object_id"]
-        for each in snapshot.leaves().table.to_pylist()
-        if each["partition_field_region"] == "eu"
+        row["object_id"]
+        for row in snapshot.leaves().table.to_pylist()
+        if row["partition_field_region"] == "eu"
     ]
     transaction = Transaction(snapshot)
     if kind in ("append", "replace"):
@@ -178,9 +176,9 @@ def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
 
     def found(self: _Compaction, *asked: object) -> dict[str, LeafRewrite]:
         rewrites = look(self, *asked)
-        for each in (next(gone, None),):
-            if each is not None:
-                change(latest(snapshot), {each}).commit()
+        for id_ in (next(gone, None),):
+            if id_ is not None:
+                change(latest(snapshot), {id_}).commit()
         return rewrites
 
     monkeypatch.setattr(_Compaction, "_rewrites", found)
@@ -218,8 +216,8 @@ def test_a_failure_of_any_kind_leaves_no_file(
         compact(snapshot.location)
     monkeypatch.undo()
     there = sorted(Path(snapshot.location).glob("*/data/*"))
-    assert [each for each in there if each.parts[-3] != "__manifest"] == [
-        each for each in before if each.parts[-3] != "__manifest"
+    assert [path for path in there if path.parts[-3] != "__manifest"] == [
+        path for path in before if path.parts[-3] != "__manifest"
     ]
     assert compact(snapshot.location).leaves == 3
 
@@ -242,7 +240,7 @@ def test_the_strategy_sort_brings_every_partition_into_the_write_order(tmp_path:
     assert compact(snapshot.location, strategy="sort").notes
     change_root(snapshot, properties={"write.order": "id"})
     assert compact(snapshot.location, strategy="sort").leaves == 2
-    assert [each["id"] for each in read_rows(latest(snapshot)) if each["region"] == "eu"] == [1, 3]
+    assert [row["id"] for row in read_rows(latest(snapshot)) if row["region"] == "eu"] == [1, 3]
     assert compact(snapshot.location, strategy="sort").leaves == 0
 
 

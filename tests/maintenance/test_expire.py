@@ -43,7 +43,7 @@ def changed(snapshot: Snapshot, kind: str, *arguments: object) -> Snapshot:
 
 def versions(snapshot: Snapshot) -> list[int]:
     manifest = lance.dataset(f"{snapshot.location}/__manifest")
-    return [int(each["version"]) for each in manifest.versions()]
+    return [int(row["version"]) for row in manifest.versions()]
 
 
 def read(location: str, version: int) -> Rows:
@@ -97,7 +97,9 @@ def test_what_a_kept_version_reads_stays_and_no_other_version_does(
     assert on_disk <= needed
     again = expire(snapshot.location, older_than=datetime(2020, 1, 1, tzinfo=UTC))
     assert (again.versions, again.leaf_versions, again.num_files) == ([], 0, 0)
-    assert [each for each in check(now.location).findings if each.severity == "violation"] == []
+    assert [
+        finding for finding in check(now.location).findings if finding.severity == "violation"
+    ] == []
     assert Scan(append(now, {999: "eu"}), "id = 999").to_arrow().num_rows == 1
 
 
@@ -158,7 +160,9 @@ def test_what_a_stopped_run_left_is_deleted_by_the_next(tmp_path: Path) -> None:
     lance.dataset(f"{snapshot.location}/__manifest").cleanup_old_versions(versions=old)
     data = Path(snapshot.location) / leaf["location"] / "data"
     needed = lance.dataset(str(data.parent), version=leaf["read_version"]).get_fragments()
-    lost = {each.name for each in data.iterdir()} - {each.data_files()[0].path for each in needed}
+    lost = {path.name for path in data.iterdir()} - {
+        fragment.data_files()[0].path for fragment in needed
+    }
     (data / lost.pop()).unlink()
     done = expire(snapshot.location, older_than=datetime(2020, 1, 1, tzinfo=UTC))
     assert (done.versions, done.leaf_versions) == ([], 3)
@@ -217,8 +221,8 @@ def test_a_history_that_is_read_beside_an_expiry_tells_of_what_is_left(
 
     monkeypatch.setattr(module, "_maker", behind_an_expiry)
     monkeypatch.setattr(module, "_MAX_THREADS", 1)
-    told = [each.version for each in module.history(snapshot.location)]
-    assert set(told) >= {each for each in versions(snapshot) if each <= snapshot.version}
+    told = [entry.version for entry in module.history(snapshot.location)]
+    assert set(told) >= {version for version in versions(snapshot) if version <= snapshot.version}
     assert len(told) < snapshot.version
 
 
@@ -249,7 +253,7 @@ def test_the_command_and_the_procedure_do_it(
     catalog = Catalog("lance", str(tmp_path))
     arguments = {"table": snapshot.location, "older_than": micros}
     schema, rows = call(catalog, "expire_snapshots", arguments)
-    names = [each["name"] for each in schema["fields"]]  # type: ignore[attr-defined]
+    names = [row["name"] for row in schema["fields"]]  # type: ignore[attr-defined]
     assert dict(zip(names, rows[0], strict=True))["deleted_leaf_versions"] == 1
     assert regions(latest(snapshot)) == {"eu": [3]}
     with pytest.raises(ProcedureArgument, match="at least 1"):

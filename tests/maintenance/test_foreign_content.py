@@ -135,7 +135,7 @@ def foreign(location: str) -> tuple[dict[str, object], dict[str, object]]:
     """The rows of unknown types; of all others what stands in unknown columns."""
     manifest = lance.dataset(f"{location}/__manifest")
     assert manifest.metadata["somebody.key"] == "kept"
-    rows = {each["object_id"]: each for each in manifest.to_table().to_pylist()}
+    rows = {row["object_id"]: row for row in manifest.to_table().to_pylist()}
     known = ("namespace", "table", "table_version", COMMIT)
     names = ("foreign_rank", "foreign_note", "foreign_tags")
     unknown = {
@@ -143,7 +143,7 @@ def foreign(location: str) -> tuple[dict[str, object], dict[str, object]]:
         for name, row in rows.items()
         if row["object_type"] not in known or name.startswith("sales")
     }
-    return unknown, {name: [row[each] for each in names] for name, row in rows.items()}
+    return unknown, {name: [row[name] for name in names] for name, row in rows.items()}
 
 
 @pytest.mark.parametrize("name", CHANGES)

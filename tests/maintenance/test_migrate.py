@@ -41,13 +41,13 @@ def test_a_draft_says_what_to_do_and_migrates_without_new_data_files(
         return [f"ts_month={(ts.year - 1970) * 12 + ts.month - 1}", f"country={country}"]
 
     location = make(tmp_path / "draft", columns, name)
-    files = {each for each in Path(location).rglob("*.lance") if each.is_file()}
+    files = {path for path in Path(location).rglob("*.lance") if path.is_file()}
     with pytest.raises(DraftLayout, match="pennon migrate"):
         Snapshot.open(location)
     assert main(["migrate", location]) == 0
     assert "month(ts) is taken for months since 1970" in capsys.readouterr().out
-    data = {each for each in Path(location).rglob("*.lance") if "__manifest" not in str(each)}
-    assert {each for each in data if each.is_file()} <= files
+    data = {path for path in Path(location).rglob("*.lance") if "__manifest" not in str(path)}
+    assert {path for path in data if path.is_file()} <= files
     assert check(location).violations == ()
     assert ids(location) == (list(range(10)), 4)
     assert ids(location, "country = 'a/b c'") == ([4, 9], 1)
@@ -60,7 +60,7 @@ def test_a_draft_says_what_to_do_and_migrates_without_new_data_files(
         migrate(location)
     migrate(location, remove_old=True)
     rows = Snapshot.open(location).manifest.to_table()["object_id"].to_pylist()
-    assert all(each.startswith("v1") for each in rows)
+    assert all(name_.startswith("v1") for name_ in rows)
     key = Snapshot.open(location).manifest.schema.field("object_id")
     assert b"lance-schema:unenforced-primary-key:position" in key.metadata
     assert ids(location) == (list(range(10)), 4)

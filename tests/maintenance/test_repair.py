@@ -127,8 +127,8 @@ def test_lost_metadata_comes_back_from_the_versions_that_had_it(
     change_root(before, spec=spec, properties={"owner": "ops"})
     before = lake.append(lake.latest(before), {3: "eu"})
     wanted = dict(before.metadata)
-    for each in lost:  # one after the other: no single version has them all
-        lance.dataset(f"{before.location}/__manifest").update_metadata({each: None})
+    for name in lost:  # one after the other: no single version has them all
+        lance.dataset(f"{before.location}/__manifest").update_metadata({name: None})
     if lost not in (("pennon.salt",), ("pennon.transaction",)):
         with pytest.raises((ManifestMetadataLost, NamespaceSchemaMissing), match="pennon repair"):
             plan_scan(Snapshot.open(before.location))

@@ -54,22 +54,20 @@ def test_versions_expire_behind_commits_only_where_the_table_says_how_long_they_
     table.append([{"id": 99, "region": "eu"}])  # the first that this process tells its upkeep
     assert done.wait(60)
     assert expired[0] > before // 2
-    kept = {int(each["version"]) for each in lance.dataset(f"{location}/__manifest").versions()}
+    kept = {int(row["version"]) for row in lance.dataset(f"{location}/__manifest").versions()}
     assert len(kept) <= 24, "ten, the tagged one, and merges and changes of properties"
     readable = kept & set(past)
     assert tagged in readable
     assert len(readable) > 5
-    assert {each: regions(Snapshot.open(location, each)) for each in readable} == {
-        each: past[each] for each in readable
+    assert {version: regions(Snapshot.open(location, version)) for version in readable} == {
+        version: past[version] for version in readable
     }
     with pytest.raises(SnapshotNotFound):
         Snapshot.open(location, min(past))
     assert check(location).is_valid
     expire(location)
     assert num_versions(location) <= 24, "what is called keeps as many as the property says"
-    assert tagged in {
-        each["version"] for each in lance.dataset(f"{location}/__manifest").versions()
-    }
+    assert tagged in {row["version"] for row in lance.dataset(f"{location}/__manifest").versions()}
     assert regions(latest(snapshot))["eu"] == [0, 99]
 
 

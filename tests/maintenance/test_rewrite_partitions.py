@@ -34,12 +34,12 @@ def row(number: int, region: str | None) -> dict[str, object]:
 
 def ids(table: pennon.PartitionedNamespace) -> list[tuple[int, str | None]]:
     rows = table.scan().to_arrow().to_pylist()
-    return sorted(((each["id"], each["region"]) for each in rows), key=str)
+    return sorted(((row_["id"], row_["region"]) for row_ in rows), key=str)
 
 
 def specs(table: pennon.PartitionedNamespace) -> list[str]:
     leaves = table.refresh().snapshot.leaves().table
-    return sorted(each.partition("$")[0] for each in leaves["object_id"].to_pylist())
+    return sorted(name.partition("$")[0] for name in leaves["object_id"].to_pylist())
 
 
 def test_every_row_is_there_once_and_no_older_partition_stays(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_change_of_a_partition_meanwhile_is_not_lost(
 
     monkeypatch.setattr(module, "_staged", interrupted)
     assert table.maintenance.rewrite_partitions().num_rows == 17
-    assert ids(table) == [each for each in before if each != (3, "us")]
+    assert ids(table) == [row for row in before if row != (3, "us")]
     assert specs(table) == ["v2"] * 6
 
 
@@ -85,7 +85,7 @@ def test_a_rollback_to_the_older_spec_leaves_nothing_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, is_done = evolved(tmp_path), module._is_done
-    first = next(each.version for each in table.history() if each.operation == "append")
+    first = next(entry.version for entry in table.history() if entry.operation == "append")
 
     def behind_a_rollback(*arguments: Any) -> bool:
         pennon.open(table.location).maintenance.rollback(first)
@@ -125,8 +125,8 @@ def test_a_statement_that_a_rewrite_came_before_is_made_all_the_same(
         come = [(44, "us")]
     else:
         ours.overwrite([row(55, "us")], "region = 'us'")
-        gone, come = [(each, "us") for each in range(6)], [(55, "us")]
-    assert ids(ours) == sorted([each for each in before if each not in gone] + come, key=str)
+        gone, come = [(id_, "us") for id_ in range(6)], [(55, "us")]
+    assert ids(ours) == sorted([row for row in before if row not in gone] + come, key=str)
     assert specs(ours) == ["v2"] * len(specs(ours))
 
 
@@ -148,9 +148,9 @@ def test_a_partition_that_is_read_at_a_branch_is_left_alone(tmp_path: Path) -> N
     table = evolved(tmp_path)
     leaves = table.snapshot.leaves().table.to_pylist()
     (leaf,) = [
-        each
-        for each in leaves
-        if each["partition_field_region"] == "eu" and each["object_id"].startswith("v1$")
+        leaf
+        for leaf in leaves
+        if leaf["partition_field_region"] == "eu" and leaf["object_id"].startswith("v1$")
     ]
     dataset = lance.dataset(f"{table.location}/{leaf['location']}", leaf["read_version"])
     branch = lance.dataset(f"{table.location}/{leaf['location']}").create_branch("late")

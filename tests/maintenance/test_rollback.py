@@ -185,7 +185,7 @@ def test_the_id_of_a_column_that_comes_between_the_steps_of_a_rollback_is_not_gi
     monkeypatch.setattr(rollback_module, "copy_with_records", interrupted)
     sales.maintenance.rollback(before)
     sales.add_column("tax", pa.int64())
-    assert [each.id for each in sales.snapshot.schema.fields] == [0, 2]
+    assert [field.id for field in sales.snapshot.schema.fields] == [0, 2]
 
 
 @pytest.mark.parametrize("second", ["bucket(8, id)", "truncate(10, id)", None])

@@ -36,7 +36,7 @@ def test_rows_go_to_new_and_existing_partitions_in_one_commit(
     ids = pa.array([2, 3, 4, 5], pa.int32())
     path = dataset(tmp_path, "old/a", {"region": ["us", "eu", None, "us"], "id": ids})
     dataset(tmp_path, "old/b", {"id": [6, 7], "region": ["de", "eu"]})
-    before = {each for each in Path(path).rglob("*") if each.is_file()}
+    before = {path_ for path_ in Path(path).rglob("*") if path_.is_file()}
     assert main(["adopt", str(tmp_path / "old"), "--into", snapshot.location, "--split"]) == 0
     told = capsys.readouterr().out
     assert f"{path}: region=us, 2 rows" in told
@@ -45,7 +45,7 @@ def test_rows_go_to_new_and_existing_partitions_in_one_commit(
     assert after.version == snapshot.version + 1
     assert lake.regions(after) == {"eu": [1, 3, 7], "us": [2, 5], None: [4], "de": [6]}
     assert check(snapshot.location).violations == ()
-    assert {each for each in Path(path).rglob("*") if each.is_file()} == before
+    assert {path_ for path_ in Path(path).rglob("*") if path_.is_file()} == before
     assert lance.dataset(path).version == 1
 
 
@@ -69,11 +69,11 @@ def test_nothing_is_visible_or_left_where_one_dataset_does_not_fit(
     with pytest.raises(AdoptionRefused, match="column id is string"):
         split(snapshot, folder)
     dataset(tmp_path, "elsewhere/b", {"id": [4], "region": ["us"]})
-    files = {each for each in Path(snapshot.location).rglob("*") if each.is_file()}
+    files = {path for path in Path(snapshot.location).rglob("*") if path.is_file()}
     after = lake.append(snapshot, {9: "eu"})
     # Another writer's append does not stand in the way.
     split(snapshot, str(tmp_path / "elsewhere"))
     assert lake.regions(lake.latest(after)) == {"eu": [1, 9], "us": [4]}
     with pytest.raises(AdoptionRefused, match="there is no Lance dataset"):
         split(snapshot, str(tmp_path / "nothing"))
-    assert files <= {each for each in Path(snapshot.location).rglob("*") if each.is_file()}
+    assert files <= {path for path in Path(snapshot.location).rglob("*") if path.is_file()}

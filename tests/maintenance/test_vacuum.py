@@ -54,8 +54,8 @@ def later() -> datetime:
 
 def files(snapshot: Snapshot) -> set[str]:
     root = Path(snapshot.location)
-    found = (each for each in root.rglob("*") if each.is_file() and "__manifest" not in str(each))
-    return {str(each.relative_to(root)) for each in found}
+    found = (path for path in root.rglob("*") if path.is_file() and "__manifest" not in str(path))
+    return {str(path.relative_to(root)) for path in found}
 
 
 def changed(snapshot: Snapshot, kind: str, *arguments: object) -> Snapshot:
@@ -189,7 +189,7 @@ def test_a_version_that_a_killed_expiry_left_without_its_files_is_no_obstacle(
 
     def paths(version: int) -> set[str]:
         manifest = open_manifest(snapshot.location, version)
-        return {each.path for one in manifest.get_fragments() for each in one.data_files()}
+        return {file.path for one in manifest.get_fragments() for file in one.data_files()}
 
     older = [number for number in range(3, newest.version) if paths(number) - paths(newest.version)]
     gone = min(paths(older[0]) - paths(newest.version))

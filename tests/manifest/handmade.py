@@ -149,7 +149,7 @@ def _manifest(location: Path, versions: dict[str, int | None], *, with_read_vers
     objects = _objects(versions)
     if not with_read_version:
         columns = [column for column in columns if column.name != "read_version"]
-        objects = [each for each in objects if each["object_type"] != "table_version"]
+        objects = [row for row in objects if row["object_type"] != "table_version"]
     dataset = lance.write_dataset(
         pa.Table.from_pylist(objects, pa.schema(columns)), str(location / "__manifest")
     )
@@ -182,8 +182,8 @@ def _objects(versions: dict[str, int | None]) -> list[dict[str, object]]:
         {**_table("sales$orders"), "foreign_note": "not a leaf"},
         {**_object("v1$k7m2n9p4q8r5s3t6$view", "view"), "foreign_note": "kept"},
     ]
-    names = {name for each in objects for name in each}
-    return [{name: each.get(name) for name in names} for each in objects]
+    names = {name for row in objects for name in row}
+    return [{name: row.get(name) for name in names} for row in objects]
 
 
 def _object(

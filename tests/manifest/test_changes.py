@@ -131,9 +131,9 @@ def test_commits_of_expired_versions_are_neither_told_as_later_ones_nor_left_out
     def told(condition: str) -> list[int]:
         selection = Selection((), (condition,))
         return [
-            each
+            id_
             for part in CHANGES.rows(table.snapshot, selection)
-            for each in part["id"].to_pylist()
+            for id_ in part["id"].to_pylist()
         ]
 
     assert told(f"_commit_version > {last - 1}") == [4]

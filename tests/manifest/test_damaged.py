@@ -72,13 +72,13 @@ def doubled(root: Path) -> None:
 
 
 def cut_manifest(root: Path) -> None:
-    for each in (root / "__manifest" / "_versions").glob("*.manifest"):
-        each.write_bytes(b"\x00")
+    for path in (root / "__manifest" / "_versions").glob("*.manifest"):
+        path.write_bytes(b"\x00")
 
 
 def cut_rows(root: Path) -> None:
-    for each in (root / "__manifest" / "data").glob("*.lance"):
-        each.write_bytes(each.read_bytes()[:50])
+    for path in (root / "__manifest" / "data").glob("*.lance"):
+        path.write_bytes(path.read_bytes()[:50])
 
 
 def schema_text(text: str) -> Damage:

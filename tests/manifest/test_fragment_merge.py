@@ -36,19 +36,19 @@ def test_many_commits_leave_few_fragments_and_every_version_as_it_was(tmp_path: 
     assert sorted(number for ids in rows.values() for number in ids) == [*range(30), 1000, 1001]
     assert check(base.location).is_valid
     versions = Path(base.location, "__manifest", "_versions").glob("*.manifest")
-    sizes = sorted(each.stat().st_size for each in versions)
+    sizes = sorted(version.stat().st_size for version in versions)
     assert sizes[len(sizes) // 2] < 4096  # and no filter of 32 kB in each
-    assert sum(each.operation == "append" for each in history(base.location)) == 31
+    assert sum(entry.operation == "append" for entry in history(base.location)) == 31
 
 
 def test_merges_of_small_fragments_leave_the_large_as_it_is(tmp_path: Path) -> None:
     snapshot = append(make(tmp_path), {number: f"r{number}" for number in range(40)})
     manifest = lance.dataset(f"{snapshot.location}/__manifest")
-    large = max(manifest.get_fragments(), key=lambda each: each.metadata.physical_rows)
+    large = max(manifest.get_fragments(), key=lambda fragment: fragment.metadata.physical_rows)
     for number in range(20):
         snapshot = append(snapshot, {number: f"r{number % 3}"})
     newest = lance.dataset(f"{snapshot.location}/__manifest").get_fragments()
-    assert large.fragment_id in {each.fragment_id for each in newest}
+    assert large.fragment_id in {fragment.fragment_id for fragment in newest}
     assert len(newest) < 12
 
 

@@ -44,7 +44,7 @@ def both(
     snapshot: Snapshot, condition: str, flags: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[pa.Table, pa.Table]:
     """Ask over the index, however many it chooses, and by SQL over all rows."""
-    asked = parsed(condition), [parsed(each) for each in flags]
+    asked = parsed(condition), [parsed(flag) for flag in flags]
     monkeypatch.setattr(leaf_rows, "_ONE_OF", 1)
     with monkeypatch.context() as only:
         is_indexed = not any(map(pa.types.is_floating, snapshot.manifest.schema.types))
@@ -86,8 +86,8 @@ def namespace(tmp_path: Path, values: pa.Array, commits: int = 3) -> Snapshot:
     )
     arrow = snapshot.manifest.schema
     columns = [
-        table[each.name] if each.name in table.column_names else pa.nulls(len(names), each.type)
-        for each in arrow
+        table[field.name] if field.name in table.column_names else pa.nulls(len(names), field.type)
+        for field in arrow
     ]
     rows = pa.table(columns, schema=arrow)
     size = -(-len(names) // commits)
@@ -118,7 +118,7 @@ def test_every_type_of_value_is_compared_as_sql_over_the_manifest_does(
 ) -> None:
     values, one, other = VALUES[kind]
     snapshot = namespace(tmp_path, values)
-    conditions = [each.format("c", one, other) for each in CONDITIONS]
+    conditions = [condition.format("c", one, other) for condition in CONDITIONS]
     assert check(snapshot, conditions, monkeypatch) > 0
     assert snapshot.num_leaves == len(values)
 
@@ -131,9 +131,11 @@ def test_a_foreign_namespace_of_two_specs_is_chosen_from_alike(
     dated = [name.removeprefix("partition_field_") for name in snapshot.partition_columns]
     early = {"event_date": ("DATE '2025-12-10'", "DATE '2025-12-11'")}
     conditions = [
-        each.format(name, *early.get(name, ("2025", "2026") if "year" in name else ("'US'", "'x'")))
+        condition.format(
+            name, *early.get(name, ("2025", "2026") if "year" in name else ("'US'", "'x'"))
+        )
         for name in dated
-        for each in CONDITIONS
+        for condition in CONDITIONS
     ]
     assert check(snapshot, conditions, monkeypatch) > 0
     assert snapshot.num_leaves == 4
@@ -152,14 +154,14 @@ def test_commits_deletions_and_old_versions_are_followed(
     versions.append(Snapshot.open(snapshot.location))
     lance.dataset(f"{snapshot.location}/__manifest").optimize.compact_files()
     versions.append(Snapshot.open(snapshot.location))
-    conditions = [each.format("region", "'r1'", "'r2'") for each in CONDITIONS]
+    conditions = [condition.format("region", "'r1'", "'r2'") for condition in CONDITIONS]
     for order in (versions, versions[::-1], np.random.default_rng(5).permutation(versions)):
         # as a worker that meets these versions first, in this order
         for cache in (partition_index._INDEXES, partition_index._PIECES):
             cache.forget(lambda _: True)
-        for each in order:
-            check(each, conditions, monkeypatch)
-            assert each.num_leaves == len(each.leaves().table)
+        for snapshot_ in order:
+            check(snapshot_, conditions, monkeypatch)
+            assert snapshot_.num_leaves == len(snapshot_.leaves().table)
 
 
 def test_a_commit_reads_its_own_fragments_alone(
@@ -171,7 +173,7 @@ def test_a_commit_reads_its_own_fragments_alone(
     scan = partition_index._Assembly._read
 
     def counted(assembly: partition_index._Assembly, fragments: list) -> dict[int, pa.Table]:
-        read.extend(each.fragment_id for each in fragments)
+        read.extend(fragment.fragment_id for fragment in fragments)
         return scan(assembly, fragments)
 
     monkeypatch.setattr(partition_index._Assembly, "_read", counted)
@@ -185,7 +187,7 @@ def test_a_commit_reads_its_own_fragments_alone(
     plan = plan_scan(moved, "c = 77")
     assert plan.table["read_version"].to_pylist() == [99]
     assert plan.partitions_total == 500
-    fragments = [each.fragment_id for each in moved.manifest.get_fragments()]
+    fragments = [fragment.fragment_id for fragment in moved.manifest.get_fragments()]
     assert read == fragments[-1:]
     assert plan_scan(snapshot, "c = 77").table["read_version"].to_pylist() == [78]
 
@@ -228,8 +230,8 @@ def test_the_leaf_of_a_tuple_is_the_one_that_has_it(tmp_path: Path, kind: str) -
         assert found is None
         return
     assert found is not None
-    assert [each.to_pylist() for each in found[::-1]] == [[each] for each in rows.to_pylist()]
-    assert [len(each) for each in snapshot.leaves_of(2, tuples) or []] == [0] * len(tuples)
+    assert [leaves.to_pylist() for leaves in found[::-1]] == [[row] for row in rows.to_pylist()]
+    assert [len(found) for found in snapshot.leaves_of(2, tuples) or []] == [0] * len(tuples)
     assert snapshot.leaves_of(1, []) == []
 
 

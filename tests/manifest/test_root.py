@@ -30,7 +30,8 @@ SCHEMA = NamespaceSchema.with_fresh_ids(ARROW)
 
 def call(function: str, *arguments: object) -> TransformCall:
     described = [
-        {"column": [each]} if isinstance(each, str) else {"literal": each} for each in arguments
+        {"column": [argument]} if isinstance(argument, str) else {"literal": argument}
+        for argument in arguments
     ]
     return from_sql(function, described)
 
@@ -61,7 +62,7 @@ def test_metadata_is_json_text_and_documented_keys(tmp_path: Path) -> None:
         "lance.namespace.manifest.writer_feature_flags",
     }
     assert json.loads(metadata["partition_spec_v1"])["fields"][0]["result_type"] == {"type": "utf8"}
-    assert [each["metadata"] for each in json.loads(metadata["schema"])["fields"]] == [
+    assert [row["metadata"] for row in json.loads(metadata["schema"])["fields"]] == [
         {"lance:field_id": str(number)} for number in range(3)
     ]
     assert (snapshot.properties, snapshot.comment) == ({"owner": "ops"}, "c")
@@ -91,8 +92,8 @@ def test_the_ids_of_a_fresh_schema_are_those_that_lance_gives_a_leaf(tmp_path: P
 
     for column in leaf.lance_schema.fields():
         walk(column)
-    ours = [(each.path[-1], each.id) for each in NamespaceSchema.with_fresh_ids(nested).fields]
-    assert ours == [each for each in by_lance if each[0] != "entries"]
+    ours = [(field.path[-1], field.id) for field in NamespaceSchema.with_fresh_ids(nested).fields]
+    assert ours == [row for row in by_lance if row[0] != "entries"]
 
 
 def test_creating_twice_is_refused_and_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_of_racing_creators_one_wins(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         outcomes = list(pool.map(attempt, range(4)))
-    winners = [each for each in outcomes if isinstance(each, Snapshot)]
+    winners = [outcome for outcome in outcomes if isinstance(outcome, Snapshot)]
     assert len(winners) == 1
     assert Snapshot.open(winners[0].location).salt == winners[0].salt
 

@@ -158,7 +158,7 @@ def test_a_null_value_is_left_out_of_the_properties(handmade: Handmade) -> None:
 def test_a_time_finds_the_last_version_before_it(handmade: Handmade) -> None:
     manifest = lance.dataset(f"{handmade.location}/__manifest")
     manifest.delete(f"object_id = '{US}'")
-    committed = [each["timestamp"].astimezone(UTC) for each in manifest.versions()]
+    committed = [row["timestamp"].astimezone(UTC) for row in manifest.versions()]
 
     before = Snapshot.open(handmade.location, timestamp=committed[-1] - timedelta(microseconds=1))
     after = Snapshot.open(handmade.location, timestamp=committed[-1])
@@ -180,7 +180,7 @@ def test_a_time_whose_version_has_expired_is_not_answered_by_an_older_one(tmp_pa
     for at in range(4):
         snapshot = append(snapshot, {at: "eu"})
     manifest = lance.dataset(f"{snapshot.location}/__manifest")
-    times = {each["version"]: each["timestamp"].astimezone(UTC) for each in manifest.versions()}
+    times = {row["version"]: row["timestamp"].astimezone(UTC) for row in manifest.versions()}
     manifest.tags.create("kept", 3)
     expire(snapshot.location, older_than=datetime.now(UTC), retain_last=1)
 
@@ -287,4 +287,4 @@ def test_a_version_that_expires_while_versions_are_listed_is_left_out(
         return listed(dataset)
 
     monkeypatch.setattr(lance.LanceDataset, "versions", versions)
-    assert [each["version"] for each in listed_versions(manifest)] == [1, 2]
+    assert [row["version"] for row in listed_versions(manifest)] == [1, 2]

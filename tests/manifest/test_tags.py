@@ -85,7 +85,7 @@ def test_tags_are_made_moved_and_dropped_as_statements_say(table: PartitionedNam
     assert (table.tags()["a.b"].version, table.tags()["a.b"].retain) == (second, timedelta(hours=2))
     alter(table, f"CREATE OR REPLACE TAG a.b AS OF VERSION {first} RETAIN 3 DAYS")
     refs = table.metadata("refs").to_pylist()
-    assert [(each["name"], each["type"], each["snapshot_id"]) for each in refs] == [
+    assert [(row["name"], row["type"], row["snapshot_id"]) for row in refs] == [
         ("main", "BRANCH", second),
         ("a.b", "TAG", first),
     ]
@@ -196,7 +196,7 @@ def test_a_tag_is_made_and_dropped_beside_readers_and_writers(tmp_path: Path) ->
                 other.drop_tag(f"t{number}")
         finally:
             is_over.set()
-        assert all(each.result() for each in readers)
+        assert all(reader.result() for reader in readers)
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -234,6 +234,6 @@ def test_a_tag_beside_an_expiry_names_a_version_or_is_refused(
         table.maintenance.expire_snapshots(datetime.now(UTC) + FUTURE)
         with pytest.raises(TagRefused, match="is gone" if ends else "expired at this moment"):
             making[0].result(60)
-    assert {name: each.version for name, each in table.tags().items()} == {"there": old}
+    assert {name: tag.version for name, tag in table.tags().items()} == {"there": old}
     assert ids(table, "there") == [1, 2]
     assert ids(table, newest) == [1, 2, 3, 4]

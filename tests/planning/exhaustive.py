@@ -65,13 +65,13 @@ def exhaustive(
         PartitionField(
             f"f{n}",
             (0,),
-            None if isinstance(each, Expression) else each,
-            each.expression_sql if isinstance(each, Expression) else None,
-            each.result_type([kind]),
+            None if isinstance(transform, Expression) else transform,
+            transform.expression_sql if isinstance(transform, Expression) else None,
+            transform.result_type([kind]),
         )
-        for n, each in enumerate(transforms)
+        for n, transform in enumerate(transforms)
     ]
-    computed = [each.apply([source]) for each in transforms]
+    computed = [transform.apply([source]) for transform in transforms]
     members: dict[tuple[object, ...], list[object]] = {}
     columns: dict[tuple[object, ...], list[pa.Scalar]] = {}
     for at, value in enumerate(values):
@@ -80,7 +80,7 @@ def exhaustive(
         members.setdefault(key, []).append(value)
         columns.setdefault(key, [array[at] for array in computed])
     table = {
-        field.column: pa.array([each[n] for each in columns.values()], field.result_type)
+        field.column: pa.array([column[n] for column in columns.values()], field.result_type)
         for n, field in enumerate(fields)
     }
     table["object_id"] = pa.array([f"v1${n}$dataset" for n in range(len(members))])

@@ -62,7 +62,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 def test_the_manifest_query_has_the_shape_of_appendix_d(namespace: Snapshot) -> None:
     plan = plan_scan(namespace, "event_date = '2025-12-10' AND country = 'US'")
     assert f"WHERE `object_type` = 'table' AND ({_WHERE})" in plan.manifest_sql
-    found = {each.object_id: each for each in plan.partitions}
+    found = {partition.object_id: partition for partition in plan.partitions}
     assert list(found) == [_V1, _V2]
     assert found[_V1].version == 18446744073709551615
     assert found[_V1].location == f"b4a3c2d1_{_V1}"
@@ -73,5 +73,5 @@ def test_the_manifest_query_has_the_shape_of_appendix_d(namespace: Snapshot) -> 
 @pytest.mark.spec("Appendix D")
 def test_each_spec_version_has_its_own_residual(namespace: Snapshot) -> None:
     plan = plan_scan(namespace, "event_date = '2025-12-10' AND country = 'US'")
-    by_id = {each.object_id: each.residual for each in plan.partitions}
+    by_id = {partition.object_id: partition.residual for partition in plan.partitions}
     assert by_id == {_V1: "`country` = 'US'", _V2: "`event_date` = DATE '2025-12-10'"}

@@ -57,7 +57,7 @@ def test_bounds_and_nulls_are_those_of_all_leaves(table: pennon.PartitionedNames
     known = summaries(table)
     assert set(known) == set(COLUMNS)
     assert (known["id"].lower.as_py(), known["id"].upper.as_py()) == (0, 2_999)
-    assert known["region"].null_count == sum(each["region"] is None for each in rows(0, 3_000))
+    assert known["region"].null_count == sum(row["region"] is None for row in rows(0, 3_000))
     assert known["empty"].lower.as_py() is None
     assert known["empty"].null_count == 3_000
     assert known["region"].distinct_count == 5, "one value per leaf needs nobody to count"
@@ -69,7 +69,7 @@ def test_values_that_leaves_share_are_not_counted_once_per_leaf(
     table: pennon.PartitionedNamespace,
 ) -> None:
     table.maintenance.analyze()
-    known = {name: each.distinct_count for name, each in summaries(table).items()}
+    known = {name: summary.distinct_count for name, summary in summaries(table).items()}
     assert known["region"] == 5
     assert known["empty"] == 0
     assert known["code"] == 30, "of each bucket as many as its leaves have, and no two share one"
@@ -84,7 +84,7 @@ def test_partition_values_alone_tell_of_their_column(tmp_path: Path) -> None:
     uncounted = {"write.statistics.columns": "0"}
     table = pennon.create(tmp_path / "t", schema, ["region", "k", "f"], properties=uncounted)
     values = [(f"r{n % 3}" if n % 4 else None, n % 2, float(n % 2), n) for n in range(24)]
-    table.append([dict(zip(schema.names, each, strict=True)) for each in values])
+    table.append([dict(zip(schema.names, value, strict=True)) for value in values])
     known = column_summaries(plan_scan(table.snapshot), schema.names)
     assert set(known) == {"region", "k"}, "zeros and NaN are not told apart"
     region = known["region"]

@@ -42,7 +42,10 @@ class Case:
 
 def _integers(kind: pa.DataType) -> Case:
     values = {-128, 127, -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1}
-    hashed = [[each] for each in (Bucket(16), MultiBucket(16), Expression("CAST(col0 AS INT) % 5"))]
+    hashed = [
+        [transform]
+        for transform in (Bucket(16), MultiBucket(16), Expression("CAST(col0 AS INT) % 5"))
+    ]
     small = sorted({*range(-30, 31), *(values if kind.bit_width <= 32 else {-128, 127})})
     return Case(kind, small, [-9, 11, 0, 5, 9, -10], [[Identity()], [Truncate(10)], *hashed])
 
@@ -79,7 +82,7 @@ def _timestamps(kind: pa.DataType, zone: dt.tzinfo | None) -> Case:
     first = dt.datetime(2013, 1, 1)
     literals = [first, first + dt.timedelta(hours=5), first - MICRO, first + MICRO]
     literals += [dt.datetime(1970, 1, 1), dt.datetime(1582, 10, 5)]
-    asked = [each.replace(tzinfo=zone) for each in literals]
+    asked = [literal.replace(tzinfo=zone) for literal in literals]
     return Case(kind, _moments(zone), asked, [*_LEVELS, [Year(), Month(), Day(), Hour()]])
 
 
@@ -124,7 +127,10 @@ def _asked(case: Case, *, all_kinds: bool) -> Iterator[tuple[str, Callable[[obje
     """Predicates and what they mean; those of order and of NOT only where they project."""
     texts = ", ".join(map(sql_literal, case.literals))
     found = [
-        (f"c IN ({texts})", lambda v: _or([compared(v, "=", each) for each in case.literals])),
+        (
+            f"c IN ({texts})",
+            lambda v: _or([compared(v, "=", literal) for literal in case.literals]),
+        ),
         ("c <=> NULL", lambda v: v is None),
         ("c = NULL", lambda _: None),
         ("c IS NULL AND c IS NOT NULL", lambda _: False),
@@ -189,7 +195,7 @@ def test_every_comparison_keeps_exactly_what_can_match(name: str) -> None:
     case = _CASES[name]
     for transforms in case.transforms:
         space = exhaustive(case.values, transforms, case.kind)
-        is_bound = any(isinstance(each, _BOUND) for each in transforms)
+        is_bound = any(isinstance(transform, _BOUND) for transform in transforms)
         for sql, matches in _asked(case, all_kinds=not is_bound):
             space.check(sql, matches, decides=False)
 

@@ -78,7 +78,7 @@ def _expected(evolved: Snapshot, known: dict[str, object]) -> set[str]:
         spec = evolved.specs[int(leaf["object_id"].partition("$")[0][1:])]
         fits = True
         for field in spec.fields:
-            sources = [names[each] for each in field.source_ids]
+            sources = [names[source_id] for source_id in field.source_ids]
             if known.keys() >= set(sources):
                 arrays = [pa.array([known[name]], _SCHEMA.field(name).type) for name in sources]
                 fits &= leaf[field.column] == field.derivation.apply(arrays)[0].as_py()
@@ -106,7 +106,7 @@ def test_each_of_fifty_spec_versions_prunes_by_its_own_fields(
     plan = plan_scan(evolved, condition, by_statistics=False)
     found = sorted(read_plan(plan).to_arrow().to_pylist(), key=lambda row: row["id"])
     assert found == [row for row in _ROWS if known.items() <= row.items()]
-    assert {each.object_id for each in plan.partitions} == _expected(evolved, known)
+    assert {partition.object_id for partition in plan.partitions} == _expected(evolved, known)
     assert len(plan.partitions) < evolved.leaves().table.num_rows
 
 

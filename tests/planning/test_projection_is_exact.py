@@ -185,7 +185,7 @@ def test_bound_floats_are_evaluated_exactly() -> None:
         space = exhaustive(values, [Expression(sql)], pa.float64())
 
         def among(*wanted: float) -> Callable[[object], bool]:
-            return lambda v: any(compared(v, "=", each) is True for each in wanted)
+            return lambda v: any(compared(v, "=", value) is True for value in wanted)
 
         nan = "double('NaN')"
         space.check(f"c = {nan} AND c IN ({nan}, 1.5D)", among(math.nan), decides=False)

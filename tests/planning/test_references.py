@@ -165,7 +165,7 @@ def test_a_missing_branch_or_tag_is_named(tmp_path: Path) -> None:
 def test_check_and_lance_namespace_read_them_there_too(tmp_path: Path) -> None:
     snapshot, leaves = _elsewhere(tmp_path, strong=True)
     report = check(snapshot.location)
-    assert [each for each in report.findings if each.severity == "violation"] == []
+    assert [finding for finding in report.findings if finding.severity == "violation"] == []
     client = upstream.connect("pennon", {"root": snapshot.location})
     for region, ids in _ids(snapshot).items():
         path = leaves[region].split("$")

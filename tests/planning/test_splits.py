@@ -42,7 +42,7 @@ def test_every_fragment_is_read_once(
     assert sorted(read) == list(range(len(leaves)))
     for leaf, fragments in read.items():
         if fragments != [None]:
-            ranges = [each for each in fragments if each is not None]
+            ranges = [fragment for fragment in fragments if fragment is not None]
             covered = [at for first, end in ranges for at in range(first, end)]
             assert covered == list(range(leaves[leaf][1] or 0))
     assert all(packed)

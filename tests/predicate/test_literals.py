@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlglot import column, parse_one
+from sqlglot import column, exp, parse_one
 
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
+from pennon.predicate.conversion import convert
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.literals import from_text, to_expression, to_scalar, to_text
+from pennon.predicate.literals import from_text, literal_value, to_expression, to_text
 from pennon.predicate.parse import parse_expression
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ def test_datafusion_and_lance_find_exactly_the_row(
     for found in (by_datafusion, by_lance):
         assert found.num_rows == 1
         assert _same(found["c"][0].as_py(), literal.as_py())
+
+
+def to_scalar(literal: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
+    """Read a literal as planning does, to compare it with a column of a type."""
+    scalar = literal_value(literal)
+    return None if scalar is None else convert(scalar, kind)
 
 
 @pytest.mark.parametrize(("kind", "value"), _CASES, ids=str)

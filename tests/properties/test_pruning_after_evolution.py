@@ -91,7 +91,9 @@ class Table:
 
     def append(self) -> None:
         added = [self._row(len(self.rows) + at) for at in range(12)]
-        schema = pa.schema([pa.field(each.name, each.type) for each in self.snapshot.schema.arrow])
+        schema = pa.schema(
+            [pa.field(field_.name, field_.type) for field_ in self.snapshot.schema.arrow]
+        )
         self.snapshot = append(self.snapshot, pa.RecordBatch.from_pylist(added, schema))
         self.rows += added
         self.remember()
@@ -133,7 +135,9 @@ class Table:
 
     def drop(self) -> None:
         """Drop a column of which no new row is partitioned; older specs may be made of it."""
-        live = {each for one in self.snapshot.current_spec.fields for each in one.source_ids}
+        live = {
+            source_id for one in self.snapshot.current_spec.fields for source_id in one.source_ids
+        }
         schema = self.snapshot.schema
         free = [
             path

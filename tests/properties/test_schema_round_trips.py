@@ -39,7 +39,7 @@ def _fields(types: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.Field
 
 
 def _nested(below: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
-    structs = st.lists(_fields(below), min_size=1, max_size=3, unique_by=lambda each: each.name)
+    structs = st.lists(_fields(below), min_size=1, max_size=3, unique_by=lambda field: field.name)
     return st.one_of(
         structs.map(pa.struct),
         _fields(below).map(pa.list_),
@@ -51,7 +51,7 @@ def _nested(below: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataT
 
 _types = st.recursive(st.sampled_from(_PLAIN), _nested, max_leaves=5)
 _schemas = st.lists(
-    _fields(_types), min_size=1, max_size=5, unique_by=lambda each: each.name.lower()
+    _fields(_types), min_size=1, max_size=5, unique_by=lambda field: field.name.lower()
 ).map(pa.schema)
 _unknown = st.dictionaries(
     st.sampled_from(["collation", "tags", "doc", "x-é"]),
@@ -66,10 +66,10 @@ def test_every_schema_is_read_back_with_its_ids(schema: pa.Schema) -> None:
     numbered = NamespaceSchema.with_fresh_ids(schema)
     back = NamespaceSchema.from_json(numbered.to_json())
     assert back.arrow.equals(numbered.arrow, check_metadata=True)
-    assert len({each.id for each in back.fields}) == len(back.fields)
+    assert len({field.id for field in back.fields}) == len(back.fields)
     through = JsonArrowSchema.from_dict(json.loads(numbered.to_json()))
     assert through is not None
-    fields = [field_from_json(each) for each in through.to_dict()["fields"]]
+    fields = [field_from_json(field) for field in through.to_dict()["fields"]]
     assert pa.schema(fields).equals(numbered.arrow.remove_metadata(), check_metadata=True)
     added = pa.field("another one", pa.int8())
     evolved = numbered.evolved(pa.schema([*numbered.arrow][1:]).append(added))
@@ -124,7 +124,7 @@ def test_rows_of_every_type_that_lance_stores_come_back(tmp_path: Path) -> None:
     random = Random(4)
     columns = {f"c{at}": kind for at, kind in enumerate(_STORED)}
     schema = pa.schema([("id", pa.int64()), ("region", pa.utf8()), *columns.items()])
-    arrays = [pa.array([_value(each, random) for _ in range(4)] + [None], each) for each in _STORED]
+    arrays = [pa.array([_value(kind, random) for _ in range(4)] + [None], kind) for kind in _STORED]
     ids, regions = pa.array(range(5), pa.int64()), pa.array(["eu", "us", None, "eu", "us"])
     rows = pa.RecordBatch.from_arrays([ids, regions, *arrays], schema=schema)
     snapshot = latest(append(make(tmp_path, schema), rows))
@@ -174,7 +174,7 @@ def _value(kind: pa.DataType, random: Random) -> object:
     if is_type.is_map(kind):
         return [(_value(kind.key_type, random), _value(kind.item_type, random))]
     if is_type.is_struct(kind):
-        return {each.name: _value(each.type, random) for each in kind}
+        return {field.name: _value(field.type, random) for field in kind}
     if is_type.is_nested(kind):
         return [_value(kind.value_type, random) for _ in range(number % 3)]
     if is_type.is_fixed_size_binary(kind):

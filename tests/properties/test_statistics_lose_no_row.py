@@ -53,11 +53,11 @@ def _counted(written: list[Row]) -> LeafStatistics:
 def _table(leaves: list[LeafStatistics | None]) -> pa.Table:
     texts = [
         "{}"
-        if each is None
-        else json.dumps({"counted_version": "7", COLUMN_STATISTICS: each.to_json(7)})
-        for each in leaves
+        if leaf is None
+        else json.dumps({"counted_version": "7", COLUMN_STATISTICS: leaf.to_json(7)})
+        for leaf in leaves
     ]
-    return pa.table({"metadata": texts, "is_counted": [each is not None for each in leaves]})
+    return pa.table({"metadata": texts, "is_counted": [leaf is not None for leaf in leaves]})
 
 
 @settings(

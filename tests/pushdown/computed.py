@@ -32,7 +32,10 @@ def relation(root: Path, name: str, schema: pa.Schema, leaves: Sequence[pa.Table
     for at, rows in enumerate(leaves):
         dataset = lance.write_dataset(rows, str(root / f"{name}_{at}"), max_rows_per_file=4)
         dataset.update_field_metadata(
-            {each: {"lance:field_id": str(field_id(wanted, each))} for each in rows.column_names}
+            {
+                column_name: {"lance:field_id": str(field_id(wanted, column_name))}
+                for column_name in rows.column_names
+            }
         )
         reads.append(LeafRead(f"{name}_{at}", dataset.version))
     return Relation(str(root), tuple(reads), wanted, wanted)
@@ -47,7 +50,7 @@ def computed(
 ) -> pa.Table:
     """Run the whole plan as one fragment; its scans are the relations, in order."""
     query = fragment_query(nodes, len(nodes) - 1, semantics)
-    planned = result_schema([each.schema for each in relations], query.sql)
+    planned = result_schema([relation_.schema for relation_ in relations], query.sql)
     assert planned is not None
     stream: BatchStream = run(Fragment(tuple(relations), Query(query.sql, query.schema)))
     return pa.Table.from_batches(stream.batches, stream.schema)
@@ -61,7 +64,7 @@ def scan_of(table: pa.Table | pa.Schema) -> Scan:
 
 def columns_of(*columns: tuple[int, str, pa.DataType]) -> Scan:
     """Scan columns by their attribute, name and type."""
-    return Scan(tuple(Column(*each) for each in columns))
+    return Scan(tuple(Column(*column) for column in columns))
 
 
 def grouped(child: int, keys: Sequence[Output], calls: Sequence[AggregateCall]) -> Group:

@@ -113,7 +113,7 @@ def numbers(draw: st.DrawFn, depth: int = 2) -> Number:
     if not isinstance(left.kind, int) and draw(st.integers(0, 3)) == 0:
         digits = draw(st.integers(6, 38))
         return cast_to(left, digits, draw(st.integers(0, min(6, digits))))
-    right = draw(numbers(depth - 1).filter(lambda each: alike(left, each)))
+    right = draw(numbers(depth - 1).filter(lambda right: alike(left, right)))
     return applied(draw(st.sampled_from("+-*")), left, right)
 
 
@@ -130,7 +130,7 @@ def values_of(kind: int | tuple[int, int]) -> st.SearchStrategy:
     )
     if isinstance(kind, int):
         return st.none() | whole
-    return st.none() | whole.map(lambda each: Decimal(each).scaleb(-kind[1], WIDE))
+    return st.none() | whole.map(lambda unscaled: Decimal(unscaled).scaleb(-kind[1], WIDE))
 
 
 ROWS = st.fixed_dictionaries({name: values_of(kind) for name, (kind, _) in COLUMNS.items()})
@@ -154,7 +154,7 @@ def test_numbers_are_those_of_spark_or_an_error(number: Number, rows: list[Row])
                 value_of(number.text, arrow_type(number.kind), table, Path(folder))
             return
         found = value_of(number.text, arrow_type(number.kind), table, Path(folder))
-    assert [None if each is None else Fraction(each) for each in found] == expected
+    assert [None if value is None else Fraction(value) for value in found] == expected
 
 
 def test_half_is_rounded_away_from_zero_in_the_oracle() -> None:

@@ -105,7 +105,7 @@ def test_decimals_beyond_38_digits_are_rounded_half_up(
         for a, b in values
     ]
     step = Decimal(1).scaleb(-result[1])
-    assert found == [each[operator].quantize(step, ROUND_HALF_UP) for each in exact]
+    assert found == [values[operator].quantize(step, ROUND_HALF_UP) for values in exact]
 
 
 def test_an_average_of_decimals_is_rounded_half_up_to_four_more_digits(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:
 
 def test_different_values_are_summed_once_each(tmp_path: Path) -> None:
     large = 2**62
-    amounts = [Decimal(each) for each in ("1.50", "1.50", "9" * 28 + ".00", "2.00")]
+    amounts = [Decimal(text) for text in ("1.50", "1.50", "9" * 28 + ".00", "2.00")]
     rows = pa.table(
         {
             "c1": pa.array([large, large, 5, None], pa.int64()),

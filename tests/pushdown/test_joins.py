@@ -32,7 +32,7 @@ KEYS = {
 Sides = tuple[pa.DataType, list[list[list[tuple]]]]
 Kept = tuple[str, Callable[[tuple], bool | None]]
 # Those that add a column have tests of their own.
-JOINS = [each for each in JoinType if each not in (JoinType.EXISTENCE, JoinType.SCALAR)]
+JOINS = [kind for kind in JoinType if kind not in (JoinType.EXISTENCE, JoinType.SCALAR)]
 
 
 @st.composite
@@ -60,7 +60,7 @@ def table_of(kind: pa.DataType, rows: list[tuple], first: int, *, is_old: bool) 
 
 def schema_of(kind: pa.DataType, first: int) -> pa.Schema:
     kinds = (kind, MONEY, pa.int32())
-    return pa.schema([(f"c{first + at}", each) for at, each in enumerate(kinds)])
+    return pa.schema([(f"c{first + at}", kind) for at, kind in enumerate(kinds)])
 
 
 def normal(value: object) -> object:

@@ -36,7 +36,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 def answer(plan: object, key: str, argument: str, kind: pa.DataType) -> pa.Table | None:
     """Group by a column, and take the most of an expression."""
-    columns = tuple(Column(at, name, each) for at, (name, each) in enumerate(KINDS.items()))
+    columns = tuple(Column(at, name, kind) for at, (name, kind) in enumerate(KINDS.items()))
     at = list(KINDS).index(key)
     keys = (Output(10, f"`c{at}`", KINDS[key]),)
     calls = (

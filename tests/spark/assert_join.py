@@ -103,7 +103,7 @@ def assert_join(
     }
     with views(spark, plain), conf(spark, off):
         expected = execute(spark, sql)
-    ways = [*((each, "spark") for each in adaptive), (adaptive[0], "worker")]
+    ways = [*((setting, "spark") for setting in adaptive), (adaptive[0], "worker")]
     with views(spark, tables):
         for is_adaptive, execution in ways:
             settings = {"spark.sql.adaptive.enabled": str(is_adaptive).lower()}

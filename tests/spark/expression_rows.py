@@ -51,23 +51,23 @@ VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
     "f64": (pa.float64(), [0.0, -0.0, 1.5, math.nan, -math.inf, -2.25, 1e300, 0.1, 3.0]),
     "dec": (
         pa.decimal128(12, 2),
-        [Decimal(each) for each in ("0.00", "1.50", "-0.01", "99.99", "-7.25", "1000000000.05")],
+        [Decimal(text) for text in ("0.00", "1.50", "-0.01", "99.99", "-7.25", "1000000000.05")],
     ),
-    "dec2": (pa.decimal128(12, 2), [Decimal(each) for each in ("3.00", "-0.05", "0.07", "7.00")]),
+    "dec2": (pa.decimal128(12, 2), [Decimal(text) for text in ("3.00", "-0.05", "0.07", "7.00")]),
     "wide": (
         pa.decimal128(30, 10),
-        [Decimal(each) for each in ("0.0000000001", "-12345678901234567890.1234567891", "2.5")],
+        [Decimal(text) for text in ("0.0000000001", "-12345678901234567890.1234567891", "2.5")],
     ),
     "n32": (pa.int32(), [3, -3, 7, 1, -10]),
     "n64": (pa.int64(), [3, -3, 2**40, 1, -10]),
     "nf": (pa.float64(), [0.5, -3.0, 1e-300, math.inf, math.nan]),
     "s": (pa.string(), TEXTS),
     "s2": (pa.string(), ["", "a", "x", "é", "b", "aa"]),
-    "d": (pa.date32(), [dt.date.fromisoformat(each) for each in DAYS]),
-    "ntz": (pa.timestamp("us"), [dt.datetime.fromisoformat(each) for each in MOMENTS]),
+    "d": (pa.date32(), [dt.date.fromisoformat(day) for day in DAYS]),
+    "ntz": (pa.timestamp("us"), [dt.datetime.fromisoformat(moment) for moment in MOMENTS]),
     "ts": (
         pa.timestamp("us", "UTC"),
-        [dt.datetime.fromisoformat(each + "+00:00") for each in MOMENTS],
+        [dt.datetime.fromisoformat(moment + "+00:00") for moment in MOMENTS],
     ),
 }
 
@@ -136,8 +136,8 @@ class Expressions:
         while below.children().size():
             below = below.children().apply(0)
         read = [below.output().apply(at) for at in range(below.output().size())]
-        given = self.rows.select([each.name() for each in read])
-        given = given.rename_columns([f"c{each.exprId().id()}" for each in read])
+        given = self.rows.select([column.name() for column in read])
+        given = given.rename_columns([f"c{column.exprId().id()}" for column in read])
         written = jvm.dev.pennon.spark.expressions.ExpressionText.ofValues(plan.projectList())
         return given, [
             Output(number + MANY, text, _type(kind))
@@ -146,7 +146,7 @@ class Expressions:
 
     def compare(self, expressions: Sequence[str], semantics: Semantics) -> Compared:
         """Compute expressions in Spark, in one job, and those that are taken in DataFusion too."""
-        selected = [f"{each} AS e{at}" for at, each in enumerate(expressions)]
+        selected = [f"{expression} AS e{at}" for at, expression in enumerate(expressions)]
         frame = self.frame.selectExpr(*selected)
         expected = frame.toArrow()
         given, outputs = self.outputs(frame)

@@ -33,11 +33,11 @@ def write_levels(location: Path, rows: pa.Table) -> None:
             above = f"{above}${_name(known)}"
             objects.append(_object(above, "namespace", **known))
         leaf = f"{above}$dataset"
-        some = rows.filter(pa.array([each == day for each in days]))
+        some = rows.filter(pa.array([day_ == day for day_ in days]))
         dataset = lance.write_dataset(some, str(location / f"0a1b2c3d_{leaf}"))
         table = _object(leaf, "table", read_version=dataset.version, **values)
         objects.append(table | {"location": f"0a1b2c3d_{leaf}"})
-    unique = list({each["object_id"]: each for each in objects}.values())
+    unique = list({row["object_id"]: row for row in objects}.values())
     manifest = pa.Table.from_pylist(unique, pa.schema(_columns()))
     lance.write_dataset(manifest, str(location / "__manifest")).update_metadata(
         {key: json.dumps(value) for key, value in _metadata().items()}

@@ -68,7 +68,7 @@ def test_filters_are_estimated_as_of_an_analyzed_table(
         )
         for condition in CONDITIONS
     }
-    far = {each: (a, b) for each, (a, b) in found.items() if not b / 2 <= a <= 2 * b}
+    far = {operator: (a, b) for operator, (a, b) in found.items() if not b / 2 <= a <= 2 * b}
     assert not far
 
 
@@ -77,7 +77,7 @@ def test_a_join_is_estimated_by_the_values_of_its_keys(
 ) -> None:
     ours, theirs = tables
     query = "SELECT l.id FROM {0} l JOIN {0} r ON l.n = r.n"
-    a, b = (estimated(spark, query.format(each)) for each in (ours, theirs))
+    a, b = (estimated(spark, query.format(table)) for table in (ours, theirs))
     assert b / 2 <= a <= 2 * b
 
 
@@ -105,11 +105,14 @@ def test_no_column_ends_a_cost_based_query(spark: SparkSession, namespace: str) 
         "b = X'00'",
         "s.x < 70",
     ]
-    query = " UNION ALL ".join(f"SELECT id, f FROM {table} WHERE {each}" for each in conditions)
+    query = " UNION ALL ".join(
+        f"SELECT id, f FROM {table} WHERE {condition}" for condition in conditions
+    )
     full = Counter(map(repr, spark.sql(query).collect()))
     with conf(spark, {"spark.sql.cbo.enabled": "true"}):
         rows = {
-            each: estimated(spark, f"SELECT * FROM {table} WHERE {each}") for each in conditions
+            condition: estimated(spark, f"SELECT * FROM {table} WHERE {condition}")
+            for condition in conditions
         }
-        assert {each for each, count in rows.items() if count <= 0} == set()
+        assert {row for row, count in rows.items() if count <= 0} == set()
         assert Counter(map(repr, spark.sql(query).collect())) == full

@@ -125,7 +125,7 @@ def test_spark_filters_by_nothing_that_partitions_or_leaves_have_decided(
         condition: executed_plan(spark.sql(f"SELECT id FROM {table} WHERE {condition}"))
         for condition in conditions
     }
-    assert {each: len(_FILTER.findall(plan)) for each, plan in plans.items()} == conditions
+    assert {plan_: len(_FILTER.findall(plan)) for plan_, plan in plans.items()} == conditions
     # What only they read is not given to Spark.
     assert re.search(r"BatchScan \S+\[id#\d+L\]", plans["region = 'EU'"])
 

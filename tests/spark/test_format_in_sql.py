@@ -90,9 +90,9 @@ def test_a_leaf_is_read_on_its_branch(spark: SparkSession, namespace: str) -> No
     assert row is not None
     location = row.data_type.removeprefix("file:")
     leaf = next(
-        each
-        for each in Snapshot.open(location).leaves().table.to_pylist()
-        if each["partition_field_r"] == "eu"
+        row
+        for row in Snapshot.open(location).leaves().table.to_pylist()
+        if row["partition_field_r"] == "eu"
     )
     branch = lance.dataset(f"{location}/{leaf['location']}").create_branch("late")
     rows = pa.table({"id": [7, 8], "r": ["eu", "eu"]}, schema=branch.schema)
@@ -103,9 +103,9 @@ def test_a_leaf_is_read_on_its_branch(spark: SparkSession, namespace: str) -> No
         {"read_branch": "'late'", "read_version": "NULL"},
         where=f"object_id = '{leaf['object_id']}'",
     )
-    assert {each.id for each in spark.table(f"{namespace}.t").collect()} == {2, 7, 8}
+    assert {row.id for row in spark.table(f"{namespace}.t").collect()} == {2, 7, 8}
     counted = spark.sql(f"SELECT r, count(*) AS n FROM {namespace}.t GROUP BY r ORDER BY r")
-    assert [tuple(each) for each in counted.collect()] == [("eu", 2), ("us", 1)]
+    assert [tuple(row) for row in counted.collect()] == [("eu", 2), ("us", 1)]
     with pytest.raises(Exception, match="LEAF_READ_AT_REFERENCE"):
         spark.sql(f"INSERT INTO {namespace}.t VALUES (9, 'eu')")
     assert spark.table(f"{namespace}.t").count() == 3
@@ -125,7 +125,7 @@ def test_expired_versions_are_gone_and_the_others_as_they_were(
     assert (done.expired_versions, done.deleted_leaf_versions, done.deleted_files) == (4, 2, 6)
     for version, row in ((5, 2), (6, 3)):
         found = spark.sql(f"SELECT id FROM {namespace}.t VERSION AS OF {version}").collect()
-        assert [each.id for each in found] == [row]
+        assert [row_.id for row_ in found] == [row]
     with pytest.raises(AnalysisException, match="SNAPSHOT_NOT_FOUND"):
         spark.sql(f"SELECT * FROM {namespace}.t VERSION AS OF 4").collect()
     assert spark.sql(f"SELECT id FROM {namespace}.t").first() == (3,)

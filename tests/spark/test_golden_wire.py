@@ -55,7 +55,9 @@ class Jar:
         methods = loader.loadClass(f"{PACKAGE}.{cls}").getDeclaredMethods()
         signature = (method, len(arguments))
         (one,) = (
-            each for each in methods if (each.getName(), each.getParameterCount()) == signature
+            method
+            for method in methods
+            if (method.getName(), method.getParameterCount()) == signature
         )
         one.setAccessible(True)
         given = self.gateway.new_array(self.jvm.java.lang.Object, len(arguments))

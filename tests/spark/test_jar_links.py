@@ -40,6 +40,6 @@ def test_every_class_method_and_field_that_the_jar_names_is_in_this_spark() -> N
     jars = sorted((Path(pyspark.__path__[0]) / "jars").glob("*.jar"))
     version = ".".join(pyspark.__version__.split(".")[:2])
     found = unlinked(jar, ClassPath([*jars, jar]))
-    assert {each for each in found if not each.startswith(NEWER.get(version, ()))} == (
+    assert {name for name in found if not name.startswith(NEWER.get(version, ()))} == (
         NOT_IN[version]
     )

@@ -124,7 +124,7 @@ spark.sql("CREATE TABLE lance.c.t PARTITIONED BY (bucket(4, id)) AS SELECT id FR
 rows = spark.sql("SELECT count(*) FROM lance.c.t x JOIN lance.c.t y USING (id)").collect()[0][0]
 other = spark.newSession()
 other.sql("SELECT * FROM lance.c.t").collect()
-kept = all(each.conf.get(key) == settings[key] for each in (spark, other) for key in settings)
+kept = all(session.conf.get(key) == settings[key] for session in (spark, other) for key in settings)
 print(repr((rows, kept)))
 spark.stop()
 """

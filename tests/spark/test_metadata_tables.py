@@ -43,8 +43,8 @@ def test_partitions_have_the_rows_that_a_scan_counts(spark: SparkSession, table:
     assert rows(spark, f"SELECT count(*) AS n FROM {table}.partitions")[0].n == 9
     told = {row.leaf: row.readable_metrics for row in partitions}
     assert {
-        leaf: (each.id.lower_bound, each.id.upper_bound, each.id.value_count)
-        for leaf, each in told.items()
+        leaf: (statistics.id.lower_bound, statistics.id.upper_bound, statistics.id.value_count)
+        for leaf, statistics in told.items()
     } == {
         row.leaf: (row.low, row.high, row.n)
         for row in rows(
@@ -53,7 +53,9 @@ def test_partitions_have_the_rows_that_a_scan_counts(spark: SparkSession, table:
             f" FROM {table} GROUP BY _leaf",
         )
     }
-    assert sum(each.region.null_value_count for each in told.values()) == by_region[None]
+    assert (
+        sum(statistics.region.null_value_count for statistics in told.values()) == by_region[None]
+    )
     spark.sql(f"DELETE FROM {table} WHERE id = 0")
     of_null = f"SELECT * FROM {table}.partitions WHERE partition.region IS NULL"
     assert {row.readable_metrics.id.null_value_count for row in rows(spark, of_null)} <= {None, 0}
@@ -137,14 +139,14 @@ def test_every_snapshot_can_be_read_and_counts_what_was_there(
     assert ids == [row.snapshot_id for row in rows(spark, f"SELECT * FROM {table}.history")]
     assert [row.parent_id for row in snapshots] == [None, *ids[:-1]]
     appends = [row.summary for row in snapshots if row.operation == "append"]
-    assert [(each["added-records"], each["changed-partition-count"]) for each in appends] == [
+    assert [(row["added-records"], row["changed-partition-count"]) for row in appends] == [
         ("20", "3"),
         ("20", "6"),
     ]
     assert [row.committed_at for row in snapshots] == sorted(row.committed_at for row in snapshots)
-    for each in ids:
-        counted = rows(spark, f"SELECT count(*) AS n FROM {table} VERSION AS OF {each}")[0].n
-        partitions = rows(spark, f"SELECT * FROM {table}.partitions VERSION AS OF {each}")
+    for id_ in ids:
+        counted = rows(spark, f"SELECT count(*) AS n FROM {table} VERSION AS OF {id_}")[0].n
+        partitions = rows(spark, f"SELECT * FROM {table}.partitions VERSION AS OF {id_}")
         assert counted == sum(row.record_count for row in partitions)
     refs = rows(spark, f"SELECT * FROM {table}.refs")
     assert [(row.name, row.type, row.snapshot_id) for row in refs] == [("main", "BRANCH", ids[-1])]

@@ -34,7 +34,7 @@ builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fa
 for key, value in conf.items():
     builder.config(key, value)
 spark = builder.getOrCreate()
-said = [spark.sql(each).collect()[0][0] for each in json.loads(statements)]
+said = [spark.sql(statement).collect()[0][0] for statement in json.loads(statements)]
 spark.sql("CREATE NAMESPACE lance.db")
 spark.sql("CREATE TABLE lance.db.t (id BIGINT, s STRING)")
 spark.sql("ALTER TABLE lance.db.t ADD PARTITION FIELD bucket(4, id) AS b")

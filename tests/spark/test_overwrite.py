@@ -43,7 +43,7 @@ def rows_of(frame: DataFrame) -> list[tuple[object, ...]]:
 
 
 def rows(spark: SparkSession, dep: str | None, *ids: int) -> DataFrame:
-    return spark.createDataFrame([(each, dep) for each in ids], "id BIGINT, dep STRING")
+    return spark.createDataFrame([(id_, dep) for id_ in ids], "id BIGINT, dep STRING")
 
 
 def version_of(spark: SparkSession, table: str) -> int:

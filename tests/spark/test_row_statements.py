@@ -53,13 +53,20 @@ def test_only_touched_fragments_change_and_earlier_readers_see_what_they_saw(
     spark: SparkSession, table: str
 ) -> None:
     root = location_of(spark, table)
-    before = {each.object_id: each.version for each in pennon.open(root).scan().plan().partitions}
+    before = {
+        partition.object_id: partition.version
+        for partition in pennon.open(root).scan().plan().partitions
+    }
     reading = spark.table(table).toLocalIterator()
     earlier = [tuple(next(reading))]
     spark.sql(f"UPDATE {table} SET v = 20 WHERE id = 2")
     plan = pennon.open(root).scan().plan()
-    changed = [each for each in plan.partitions if before[each.object_id] != each.version]
-    assert [each.values["dep"] for each in changed] == ["a"]
+    changed = [
+        partition
+        for partition in plan.partitions
+        if before[partition.object_id] != partition.version
+    ]
+    assert [partition.values["dep"] for partition in changed] == ["a"]
     leaf = lance.dataset(f"{root}/{changed[0].location}", version=changed[0].version)
     old, new = leaf.get_fragments()
     assert (old.num_deletions, new.count_rows()) == (1, 1)
@@ -93,7 +100,9 @@ def test_metadata_columns_name_rows_and_are_not_among_all(spark: SparkSession, t
 def test_conditions_and_values_name_metadata_columns(
     spark: SparkSession, table: str, mode: str
 ) -> None:
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
+    modes = ", ".join(
+        f"'write.{statement}.mode' = '{mode}'" for statement in ("delete", "update", "merge")
+    )
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({modes})")
     spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
     spark.sql(f"INSERT INTO {table} VALUES (5, 'a', 5), (6, NULL, 6)")
@@ -155,7 +164,7 @@ def test_a_statement_that_a_rewrite_came_before_is_made_all_the_same(
     assert root.maintenance.rewrite_partitions().num_rows == 4
     run()
     assert {row.id: row.v for row in spark.table(table).collect()} == after
-    assert [each.operation for each in root.history()].count("rewrite_partitions") == 1
+    assert [entry.operation for entry in root.history()].count("rewrite_partitions") == 1
     assert root.maintenance.check().is_valid
 
 

@@ -33,7 +33,7 @@ def metrics_of(node: JavaObject) -> dict[str, int]:
 def nodes(plan: JavaObject) -> list[JavaObject]:
     children = plan.children()
     below = [nodes(children.apply(at)) for at in range(children.length())]
-    return [plan, *(each for some in below for each in some)]
+    return [plan, *(operator for some in below for operator in some)]
 
 
 def test_a_scan_tells_partitions_and_planning(spark: SparkSession, namespace: str) -> None:
@@ -77,9 +77,9 @@ def told(spark: SparkSession, node: str) -> dict[str, list[str]]:
         if not graph.apply(at).name().startswith(node):
             continue
         metrics = graph.apply(at).metrics()
-        for each in (metrics.apply(number) for number in range(metrics.length())):
-            if values.contains(each.accumulatorId()):
-                found.setdefault(each.name(), []).append(values.apply(each.accumulatorId()))
+        for metric in (metrics.apply(number) for number in range(metrics.length())):
+            if values.contains(metric.accumulatorId()):
+                found.setdefault(metric.name(), []).append(values.apply(metric.accumulatorId()))
     return found
 
 

@@ -33,7 +33,7 @@ def table(spark: SparkSession, namespace: str) -> str:
 
 
 def types_of(spark: SparkSession, table: str) -> dict[str, str]:
-    return {each.name: each.dataType.simpleString() for each in spark.table(table).schema}
+    return {field.name: field.dataType.simpleString() for field in spark.table(table).schema}
 
 
 def test_a_merge_adds_columns_and_widens_types(spark: SparkSession, table: str) -> None:

@@ -64,11 +64,11 @@ def test_partitions_without_a_value_of_a_dimension_are_not_opened(
     others = [
         partition.location
         for partition in partitions
-        if partition.values["d_month"] not in {each.month for each in wanted}
+        if partition.values["d_month"] not in {row.month for row in wanted}
     ]
     assert len(others) == 5
-    for each in others:
-        (root / each).rename(root / f"{each}.away")
+    for other in others:
+        (root / other).rename(root / f"{other}.away")
     sales, days = f"{namespace}.sales s", f"(SELECT * FROM {namespace}.days WHERE q IN (1, 2)) t"
     by_day = "SELECT s.d, count(*) AS n FROM {} GROUP BY s.d"
     for mode in ("divided", "one executor"):
@@ -121,7 +121,7 @@ def test_a_correlated_subquery_computes_the_groups_of_a_small_side(star: StarSes
     average = "(SELECT avg(x.q) FROM f x WHERE x.pk = p.pk)"
     counted = "SELECT '{0}' AS o, count(*), sum(f.amt) FROM f JOIN p ON f.pk = p.pk"
     sql = " UNION ALL ".join(
-        f"{counted.format(each)} WHERE p.s = '{each}' AND f.q >= {average}" for each in ("b2", "b3")
+        f"{counted.format(name)} WHERE p.s = '{name}' AND f.q >= {average}" for name in ("b2", "b3")
     )
     settings = {"oneTaskBytes": "0", "replicatedBytes": "2k"}  # of which p is a part, and f is none
     way = star.plain.newSession()

@@ -55,7 +55,7 @@ def test_arithmetic_fails_in_a_worker_as_it_fails_in_spark(
     ours, theirs = (failure(spark, query, execution) for execution in ("worker", "spark"))
     assert ours.getCondition() == theirs.getCondition()
     assert ours.getSqlState() == theirs.getSqlState()
-    contexts = [[each.fragment() for each in one.getQueryContext()] for one in (ours, theirs)]
+    contexts = [[context.fragment() for context in one.getQueryContext()] for one in (ours, theirs)]
     assert contexts[0] == contexts[1]
     assert "\tat " not in str(ours)
 

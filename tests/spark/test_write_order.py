@@ -174,14 +174,14 @@ def test_rows_that_another_writer_appends_bring_the_sort_back(
     assert where is not None
     snapshot = Snapshot.open(where["data_type"].removeprefix("file:"))
     leaves = snapshot.leaves().table.to_pylist()
-    leaf = next(each for each in leaves if each["partition_field_id_bucket"] is not None)
+    leaf = next(leaf for leaf in leaves if leaf["partition_field_id_bucket"] is not None)
     uri = f"{snapshot.location}/{leaf['location']}"
     there = lance.dataset(uri, version=leaf["read_version"]).to_table()
     turned = there.take(pa.array(range(len(there) - 1, -1, -1)))
     foreign = lance.write_dataset(turned, uri, mode="append")
     values = {
-        each.field_id: pa.scalar(leaf[each.column], snapshot.partition_type(each.field_id))
-        for each in snapshot.current_spec.fields
+        field.field_id: pa.scalar(leaf[field.column], snapshot.partition_type(field.field_id))
+        for field in snapshot.current_spec.fields
     }
     change = LeafChange(leaf["object_id"], leaf["location"], values, foreign.version)
     commit_leaves(snapshot, [change])

@@ -40,18 +40,18 @@ SCHEMA = NamespaceSchema.with_fresh_ids(
 
 def call(function: str, *arguments: object) -> TransformCall:
     described = [
-        {"column": each.split(".")} if isinstance(each, str) else {"literal": each}
-        for each in arguments
+        {"column": name.split(".")} if isinstance(name, str) else {"literal": name}
+        for name in arguments
     ]
     return from_sql(function, described)
 
 
 def expression(sql: str, *columns: str) -> TransformCall:
-    return from_sql("expression", [{"literal": sql}, *({"column": [each]} for each in columns)])
+    return from_sql("expression", [{"literal": sql}, *({"column": [column]} for column in columns)])
 
 
 def ids(spec: PartitionSpec) -> list[str]:
-    return [each.field_id for each in spec.fields]
+    return [field.field_id for field in spec.fields]
 
 
 def specs_of(*calls: TransformCall) -> dict[int, PartitionSpec]:
@@ -90,7 +90,7 @@ def test_default_names_tell_columns_and_transform() -> None:
         "region_name_expr",
         "id_bucket_2",
     ]
-    assert [each.source_ids for each in spec.fields][2] == (0, 4)
+    assert [field.source_ids for field in spec.fields][2] == (0, 4)
     assert spec.fields[8].expression == "lower(col0)"
     assert spec.fields[8].result_type == pa.utf8()
     assert PartitionSpec.from_json(spec.to_json()) == spec
@@ -217,7 +217,7 @@ def test_a_promoted_column_widens_result_types_in_the_next_version_only() -> Non
     promoted = SCHEMA.evolved(wider)
     specs[1].check(promoted)
     spec = add_field(specs, promoted, call("identity", "Region Name"))
-    assert [each.result_type for each in spec.fields[:3]] == [pa.int64(), pa.int64(), pa.int32()]
+    assert [field.result_type for field in spec.fields[:3]] == [pa.int64(), pa.int64(), pa.int32()]
     assert specs[1].fields[0].result_type == pa.int32()
     # The id is the same: one column holds both versions' values.
     dropped = followed(specs, drop_field(specs, promoted, "id"))

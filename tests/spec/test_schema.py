@@ -39,14 +39,14 @@ def test_ids_are_never_given_again_even_when_the_highest_was_dropped() -> None:
     first = NamespaceSchema.with_fresh_ids(
         pa.schema({"a": pa.int8(), "s": pa.struct({"x": pa.int8()})})
     )
-    assert [each.id for each in first.fields] == [0, 1, 2]
+    assert [field.id for field in first.fields] == [0, 1, 2]
     only_a = first.evolved(pa.schema([first.arrow.field("a")]))
     reopened = NamespaceSchema.from_json(only_a.to_json())
     assert json.loads(reopened.to_json())["metadata"] == {"pennon:highest_field_id": "2"}
     again = reopened.evolved(
         pa.schema([*reopened.arrow, pa.field("s", pa.map_(pa.utf8(), pa.int8()))])
     )
-    assert [(str(each), each.id) for each in again.fields] == [
+    assert [(str(field), field.id) for field in again.fields] == [
         ("a", 0),
         ("s", 3),
         ("s.key", 5),
@@ -64,7 +64,7 @@ def test_a_map_of_the_highest_id_keeps_its_hidden_level() -> None:
     first = NamespaceSchema.with_fresh_ids(pa.schema({"m": pa.map_(pa.utf8(), pa.int8())}))
     added = first.evolved(pa.schema([*first.arrow, pa.field("b", pa.int8())]))
     assert added.field_by_path(["b"]) is not None
-    assert [each.id for each in added.fields] == [0, 2, 3, 4]
+    assert [field.id for field in added.fields] == [0, 2, 3, 4]
 
 
 @pytest.mark.spec("Schema 6", "Source Field IDs 1", "Source Field IDs 2")

@@ -65,7 +65,7 @@ def test_a_type_whose_order_is_not_that_of_spark_is_refused(name: str) -> None:
 def test_a_renamed_column_keeps_its_place_and_a_dropped_one_ends_the_order() -> None:
     order = WriteOrder.parse("ts DESC, id", SCHEMA)
     names = ["key" if name == "id" else name for name in SCHEMA.arrow.names]
-    columns = [each.with_name(name) for each, name in zip(SCHEMA.arrow, names, strict=True)]
+    columns = [field.with_name(name) for field, name in zip(SCHEMA.arrow, names, strict=True)]
     renamed = SCHEMA.evolved(pa.schema(columns))
     followed = order.renamed(renamed)
     assert str(followed) == "ts DESC NULLS LAST, key ASC NULLS FIRST"

@@ -44,7 +44,10 @@ class Model:
     @property
     def num_acknowledged(self) -> int:
         """How many statements were told to be done."""
-        return sum(each.is_acknowledged or each.is_undone for each in self.statements.values())
+        return sum(
+            statement.is_acknowledged or statement.is_undone
+            for statement in self.statements.values()
+        )
 
     def read(self, text: str) -> None:
         """Take what a writer wrote to its output."""
@@ -64,7 +67,7 @@ class Model:
     def _is_undone(self, version: int) -> bool:
         """Whether a version is not among those that the newest one goes back to."""
         last = None  # the newest version
-        for to, made in sorted(self.rollbacks, key=lambda each: -each[1]):
+        for to, made in sorted(self.rollbacks, key=lambda rollback: -rollback[1]):
             if last is not None and made > last:
                 continue  # undone itself
             if version >= made:
@@ -81,15 +84,17 @@ class Model:
                 told.is_acknowledged, told.is_undone = True, False
         table = pennon.open(location)
         found = table.scan().to_arrow().to_pylist()
-        counted = Counter((each["statement"], each["part"], each["id"]) for each in found)
+        counted = Counter((row["statement"], row["part"], row["id"]) for row in found)
         wrong = [f"row {row} is there {count} times" for row, count in counted.items() if count > 1]
         held: dict[tuple[int, int], set[int]] = defaultdict(set)
         for statement, part, id_ in counted:
             if id_ < MERGED:
                 held[statement, part].add(id_)
-        wrong += self._merged([each for each in found if each["id"] >= MERGED])
-        wrong += self._updated([each for each in found if each["id"] < MERGED])
-        removals = [each for each in self.statements.values() if not each.is_without_effect]
+        wrong += self._merged([row for row in found if row["id"] >= MERGED])
+        wrong += self._updated([row for row in found if row["id"] < MERGED])
+        removals = [
+            statement for statement in self.statements.values() if not statement.is_without_effect
+        ]
         for statement, told in self.statements.items():
             parts = {
                 "append": [told.part, (told.part + 1) % PARTS],
@@ -107,24 +112,24 @@ class Model:
                     wrong += self._lost(statement, told, part, there, removals)
                 if told.is_acknowledged and there:
                     wrong += self._kept(statement, told, part, there)
-        return wrong + [f"rows of no statement: {each}" for each in held]
+        return wrong + [f"rows of no statement: {row}" for row in held]
 
     def _after(self, told: Told, kinds: tuple[str, ...], part: int, low: int | None) -> list[Told]:
         """Acknowledged statements of some kinds that came after another acknowledged one."""
         return [
-            each
-            for each in self.statements.values()
-            if each.is_acknowledged
-            and each.kind in kinds
-            and each.part == part
-            and low in (None, each.low)
+            statement
+            for statement in self.statements.values()
+            if statement.is_acknowledged
+            and statement.kind in kinds
+            and statement.part == part
+            and low in (None, statement.low)
             and told.is_acknowledged
-            and each.version > told.version
+            and statement.version > told.version
         ]
 
     def _merged(self, found: list[dict[str, Any]]) -> list[str]:
         """Rows that MERGE made: one for each key, of the last merge, unless its partition went."""
-        keys = Counter((each["part"], each["id"] - MERGED) for each in found)
+        keys = Counter((row["part"], row["id"] - MERGED) for row in found)
         wrong = [
             f"key {key} was merged into {count} rows" for key, count in keys.items() if count > 1
         ]
@@ -136,15 +141,18 @@ class Model:
                 continue
             later = self._after(told, ("merge",), part, low)
             later += self._after(told, ("drop", "overwrite"), part, None)
-            wrong += [f"row {row} outlived a {each.kind} of {each.version}" for each in later]
+            wrong += [
+                f"row {row} outlived a {statement.kind} of {statement.version}"
+                for statement in later
+            ]
         for statement, told in self.statements.items():
             gone = told.kind == "merge" and told.is_acknowledged and not keys[told.part, told.low]
             if gone and not any(
-                each.kind in ("drop", "overwrite")
-                and each.part == told.part
-                and not each.is_without_effect
-                for each in self.statements.values()
-                if not (each.is_acknowledged and each.version < told.version)
+                statement.kind in ("drop", "overwrite")
+                and statement.part == told.part
+                and not statement.is_without_effect
+                for statement in self.statements.values()
+                if not (statement.is_acknowledged and statement.version < told.version)
             ):
                 wrong.append(f"merge {statement} lost its row")
         return wrong
@@ -162,7 +170,9 @@ class Model:
                 wrong.append(f"row {row} has a value that no update gave it")
             before = told if setter is None else setter
             later = [] if before is None else self._after(before, ("update",), *place)
-            wrong += [f"row {row} lost the update of version {each.version}" for each in later]
+            wrong += [
+                f"row {row} lost the update of version {statement.version}" for statement in later
+            ]
         return wrong
 
     def _lost(
@@ -170,12 +180,15 @@ class Model:
     ) -> list[str]:
         """Rows that are gone though no statement that may have come later took them out."""
         later = [
-            each
-            for each in removals
-            if each.part == part and not (each.is_acknowledged and each.version < told.version)
+            removal
+            for removal in removals
+            if removal.part == part
+            and not (removal.is_acknowledged and removal.version < told.version)
         ]
-        all_gone = any(each.kind in ("drop", "overwrite") and each is not told for each in later)
-        may_go = {each.low for each in later if each.kind == "delete"}
+        all_gone = any(
+            change.kind in ("drop", "overwrite") and change is not told for change in later
+        )
+        may_go = {change.low for change in later if change.kind == "delete"}
         missing = set(range(10)) - there
         if all_gone or missing <= may_go:
             return []
@@ -184,13 +197,13 @@ class Model:
     def _kept(self, statement: int, told: Told, part: int, there: set[int]) -> list[str]:
         """Rows that an acknowledged later statement must have taken out."""
         wrong = []
-        for each in self.statements.values():
-            if each.part != part or not each.is_acknowledged or each.version <= told.version:
+        for change in self.statements.values():
+            if change.part != part or not change.is_acknowledged or change.version <= told.version:
                 continue
-            gone = {each.low} if each.kind == "delete" else set(range(10))
-            if each.kind in ("delete", "drop", "overwrite") and gone & there:
+            gone = {change.low} if change.kind == "delete" else set(range(10))
+            if change.kind in ("delete", "drop", "overwrite") and gone & there:
                 wrong.append(
                     f"rows {sorted(gone & there)} of statement {statement} (version"
-                    f" {told.version}) in part {part} outlived a {each.kind} of {each.version}"
+                    f" {told.version}) in part {part} outlived a {change.kind} of {change.version}"
                 )
         return wrong

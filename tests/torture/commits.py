@@ -181,7 +181,7 @@ def roll_back(location: str, model: Model, chance: random.Random) -> None:
     with contextlib.suppress(SnapshotNotFound):
         made = rollback(location, to)
         model.rollbacks.append((to, made))
-        held = [rows_at(location, each) for each in (to, made)]
+        held = [rows_at(location, version) for version in (to, made)]
         if None not in held and held[0] != held[1]:
             model.strange.append(f"version {made} is not what it brought back, version {to}")
 
@@ -195,7 +195,7 @@ def rows_at(location: str, version: int) -> Counter[str] | None:
             pennon.open(location, version)
             raise  # what is still there has to be readable
         return None
-    return Counter(str(each) for each in found)
+    return Counter(str(finding) for finding in found)
 
 
 def changed_tags(location: str) -> list[str]:
@@ -229,7 +229,9 @@ def let_loose(location: str) -> list[str]:
     written, cleaned = leaves[0], leaves[-1]
     before = rest.scan().count_rows()
     foreign = lance.dataset(f"{location}/{written['location']}")
-    theirs = pa.table([pa.array([7], each.type) for each in foreign.schema], schema=foreign.schema)
+    theirs = pa.table(
+        [pa.array([7], field.type) for field in foreign.schema], schema=foreign.schema
+    )
     lance.write_dataset(theirs, foreign.uri, mode="append").add_columns({"theirs": "1"})
     if pennon.open(location).scan().count_rows() != before:
         wrong.append("a foreign writer of a leaf's main branch changed what is read")
@@ -245,13 +247,15 @@ def let_loose(location: str) -> list[str]:
     rows_there = len(pennon.open(location).scan().to_arrow())
     if rows_there != before - cleaned["num_rows"]:
         wrong.append(f"{rows_there} rows are there without the partition, of {before} before")
-    return wrong + [str(each) for each in pennon.open(location).maintenance.check().violations]
+    return wrong + [
+        str(violation) for violation in pennon.open(location).maintenance.check().violations
+    ]
 
 
 def ended(location: str, model: Model) -> list[str]:
     """Look at what is left, clean up, and let others at it; gives what is wrong."""
     wrong = model.problems(location)
-    wrong += [str(each) for each in pennon.open(location).maintenance.check().violations]
+    wrong += [str(violation) for violation in pennon.open(location).maintenance.check().violations]
     before = pennon.open(location).scan().count_rows()
     pennon.open(location).maintenance.vacuum(datetime.now(UTC) + timedelta(minutes=1))
     after = len(pennon.open(location).scan().to_arrow())
@@ -282,14 +286,21 @@ def main() -> None:
     killed = torture(location, model, options, folder)
     wrong = model.strange or ended(location, model)  # what is wrong is not touched any more
     done = Counter(
-        (each.kind, "done" if each.is_acknowledged else "refused" if each.is_refused else "killed")
-        for each in model.statements.values()
+        (
+            statement.kind,
+            "done"
+            if statement.is_acknowledged
+            else "refused"
+            if statement.is_refused
+            else "killed",
+        )
+        for statement in model.statements.values()
     )
     sys.stdout.write(
         f"{len(model.rollbacks)} rollbacks, {killed} kills; {dict(sorted(done.items()))}\n"
     )
-    for each in wrong[:50]:
-        sys.stdout.write(f"WRONG: {each}\n")
+    for finding in wrong[:50]:
+        sys.stdout.write(f"WRONG: {finding}\n")
     if wrong:
         sys.stdout.write(f"the table, and what its writers said, stay in {folder}\n")
         raise SystemExit(1)

@@ -44,7 +44,7 @@ def common(one: Sequence[Field], other: Sequence[Field]) -> tuple[Field, ...]:
     for ours, others in ((one, other), (other, one)):
         known = {field.columns[0] for field in ours if field.function == "identity"}
         found += [
-            each for each in others if len(each.columns) > 1 and known.issuperset(each.columns)
+            other for other in others if len(other.columns) > 1 and known.issuperset(other.columns)
         ]
     return tuple(dict.fromkeys(found))
 

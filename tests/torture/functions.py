@@ -145,14 +145,14 @@ def disagreements(
     pq.write_table(table, folder / "values.parquet")
     functions = list(agreements(spark, kind))
     frame = spark.read.parquet(str(folder / "values.parquet"))
-    found = [each.spark.alias(f"f{number}") for number, each in enumerate(functions)]
+    found = [function.spark.alias(f"f{number}") for number, function in enumerate(functions)]
     frame.select("at", *found).coalesce(1).write.parquet(str(folder / "computed"))
     computed = pq.read_table(folder / "computed").sort_by("at")
     x, y = (table.column(name).combine_chunks() for name in "xy")
     lines = [
         line
-        for number, each in enumerate(functions)
-        if (line := difference(each, x, y, computed.column(f"f{number}").combine_chunks()))
+        for number, function in enumerate(functions)
+        if (line := difference(function, x, y, computed.column(f"f{number}").combine_chunks()))
     ]
     return [f"{kind}: {line}" for line in lines], len(functions)
 

@@ -132,7 +132,7 @@ def case_of(seed: int, number: int, tables: Sequence[Table]) -> Case:
     """Make the query of a number."""
     rng = random.Random(f"{seed}/{number}")  # noqa: S311 - it has to repeat
     query = random_query(rng, tables)
-    bare = [replace(each, specs=((),)) for each in tables]
+    bare = [replace(table, specs=((),)) for table in tables]
     settings = {ADAPTIVE: str(number % 2 == 0).lower()}
     settings |= MUCH if number % 6 == 1 else USUAL
     settings |= FAST if number % 10 != 5 else COMPILED
@@ -148,11 +148,11 @@ class Sessions(threading.local):
     def __init__(self, spark: SparkSession, tables: Sequence[Table]) -> None:
         self.partitioned = spark.newSession()
         self.plain = spark.newSession()
-        self.copies = [f"global_temp.plain{each.number}" for each in tables]
-        self.wholes = [f"global_temp.whole{each.number}" for each in tables]
+        self.copies = [f"global_temp.plain{table.number}" for table in tables]
+        self.wholes = [f"global_temp.whole{table.number}" for table in tables]
         self.tables = [
-            self.copies[each.number] if each.is_parquet else f"lance.torture.t{each.number}"
-            for each in tables
+            self.copies[table.number] if table.is_parquet else f"lance.torture.t{table.number}"
+            for table in tables
         ]
         self.known: dict[int, dict[str, str]] = {}
 

@@ -75,10 +75,10 @@ def least_shuffles(tree: Tree, tables: Sequence[Table]) -> Needed:
             below = least_shuffles(child, tables)
             return replace(below, by=tuple(_renamed(below.by, columns.items())))
         case United(children):
-            parts = [least_shuffles(each, tables) for each in children]
+            parts = [least_shuffles(child, tables) for child in children]
             return _with(parts, 0, (), "")
         case Beside(child, other):
-            parts = [least_shuffles(each, tables) for each in (child, other)]
+            parts = [least_shuffles(input_, tables) for input_ in (child, other)]
             return _with(parts, 0, parts[0].by, "")
         case unknown:
             assert_never(unknown)
@@ -89,8 +89,8 @@ def _of_leaf(table: Table, columns: Mapping[str, str]) -> list[Lying]:
         Lying(
             field,
             tuple(
-                frozenset(name for name, own in columns.items() if own == each)
-                for each in field.columns
+                frozenset(name for name, own in columns.items() if own == column)
+                for column in field.columns
             ),
         )
         for field in table.common
@@ -98,7 +98,7 @@ def _of_leaf(table: Table, columns: Mapping[str, str]) -> list[Lying]:
 
 
 def _joined(join: Joined, tables: Sequence[Table]) -> Needed:
-    left, right = (least_shuffles(each, tables) for each in (join.left, join.right))
+    left, right = (least_shuffles(side, tables) for side in (join.left, join.right))
     common = [
         Lying(field, _merged(join.kind, mine.names, theirs.names))
         for mine in (*left.by, *_composed(left, right, join.pairs))
@@ -129,7 +129,7 @@ def _one_sided(stays: Needed, join: Joined, *, is_left: bool) -> tuple[Lying, ..
     found: list[Lying] = []
     for lying in stays.by:
         is_hash = lying.field.function == "hash"
-        seen = [each for each in join.pairs if not is_hash or each not in join.null_safe]
+        seen = [pair for pair in join.pairs if not is_hash or pair not in join.null_safe]
         pairs = seen if is_left else _flipped(seen)
         partners = [
             frozenset(theirs for mine, theirs in pairs if mine in names) for names in lying.names
@@ -143,7 +143,7 @@ def _one_sided(stays: Needed, join: Joined, *, is_left: bool) -> tuple[Lying, ..
 
 def _composed(ours: Needed, theirs: Needed, pairs: Sequence[tuple[str, str]]) -> list[Lying]:
     """List functions of several columns on the other side that follow from our columns."""
-    single = [each for each in ours.by if each.field.function == "identity"]
+    single = [key for key in ours.by if key.field.function == "identity"]
     found: list[Lying] = []
     for wanted in theirs.by:
         if len(wanted.names) < 2 or wanted.field.function == "hash":
@@ -194,7 +194,7 @@ def _gathered(below: Needed, keys: Sequence[str], price: int, operator: str) -> 
 def _renamed(by: Iterable[Lying], columns: Iterable[tuple[str, str]]) -> Iterable[Lying]:
     pairs = list(columns)
     for lying in by:
-        names = tuple(frozenset(new for new, old in pairs if old in each) for each in lying.names)
+        names = tuple(frozenset(new for new, old in pairs if old in name) for name in lying.names)
         yield replace(lying, names=names)
 
 
@@ -203,6 +203,6 @@ def _flipped(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _with(parts: Sequence[Needed], price: int, by: tuple[Lying, ...], word: str) -> Needed:
-    costly = tuple(each for part in parts for each in part.costly)
+    costly = tuple(join for part in parts for join in part.costly)
     total = sum(part.shuffles for part in parts) + price
     return Needed(total, by, (*costly, word) if price else costly)

@@ -36,7 +36,7 @@ def _finished(maker: QueryMaker, relation: Relation) -> Query:
     if form < 0.7:
         return _grouped(maker, relation, by)
     if form < 0.78:
-        pairs = tuple((each, each) for each in by)
+        pairs = tuple((column, column) for column in by)
         return Query(
             f"SELECT DISTINCT {', '.join(by)} FROM {relation.sql}", Grouped(relation.tree, pairs)
         )
@@ -55,22 +55,22 @@ def _selected(maker: QueryMaker, relation: Relation) -> Query:
 
 
 def _grouped(maker: QueryMaker, relation: Relation, by: Sequence[str]) -> Query:
-    values = [each for each in relation.columns if each.endswith("_v")]
+    values = [column for column in relation.columns if column.endswith("_v")]
     value = maker.rng.choice(values) if values else "1"
     column = maker.rng.choice(relation.columns)
     chosen = maker.rng.sample(_AGGREGATES, k=maker.rng.randint(1, 3))
-    calls = ", ".join(each.format(v=value, c=column) for each in chosen)
-    is_distinct = any("DISTINCT" in each for each in chosen)
+    calls = ", ".join(call.format(v=value, c=column) for call in chosen)
+    is_distinct = any("DISTINCT" in call for call in chosen)
     if maker.chance(0.12):
         return Query(f"SELECT {calls} FROM {relation.sql}", Grouped(relation.tree, (), is_distinct))
     listed = ", ".join(by)
     having = f" HAVING count(*) > {maker.rng.randint(1, 3)}" if maker.chance(0.15) else ""
     sql = f"SELECT {listed}, {calls} FROM {relation.sql} GROUP BY {listed}{having}"
-    return Query(sql, Grouped(relation.tree, tuple((each, each) for each in by), is_distinct))
+    return Query(sql, Grouped(relation.tree, tuple((column, column) for column in by), is_distinct))
 
 
 def _windowed(maker: QueryMaker, relation: Relation, by: Sequence[str]) -> Query:
-    values = [each for each in relation.columns if each.endswith("_v")]
+    values = [column for column in relation.columns if column.endswith("_v")]
     value = maker.rng.choice(values) if values else by[0]
     listed = ", ".join(by)
     tree = Windowed(relation.tree, tuple(by))
@@ -83,7 +83,7 @@ def _windowed(maker: QueryMaker, relation: Relation, by: Sequence[str]) -> Query
     ranked = f"SELECT {listed}, {value}, {place} AS place FROM {relation.sql}"
     sql = f"SELECT * FROM ({ranked}) WHERE place <= {maker.rng.randint(1, 3)}"
     if maker.chance(0.3):
-        keys = tuple((each, each) for each in by)
+        keys = tuple((column, column) for column in by)
         return Query(
             f"SELECT {listed}, count(*) FROM ({sql}) GROUP BY {listed}", Grouped(tree, keys)
         )
@@ -94,7 +94,7 @@ def _self_joined(maker: QueryMaker, relation: Relation) -> Query:
     """Name the relation in WITH, and join it with itself."""
     sides = []
     for side in ("l", "r"):
-        columns = {f"{side}{each}": each for each in relation.columns}
+        columns = {f"{side}{column}": column for column in relation.columns}
         listed = ", ".join(f"{old} AS {new}" for new, old in columns.items())
         tree: Tree = Renamed(relation.tree, columns)
         sides.append(
@@ -109,20 +109,20 @@ def _self_joined(maker: QueryMaker, relation: Relation) -> Query:
 
 def _united(maker: QueryMaker, one: Relation, other: Relation) -> Query:
     """Unite two relations, and perhaps group what comes out."""
-    keys = [each for each in maker.some_keys() if one.of(each) and other.of(each)]
+    keys = [key for key in maker.some_keys() if one.of(key) and other.of(key)]
     if not keys:
         return _finished(maker, one)
-    listed = ", ".join(f"q0_{each}" for each in keys)
+    listed = ", ".join(f"q0_{key}" for key in keys)
     texts, trees = [], []
     for relation in (one, other):
-        columns = {f"q0_{each}": maker.rng.choice(relation.of(each)) for each in keys}
+        columns = {f"q0_{key}": maker.rng.choice(relation.of(key)) for key in keys}
         some = ", ".join(f"{old} AS {new}" for new, old in columns.items())
         texts.append(f"SELECT {some} FROM {relation.sql}")
         trees.append(Renamed(relation.tree, columns))
     tree: Tree = United(tuple(trees))
     sql = " UNION ALL ".join(texts)
     if maker.chance(0.5):
-        pairs = tuple((f"q0_{each}", f"q0_{each}") for each in keys)
+        pairs = tuple((f"q0_{key}", f"q0_{key}") for key in keys)
         sql = f"SELECT {listed}, count(*) FROM ({sql}) GROUP BY {listed}"
         tree = Grouped(tree, pairs)
     return Query(sql, tree)

@@ -55,7 +55,7 @@ class Relation:
 
     def of(self, base: str) -> list[str]:
         """List the columns that hold a column of a table."""
-        return [each for each in self.columns if _base(each) == base]
+        return [column for column in self.columns if _base(column) == base]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class QueryMaker:
     def __init__(self, rng: random.Random, tables: Sequence[Table]) -> None:
         self.rng = rng
         self.tables = tables
-        partitioned = [each for each in tables if each.common]
+        partitioned = [table_ for table_ in tables if table_.common]
         anchor = rng.choice(partitioned)
         fields = rng.sample(anchor.common, k=rng.randint(1, len(anchor.common)))
         self.theme = tuple(dict.fromkeys(column for field in fields for column in field.columns))
         self.fitting = [
-            each.number
-            for each in partitioned
-            if all(any(fit(field, other) for other in each.common) for field in fields)
+            table_.number
+            for table_ in partitioned
+            if all(any(fit(field, other) for other in table_.common) for field in fields)
         ]
         self.numbers = 0
 
@@ -109,10 +109,10 @@ class QueryMaker:
                 self.rows_of(keys, prefix),
             ]
             self.numbers += 1
-            columns = tuple(each for each in parts[0].columns if each in parts[1].columns)
-            sql = " UNION ALL ".join(f"SELECT {_listed(columns)} FROM {each.sql}" for each in parts)
-            tree = United(tuple(each.tree for each in parts))
-            return Relation(f"({sql})", columns, tree, sum(each.rows for each in parts))
+            columns = tuple(column for column in parts[0].columns if column in parts[1].columns)
+            sql = " UNION ALL ".join(f"SELECT {_listed(columns)} FROM {part.sql}" for part in parts)
+            tree = United(tuple(part.tree for part in parts))
+            return Relation(f"({sql})", columns, tree, sum(part.rows for part in parts))
         self.numbers += 1
         return self.rows_of(keys, f"q{self.numbers}")
 
@@ -126,10 +126,10 @@ class QueryMaker:
 
     def rows_of(self, keys: Sequence[str], prefix: str) -> Relation:
         table = self.table()
-        others = [each for each in COLUMNS if each not in keys and each != "v"]
+        others = [column for column in COLUMNS if column not in keys and column != "v"]
         count = self.rng.choice([0, 1, 2, 4, len(others)])
         wanted = [*keys, "v", *self.rng.sample(others, count)]
-        columns = {f"{prefix}_{each}": each for each in COLUMNS if each in wanted}
+        columns = {f"{prefix}_{column}": column for column in COLUMNS if column in wanted}
         where = f" WHERE {self.rng.choice(FILTERS)}" if self.chance(0.3) else ""
         listed = ", ".join(f"{own} AS {name}" for name, own in columns.items())
         share = _SKEWED if table.is_skewed else 0.0
@@ -139,9 +139,7 @@ class QueryMaker:
     def summed_leaf(self, keys: Sequence[str]) -> Relation:
         below = self.leaf(keys)
         self.numbers += 1
-        pairs = tuple(
-            (f"q{self.numbers}_{_base(each)}", each) for each in self.some_of(below, keys)
-        )
+        pairs = tuple((f"q{self.numbers}_{_base(key)}", key) for key in self.some_of(below, keys))
         listed = ", ".join(f"{old} AS {new}" for new, old in pairs)
         value = self.rng.choice(["count(*)", "sum({0})", "max({0})", "CAST(count({0}) AS DOUBLE)"])
         argument = next(iter(below.of("v")), "1")

@@ -170,7 +170,7 @@ def _evolved(
     taken = {column for field in spec for column in field.columns}
     if form < 0.25 and len(spec) > 1:
         return spec[1:]
-    free = [each for each in ("region", "id", "d") if each not in taken]
+    free = [column for column in ("region", "id", "d") if column not in taken]
     if form < 0.5 and free:
         return (*spec, field_of(rng, rng.choice(free)))
     at = rng.randrange(len(spec))

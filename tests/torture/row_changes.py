@@ -33,7 +33,7 @@ _STATEMENTS_PER_TABLE = 12
 _BESIDE = 0.4
 # Statements find mistakes, not rows: their settings make planning and starting a task cheap.
 _COPY_ON_WRITE = ", ".join(
-    f"'write.{each}.mode' = 'copy-on-write'" for each in ("delete", "update", "merge")
+    f"'write.{statement_}.mode' = 'copy-on-write'" for statement_ in ("delete", "update", "merge")
 )
 FAST = {
     "spark.ui.showConsoleProgress": "false",

@@ -24,7 +24,7 @@ TABLES = [BY_16, BY_8_THEN_12, BY_9, BY_PAIR, BY_BOTH, PLAIN]
 
 
 def leaf(table: Table, side: str) -> Leaf:
-    return Leaf(table.number, {f"{side}_{each}": each for each in ("id", "a", "b", "v")})
+    return Leaf(table.number, {f"{side}_{column}": column for column in ("id", "a", "b", "v")})
 
 
 def joined(left: Table, right: Table, *keys: str, kind: str = "inner") -> Joined:

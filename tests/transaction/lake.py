@@ -72,7 +72,7 @@ def regions(snapshot: Snapshot) -> dict[str | None, list[int]]:
             assert leaf["num_rows"] == len(ids)
             assert leaf["num_fragments"] == len(fragments)
             assert leaf["num_bytes"] == sum(
-                file.file_size_bytes for each in fragments for file in each.files
+                file.file_size_bytes for fragment in fragments for file in fragment.files
             )
         assert leaf["partition_field_region"] not in found
         found[leaf["partition_field_region"]] = sorted(ids)

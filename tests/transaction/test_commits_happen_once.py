@@ -123,7 +123,7 @@ def test_a_commit_between_the_steps_of_a_rollback_is_found(
 def test_a_commit_whose_process_died_before_it_could_say_so_is_found(tmp_path: Path) -> None:
     base = append(make(tmp_path), {1: "eu"})
     staged = stage(base, {2: "eu", 3: "new"})
-    texts = json.dumps([each.to_json() for each in staged])
+    texts = json.dumps([partition.to_json() for partition in staged])
     arguments = [base.location, str(base.version), "the one", texts]
     subprocess.run([sys.executable, "-c", DIES, *arguments], check=False, timeout=120)
     transaction = Transaction(base, CommitIdentity("the one"))
@@ -143,7 +143,7 @@ def test_of_two_tries_at_once_one_is_made(tmp_path: Path) -> None:
             return transaction.commit()
 
         with ThreadPoolExecutor(3) as pool:
-            assert all(isinstance(each, Committed) for each in pool.map(commit, range(3)))
+            assert all(isinstance(outcome, Committed) for outcome in pool.map(commit, range(3)))
     assert regions(latest(base)) == {"eu": [1, *range(10, 16)]}
 
 
@@ -256,7 +256,7 @@ def test_a_base_that_expired_meanwhile_stops_no_append(tmp_path: Path, kind: str
         assert regions(latest(base)) == {"eu": [1, 3, 7], "us": [2], "new": [8]}
     else:
         assert isinstance(outcome, Conflicted)
-        assert any(each in outcome.reason for each in ("expired", ROWS_CHANGED))
+        assert any(reason in outcome.reason for reason in ("expired", ROWS_CHANGED))
         assert regions(latest(base)) == {"eu": [1, 3], "us": [2]}
 
 
@@ -274,8 +274,8 @@ def test_rows_made_of_what_was_read_need_their_base(tmp_path: Path) -> None:
 def test_a_change_of_rows_is_asked_for_again_when_its_base_has_expired(tmp_path: Path) -> None:
     base = append(make(tmp_path), {1: "eu", 2: "eu", 3: "eu", 4: "us"})
     identity = CommitIdentity("c")
-    gone = [each.to_json() for each in found(base, {1, 4})]
-    new = [each.to_json() for each in stage(base, {9: "eu"})]
+    gone = [deletion.to_json() for deletion in found(base, {1, 4})]
+    new = [partition.to_json() for partition in stage(base, {9: "eu"})]
     target = WriteTarget(base.location, base.version, 1)
 
     def commit() -> int:
@@ -310,11 +310,11 @@ def test_history_tells_every_version(tmp_path: Path) -> None:
     dropped.drop(snapshot.leaves().table["object_id"].to_pylist())
     dropped.commit()
     told = history(snapshot.location)
-    assert [each.version for each in told] == [1, 2, 3, 4, 5]
-    assert [each.operation for each in told[2:]] == ["append", "merge", "delete"]
+    assert [entry.version for entry in told] == [1, 2, 3, 4, 5]
+    assert [entry.operation for entry in told[2:]] == ["append", "merge", "delete"]
     assert told[3].record is not None
     assert told[3].record.identity == identity
-    counts = [(each.record.added_rows, each.record.removed_rows) for each in told[2:]]
+    counts = [(entry.record.added_rows, entry.record.removed_rows) for entry in told[2:]]
     assert counts == [(2, 0), (2, 1), (0, 3)]
     assert history(snapshot.location, limit=2) == told[-2:]
 
@@ -376,5 +376,5 @@ def test_a_batch_that_two_drivers_send_at_once_is_there_once(
 
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(commit, ["a", "b"]))
-    assert all(isinstance(each, Committed) for each in outcomes)
+    assert all(isinstance(outcome, Committed) for outcome in outcomes)
     assert sorted(row["id"] for row in read(latest(base))) == [1, 2, 3]

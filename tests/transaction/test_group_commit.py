@@ -51,13 +51,15 @@ def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(
         (queue,) = group_commit._queues.values()
         wait_for(lambda: len(queue.waiting) == 9)
         held.set()
-        outcomes = [each.result() for each in commits]
-    assert all(isinstance(each, Committed) for each in outcomes)
-    made = [each for each in history(base.location) if each.record and each.operation == "append"]
+        outcomes = [commit_.result() for commit_ in commits]
+    assert all(isinstance(outcome, Committed) for outcome in outcomes)
+    made = [
+        entry for entry in history(base.location) if entry.record and entry.operation == "append"
+    ]
     assert len(made) == 3, "the one that was first, the group, and before these the base"
     assert made[-1].record.added_rows == 16
-    expected = {"eu": sorted([1, *(10 + ord(each) for each in set(names))])}
-    expected |= {each: [300 + ord(each)] for each in set(names)}
+    expected = {"eu": sorted([1, *(10 + ord(name) for name in set(names))])}
+    expected |= {name: [300 + ord(name)] for name in set(names)}
     assert regions(latest(base)) == expected
     monkeypatch.setattr(group_commit, "commit_strong", commit_strong)
     assert all(isinstance(commit(at), Committed) for at in range(10))
@@ -78,14 +80,14 @@ def test_a_group_that_one_spoils_is_committed_one_by_one(
         for at in range(4)
     ]
     group_commit._commit(waiting)
-    assert all(each.is_alone and each.outcome is None for each in waiting)
+    assert all(waiter.is_alone and waiter.outcome is None for waiter in waiting)
     assert regions(latest(base)) == {"eu": [1]}
-    for each in waiting:
-        if each.identity.id == "2":
+    for waiter in waiting:
+        if waiter.identity.id == "2":
             with pytest.raises(CommitGivenUp):
-                group_commit.commit_append(each.base, each.changes, each.identity)
+                group_commit.commit_append(waiter.base, waiter.changes, waiter.identity)
         else:
-            group_commit.commit_append(each.base, each.changes, each.identity)
+            group_commit.commit_append(waiter.base, waiter.changes, waiter.identity)
     assert regions(latest(base)) == {"eu": [1, 10, 11, 13]}
 
 
@@ -105,15 +107,16 @@ def test_rows_written_for_a_leaf_that_was_adopted_elsewhere_meanwhile_are_refuse
     newest = latest(base)
     others = stage(newest, {3: "us"})
     waiting = [
-        group_commit._Waiting(each, {one.object_id: Append((one,))}, CommitIdentity(str(at)))
-        for at, (each, (one,)) in enumerate([(base, mine), (newest, others)])
+        group_commit._Waiting(snapshot, {one.object_id: Append((one,))}, CommitIdentity(str(at)))
+        for at, (snapshot, (one,)) in enumerate([(base, mine), (newest, others)])
     ]
     if is_expired:
         expire(base.location, older_than=datetime.now(UTC) + timedelta(days=1))
     else:
         group_commit._commit(waiting)
     outcomes = [
-        group_commit.commit_append(each.base, each.changes, each.identity) for each in waiting
+        group_commit.commit_append(waiter.base, waiter.changes, waiter.identity)
+        for waiter in waiting
     ]
     assert isinstance(outcomes[0], Conflicted)
     assert isinstance(outcomes[1], Committed)

@@ -42,7 +42,7 @@ def location(tmp_path: Path) -> str:
 
 def rows(location: str) -> list[tuple[int, str]]:
     found = pennon.open(location).scan().to_arrow().to_pylist()
-    return sorted((each["id"], each["region"]) for each in found)
+    return sorted((row["id"], row["region"]) for row in found)
 
 
 def merge(location: str, *source: dict[str, object]) -> None:
@@ -143,7 +143,7 @@ def test_overwrites_of_one_partition_each_do_not_come_in_each_others_way(
     second = "day = DATE '2026-01-02'"
     tries = behind_the_look(monkeypatch, lambda: theirs.overwrite(days.slice(1), second))
     mine.overwrite(days.slice(0, 1), "day = DATE '2026-01-01'")
-    assert [type(each) for each in tries] == [ManifestCommitted]
+    assert [type(attempt) for attempt in tries] == [ManifestCommitted]
     assert sorted(pennon.open(place).scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 

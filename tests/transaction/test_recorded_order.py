@@ -135,16 +135,16 @@ def test_a_record_that_is_not_true_is_found_by_the_check(
     snapshot = append(snapshot, rows([2, 1], "b"))
     assert check(snapshot.location).findings == ()
     leaves = snapshot.leaves().table.to_pylist()
-    leaf = next(each for each in leaves if each["partition_field_region"] == region)
+    leaf = next(leaf for leaf in leaves if leaf["partition_field_region"] == region)
     values, descending = {"region": pa.scalar(region)}, "0 int64 DESC NULLS LAST"
     told = LeafChange(
         leaf["object_id"], leaf["location"], values, leaf["read_version"], 2, order=descending
     )
     commit_leaves(snapshot, [told])
     moved = with_order(snapshot, "id DESC")
-    found = [str(each) for each in check(moved.location).violations]
+    found = [str(violation) for violation in check(moved.location).violations]
     assert len(found) == count
-    assert all("are not in the recorded order id DESC NULLS LAST" in each for each in found)
+    assert all("are not in the recorded order id DESC NULLS LAST" in message for message in found)
 
 
 def test_more_files_than_a_task_can_merge_are_not_in_order() -> None:

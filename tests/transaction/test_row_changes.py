@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 
-COPIES = {f"write.{each}.mode": "copy-on-write" for each in ("delete", "update", "merge")}
+COPIES = {f"write.{statement}.mode": "copy-on-write" for statement in ("delete", "update", "merge")}
 
 
 def found(snapshot: Snapshot, ids: Collection[int]) -> list[DeletedRows]:
@@ -38,8 +38,12 @@ def found(snapshot: Snapshot, ids: Collection[int]) -> list[DeletedRows]:
         version = leaf["read_version"]
         dataset = lance.dataset(f"{snapshot.location}/{leaf['location']}", version=version)
         for batch in scan_leaf(dataset, pa.schema([*snapshot.schema.arrow, *METADATA_COLUMNS])):
-            mask = [each in ids for each in batch["id"].to_pylist()]
-            rows.append(batch.select([each.name for each in METADATA_COLUMNS]).filter(mask))
+            mask = [id_ in ids for id_ in batch["id"].to_pylist()]
+            rows.append(
+                batch.select([metadata_column.name for metadata_column in METADATA_COLUMNS]).filter(
+                    mask
+                )
+            )
     return collect_deleted(rows)
 
 
@@ -82,7 +86,9 @@ def test_exactly_the_rows_go_that_are_named(tmp_path, count, copies):
         left = np.setdiff1d(left, gone)
         assert np.array_equal(np.sort(leaf.to_table()["id"].to_numpy()), left)
     assert leaf.count_rows() == len(left)
-    assert not copies or not any(each.metadata.deletion_file for each in leaf.get_fragments())
+    assert not copies or not any(
+        fragment.metadata.deletion_file for fragment in leaf.get_fragments()
+    )
 
 
 def test_rows_of_a_leaf_with_blobs_are_marked_where_others_are_copied(tmp_path):
@@ -150,8 +156,8 @@ def test_statements_that_both_miss_a_key_never_both_insert_it(tmp_path):
         racing = [change(base, (), {key: f"{name}{key}"}, [[f"id = {key}"]]) for name in "ab"]
         with ThreadPoolExecutor(2) as pool:
             outcomes = list(pool.map(Transaction.commit, racing))
-        assert sorted(type(each).__name__ for each in outcomes) == ["Committed", "Conflicted"]
-        ids = [each for ids in regions(latest(base)).values() for each in ids]
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Committed", "Conflicted"]
+        ids = [id_ for ids in regions(latest(base)).values() for id_ in ids]
         assert ids.count(key) == 1
 
 
@@ -228,7 +234,7 @@ def test_no_transaction_is_read_of_a_dataset_that_threads_share(tmp_path, monkey
     num_asked = len(asked)
     expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
     assert 0 < num_asked < len(asked)
-    assert not [each for each in asked if any(each is other for other in shared)]
+    assert not [condition for condition in asked if any(condition is other for other in shared)]
     assert regions(latest(base)) == {"eu": [1, 3, 4]}
 
 
@@ -254,7 +260,7 @@ def test_a_copy_keeps_the_columns_that_its_leaf_was_given_since(tmp_path, strong
     base = append(latest(base), pa.record_batch(rows, wide))
     before = read(base)
     assert isinstance(change(base, {2, 5}, command="delete").commit(), Committed)
-    assert read(latest(base)) == [each for each in before if each["id"] not in (2, 5)]
+    assert read(latest(base)) == [row for row in before if row["id"] not in (2, 5)]
     assert isinstance(change(latest(base), {1}, {1: "us"}, command="update").commit(), Committed)
     assert regions(latest(base)) == {"eu": [3, 4], "us": [1]}
     assert not marked(latest(base))

@@ -344,7 +344,7 @@ def test_many_tasks_write_one_partition(tmp_path):
 def test_nothing_is_written_on_top_of_files_that_are_gone(tmp_path):
     base = append(append(make(tmp_path), {1: "eu", 2: "us"}), {3: "eu"})
     eu = next(
-        each for each in base.leaves().table.to_pylist() if each["partition_field_region"] == "eu"
+        row for row in base.leaves().table.to_pylist() if row["partition_field_region"] == "eu"
     )
     dataset = lance.dataset(f"{base.location}/{eu['location']}", eu["read_version"])
     oldest = dataset.get_fragments()[0].metadata.files[0].path

@@ -25,7 +25,7 @@ def test_a_commit_that_others_come_before_redoes_only_the_leaves_they_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each try of a writer of many partitions is as short as what lies between two commits."""
-    snapshot = append(make(tmp_path), {each: f"r{each}" for each in range(12)})
+    snapshot = append(make(tmp_path), {id_: f"r{id_}" for id_ in range(12)})
     others = [{100: "r3"}, {101: "r5", 102: "r6"}, {103: "elsewhere"}][::-1]
     prepared: list[int] = []
 
@@ -43,7 +43,7 @@ def test_a_commit_that_others_come_before_redoes_only_the_leaves_they_changed(
         return prepare_leaves(base, states, changes)
 
     mine = Transaction(snapshot)
-    mine.append(stage(snapshot, {200 + each: f"r{each}" for each in range(12)}))
+    mine.append(stage(snapshot, {200 + id_: f"r{id_}" for id_ in range(12)}))
     monkeypatch.setattr(strong, "commit_leaves", behind_another)
     monkeypatch.setattr(strong, "prepare_leaves", noted)
     assert isinstance(mine.commit(), Committed)
@@ -68,7 +68,7 @@ def test_whole_partitions_are_overwritten_and_dropped_in_linear_work(tmp_path: P
         return made
 
     def work(number: int) -> list[int]:
-        rows = {each: f"r{each}" for each in range(number)}
+        rows = {id_: f"r{id_}" for id_ in range(number)}
         snapshot = append(make(tmp_path / str(number)), rows)
         transactions = Transaction(snapshot), Transaction(snapshot)
         there = snapshot.leaves().table["object_id"].to_pylist()

@@ -139,7 +139,7 @@ def test_a_value_that_its_width_decides_is_shown(
 ) -> None:
     message = refusal(sql, *types)
     assert "it is not type-promotion resistant" in message
-    assert [each for each in shown if each not in message] == []
+    assert [text for text in shown if text not in message] == []
 
 
 @pytest.mark.spec("Partition Expression 7", "Partition Expression 8")
@@ -202,7 +202,7 @@ def test_a_spec_of_another_writer_is_read_without_the_checks() -> None:
     spec = PartitionSpec.from_json(text, "partition_spec_v1")
     spec.check(SCHEMA)
     following = add_field({1: spec}, SCHEMA, from_sql("identity", [{"column": ["name"]}]))
-    assert next(each.field_id for each in following.fields) == "sq"
+    assert next(field.field_id for field in following.fields) == "sq"
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), LONG, pa.float32(), pa.decimal128(5, 2), pa.uint8()])

@@ -39,10 +39,10 @@ def test_folders_of_sockets_that_nobody_listens_on_go(tmp_path: Path) -> None:
     os.utime(used, (0, 0))
     (tmp_path / "pennon-8").symlink_to(kept[0])
     found = remove_abandoned_sockets(own / "worker.sock")
-    for each in open_sockets:
-        each.close()
+    for socket_ in open_sockets:
+        socket_.close()
     assert sorted(found) == [dead, empty]
-    assert {each.name for each in tmp_path.iterdir()} == {
-        *(each.name for each in (own, *kept, used)),
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(path.name for path in (own, *kept, used)),
         "pennon-8",
     }

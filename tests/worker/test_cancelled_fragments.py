@@ -129,7 +129,7 @@ def has_yielded(worker: Worker) -> bool:
     deadline = time.monotonic() + 30
     found: list[int] = []
     while time.monotonic() < deadline and 19 not in found:
-        threads = [int(each.name) for each in Path(f"/proc/{worker.process.pid}/task").iterdir()]
+        threads = [int(path.name) for path in Path(f"/proc/{worker.process.pid}/task").iterdir()]
         found = []
         for thread in threads:
             with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed

@@ -56,7 +56,7 @@ class Tables:
 
     def scan(self, name: str, first: int) -> dict:
         fields = ORDERS if name == "orders" else ITEMS
-        columns = [[first + at, each["name"]] for at, each in enumerate(fields)]
+        columns = [[first + at, row["name"]] for at, row in enumerate(fields)]
         catalog, plan = self.driver.catalog, self.plans[name]["plan"]
         scan = {"node": "scan", "catalog": catalog, "plan": plan, "table": name}
         return scan | {"columns": columns, "fields": []}

@@ -56,9 +56,9 @@ def test_an_empty_plain_dataset_written_anew_has_the_new_columns(
     place = tmp_path / "plain.lance"
     for names in (["id"], ["id", "note"]):
         shutil.rmtree(place, ignore_errors=True)
-        lance.write_dataset(pa.schema([(each, pa.int64()) for each in names]).empty_table(), place)
+        lance.write_dataset(pa.schema([(name, pa.int64()) for name in names]).empty_table(), place)
         table = driver.ask("load_table", identifier=[str(place)])
-        assert [each["name"] for each in table["schema"]["fields"]] == names
+        assert [row["name"] for row in table["schema"]["fields"]] == names
         assert driver.scan(table)[1].num_rows == 1
 
 

@@ -40,5 +40,5 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
             keys = assigned.filter(pc.equal(assigned["scan"], at))["key"].to_pylist()
             assert keys == sorted(keys)
     else:
-        assert [each["root"] for each in reply["fragments"]] == [2]
+        assert [row["root"] for row in reply["fragments"]] == [2]
         assert assigned.num_rows == tasks

@@ -63,7 +63,9 @@ def test_a_token_of_another_version_is_refused(token: Token) -> None:
     changed += [
         {**stored, name: {"of": "another type"}} for name in stored if name != "storage_options"
     ]
-    for text in (each if isinstance(each, str) else json.dumps(each) for each in changed):
+    for text in (
+        partition if isinstance(partition, str) else json.dumps(partition) for partition in changed
+    ):
         with pytest.raises(MalformedMessage) as refused:
             type(token).from_json(text)
         assert "secret" not in str(refused.value)

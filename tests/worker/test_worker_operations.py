@@ -77,7 +77,7 @@ def test_columns_are_pruned_and_counted_without_any(driver: Driver) -> None:
     plan, splits = driver.scan(table, schema={"type": "struct", "fields": []})
     assert plan["keys"] == []
     rows = [driver.connection.rows(plan["scan"], split) for split in splits["split"].to_pylist()]
-    assert sum(each.num_rows for each in rows) == 100
+    assert sum(row.num_rows for row in rows) == 100
 
 
 def test_a_plan_is_refused_where_nobody_would_evaluate_a_predicate(driver: Driver) -> None:
@@ -99,7 +99,7 @@ def test_the_splits_that_come_with_a_plan_are_those_that_are_asked_for(driver: D
         size = {"num_tasks": 2, "max_bytes": 128 << 20}
         driver.ask("pack_splits", plan=plan["plan"], predicates=[], **size)
         asked = driver.connection.arrow()
-        known = [(each["object_ids"], each["split"]) for each in plan["packed"]]
+        known = [(row["object_ids"], row["split"]) for row in plan["packed"]]
         assert known == list(zip(*asked.to_pydict().values(), strict=True))
     assert driver.scan(table)[0]["packed"] is None
 
@@ -199,12 +199,12 @@ def test_every_type_comes_back_exactly(driver: Driver) -> None:
     values += [one, [one, None], [("k", decimal.Decimal("9.99")), ("n", None)]]
     rows = pa.table(
         {
-            each["name"]: pa.array([value, None], kind)
-            for each, value, kind in zip(fields, values, types, strict=True)
+            field_["name"]: pa.array([value, None], kind)
+            for field_, value, kind in zip(fields, values, types, strict=True)
         }
     )
     table = driver.create(["shop", "every"], fields)
-    assert [each["type"] for each in table["schema"]["fields"]] == [each["type"] for each in fields]
+    assert [row["type"] for row in table["schema"]["fields"]] == [row["type"] for row in fields]
     driver.insert(table, rows)
     assert driver.select(loaded(driver, "shop", "every")).to_pylist() == rows.to_pylist()
 
@@ -273,7 +273,7 @@ def test_a_plain_dataset_is_one_leaf_and_takes_appends(driver: Driver, tmp_path:
     plain = pa.table({"a": [1, 2, 3], "n": pa.array([1, 2, 2**32 - 1], pa.uint32()), "v": vectors})
     lance.write_dataset(plain, str(tmp_path / "lake" / "plain.lance"))
     table = loaded(driver, "plain")
-    assert [each["type"] for each in table["schema"]["fields"][:2]] == ["long", "long"]
+    assert [row["type"] for row in table["schema"]["fields"][:2]] == ["long", "long"]
     assert (table["partitioning"], driver.ask("list_tables", namespace=[])["tables"]) == (
         [],
         ["plain"],
@@ -356,9 +356,9 @@ def test_a_plan_of_many_partitions_is_quick() -> None:
     (split,) = Split.from_json(splits[7].as_py())
     assert split == Split(leaves["location"][7].as_py(), 2**63 + 7, 0)
     pieces = [[Piece(7, None, 1)], [Piece(8, (0, 3), 1), Piece(9, None, 1)]]
-    packed = [Split.from_json(each) for each in packed_column(leaves, pieces).to_pylist()]
+    packed = [Split.from_json(split) for split in packed_column(leaves, pieces).to_pylist()]
     assert packed[0] == (split,)
-    assert [(each.version - 2**63, each.fragments) for each in packed[1]] == [
+    assert [(read_.version - 2**63, read_.fragments) for read_ in packed[1]] == [
         (8, (0, 3)),
         (9, None),
     ]

@@ -118,13 +118,13 @@ def test_a_staged_table_has_no_name_until_it_is_published(driver: Driver) -> Non
     driver.ask("publish_table", identifier=name, table=new["table"], mode="replace")
     assert regions(driver) == {"us": [2]}
     other = driver.ask("stage_table", identifier=name, mode="create_or_replace", **more)
-    driver.ask("discard_table", table=other["table"])
+    driver.ask("discard_table", identifier=name, table=other["table"])
     assert regions(driver) == {"us": [2]}
     assert latest(driver)["version"] != other["version"]
 
 
 def test_procedures_are_listed_with_their_parameters(driver: Driver) -> None:
-    listed = {each["name"]: each for each in driver.ask("list_procedures")["procedures"]}
+    listed = {row["name"]: row for row in driver.ask("list_procedures")["procedures"]}
     assert listed["check"]["parameters"][0] == {"name": "table", "type": "string", "required": True}
 
 

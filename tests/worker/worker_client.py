@@ -52,7 +52,6 @@ ORDINARY: dict[str, dict[str, object]] = {
     "load_table": {"version": None, "timestamp_micros": None},
     "create_table": {"partitioning": [], "properties": {}, "mode": "create"},
     "stage_table": {"partitioning": [], "properties": {}, "mode": "create"},
-    "drop_table": {"purge": False},
     "plan_scan": {
         "predicates": [],
         "unrepeated": [],
@@ -70,8 +69,6 @@ ORDINARY: dict[str, dict[str, object]] = {
         "query_id": "",
         "is_stream": False,
     },
-    "write": {"partition_id": 0, "task_id": 0},
-    "write_deletes": {"partition_id": 0, "task_id": 0},
     "commit_write": {"deleted": [], "reads": []},
     "abort_write": {"was_sent": True},
 }
@@ -156,7 +153,7 @@ class Connection:
             writer.write_table(rows, max_chunksize=500)
         self.send(
             b"J",
-            json.dumps({"op": "write", "write": write, "partition_id": 0, "task_id": 1}).encode(),
+            json.dumps({"op": "write", "write": write}).encode(),
         )
         text = sink.getvalue()
         # A worker that refuses the rows says why and closes: nobody has to send the rest.
@@ -263,8 +260,8 @@ def transform(function: str, *arguments: int | str) -> dict:
     return {
         "function": function,
         "arguments": [
-            {"literal": each} if isinstance(each, int) else {"column": each.split(".")}
-            for each in arguments
+            {"literal": name} if isinstance(name, int) else {"column": name.split(".")}
+            for name in arguments
         ],
     }
 

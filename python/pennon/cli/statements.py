@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Statement", "cut_statements", "has_sql", "split_statements", "statements_of"]
+__all__ = ["Statement", "cut_statements", "has_sql", "statements_of"]
 
 # A script of SQL: BEGIN … END, with or without a label before it.
 _SCRIPT: Final = re.compile(r"(?:\w+\s*:\s*)?BEGIN\b", re.IGNORECASE)
@@ -30,9 +30,20 @@ class Statement:
 
 
 def statements_of(text: str) -> list[Statement]:
-    r"""Split a text as ``split_statements`` does, and see which statements are meant to fail.
+    r"""Split a text at each ``;`` outside of quotes, comments and scripts.
+
+    Args:
+        text: Any number of statements of Spark SQL; the last one needs no ``;``.
+
+    Returns:
+        The statements, each with the condition that it is meant to fail with; what holds only
+        blanks and comments is left out.
 
     Example:
+        >>> for statement in statements_of("SELECT ';'; /* ; */; SELECT 2 -- two; really"):
+        ...     print(statement.sql)
+        SELECT ';'
+        SELECT 2 -- two; really
         >>> [
         ...     statement.expected
         ...     for statement in statements_of("SELECT 1; SELECT x;\n--! UNRESOLVED_COLUMN")
@@ -47,24 +58,6 @@ def statements_of(text: str) -> list[Statement]:
         for part, found in zip(parts, behind, strict=True)
         if has_sql(part)
     ]
-
-
-def split_statements(text: str) -> list[str]:
-    """Split a text at each ``;`` outside of quotes, comments and scripts.
-
-    Args:
-        text: Any number of statements of Spark SQL; the last one needs no ``;``.
-
-    Returns:
-        The statements without their ``;``; what holds only blanks and comments is left out.
-
-    Example:
-        >>> split_statements("SELECT ';'; /* ; */; SELECT 2 -- two; really")
-        ["SELECT ';'", 'SELECT 2 -- two; really']
-        >>> split_statements("BEGIN SELECT 1; SELECT 2; END; SELECT 3")
-        ['BEGIN SELECT 1; SELECT 2; END', 'SELECT 3']
-    """
-    return [statement.sql for statement in statements_of(text)]
 
 
 def cut_statements(text: str) -> tuple[list[str], str]:

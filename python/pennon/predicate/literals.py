@@ -1,8 +1,8 @@
 """Typed literals: Arrow scalars to SQL trees and back, and to text and back, without loss.
 
-A literal is converted to a column's type only where the comparison keeps its meaning in Spark:
-``to_scalar`` gives None for ``int = 5.5`` or ``string = 5`` instead of rounding or guessing.
-Times without zone are UTC. NULL stays NULL in every type.
+``literal_value`` reads a literal as a scalar of its own type; ``conversion`` then decides whether
+it can be compared as one of a column's type. Times without a zone are UTC. NULL stays NULL in every
+type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pennon.errors import InternalError
 from pennon.predicate.arrow_kinds import is_binary, is_text, of_stored_integer
 from pennon.predicate.conversion import EPOCH, NANOS_PER_UNIT, convert, from_text, to_text
 
-__all__ = ["arrow_type", "from_text", "literal_value", "to_expression", "to_scalar", "to_text"]
+__all__ = ["arrow_type", "from_text", "literal_value", "to_expression", "to_text"]
 
 _UNIT_NAMES = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _INT64_MIN = -(2**63)
@@ -141,23 +141,6 @@ def _micros_text(micros: int) -> str | None:
     except OverflowError:
         return None
     return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-
-
-def to_scalar(node: exp.Expression, type: pa.DataType) -> pa.Scalar | None:  # noqa: A002
-    """Read a literal as a scalar of the column's type.
-
-    Returns:
-        The scalar; None when the node is no literal, or has no exact counterpart in ``type``.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> to_scalar(parse_one("5"), pa.int64())
-        <pyarrow.Int64Scalar: 5>
-        >>> to_scalar(parse_one("5.5"), pa.int64()) is None
-        True
-    """
-    scalar = literal_value(node)
-    return None if scalar is None else convert(scalar, type)
 
 
 def literal_value(node: exp.Expr) -> pa.Scalar | None:

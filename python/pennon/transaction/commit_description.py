@@ -1,8 +1,7 @@
-"""What the record of a commit says of its changes."""
+"""The record of a commit, made from its changes: operation, partitions, rows added and removed."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from typing import TYPE_CHECKING
 
@@ -41,24 +40,23 @@ def described(
         if isinstance(change, Append | Replace | ChangeRows)
         for part in change.staged
     )
-    gone = [
+    removed = [
         len(change.deleted.addresses)
         if isinstance(change, ChangeRows)
         else states[object_id].num_rows
         for object_id, change in changes.items()
         if object_id in states and not isinstance(change, Append | Rewrite)
     ]
-    known = [version for version in gone if version is not None]
+    counts = [count for count in removed if count is not None]
     return CommitRecord(
         identity,
         operation or _named(changes),
-        base.version,
-        base.current_spec.spec_version,
-        hashlib.blake2b(base.schema.to_json().encode(), digest_size=4).hexdigest(),
-        len(changes),
-        added,
-        sum(known) if len(known) == len(gone) else None,
-        int(time.time()),
+        base_version=base.version,
+        spec_version=base.current_spec.spec_version,
+        partitions=len(changes),
+        added_rows=added,
+        removed_rows=sum(counts) if len(counts) == len(removed) else None,
+        made_at=int(time.time()),
     )
 
 

@@ -94,7 +94,7 @@ class StarSessions:
         call = f"CALL lance.system.explain_join('{sql.replace(chr(39), chr(39) * 2)}')"
         marked = " workers do not compute: "
         found = [str(row["reason"]) for row in self.ways[way].sql(call).collect()]
-        return sorted({each.split(marked)[1] for each in found if marked in each})
+        return sorted({name.split(marked)[1] for name in found if marked in name})
 
     def drop(self) -> None:
         """Drop the tables."""

@@ -64,7 +64,7 @@ class StarQueries:
         return f"t{self.number}"
 
     def condition(self, alias: str, table: str) -> str:
-        column = self.rng.choice([each for each in self.columns[table] if each in CONDITIONS])
+        column = self.rng.choice([column for column in self.columns[table] if column in CONDITIONS])
         return self.rng.choice(CONDITIONS[column]).format(c=f"{alias}.{column}")
 
     def relation(self, table: str) -> tuple[str, Sequence[str]]:
@@ -87,11 +87,11 @@ class StarQueries:
             return self.united(table)
         if choice < 0.91:
             # In this order rows that tie are the same rows.
-            order = ", ".join(f"{each} {self.direction()}" for each in known)
+            order = ", ".join(f"{column} {self.direction()}" for column in known)
             first = f"LIMIT {self.rng.choice([0, 1, 7, 40])}"
             cut = self.rng.choice([first, first, f"{first} OFFSET 5", "OFFSET 30"])
             return f"(SELECT * FROM {table} ORDER BY {order} {cut})", known
-        keys = [each for each in known if each in KEYS][:2]
+        keys = [column for column in known if column in KEYS][:2]
         if not keys or "s" not in known:
             return f"(SELECT DISTINCT * FROM {table})", known
         having = self.rng.choice(["", " HAVING count(*) > 2", " HAVING max(q) > 2"])
@@ -103,10 +103,10 @@ class StarQueries:
         """Write a table of which some columns are computed of themselves."""
         known = self.columns[table]
         values = [
-            f"{self.rng.choice(VALUES[each]).format(c=each)} AS {each}"
-            if each in VALUES and self.rng.random() < 0.4
-            else each
-            for each in known
+            f"{self.rng.choice(VALUES[column]).format(c=column)} AS {column}"
+            if column in VALUES and self.rng.random() < 0.4
+            else column
+            for column in known
         ]
         return f"(SELECT {', '.join(values)} FROM {table})", known
 
@@ -129,13 +129,13 @@ class StarQueries:
     def united(self, table: str) -> tuple[str, Sequence[str]]:
         """Write what two tables have in common, the rows of both beside each other."""
         other = self.rng.choice(list(self.columns))
-        shared = [each for each in self.columns[table] if each in self.columns[other]]
+        shared = [column for column in self.columns[table] if column in self.columns[other]]
         listed = ", ".join(shared)
         texts = []
-        for each in (table, other):
+        for table_ in (table, other):
             alias = self.name()
-            where = f" WHERE {self.condition(alias, each)}" if self.rng.random() < 0.5 else ""
-            texts.append(f"SELECT {listed} FROM {each} {alias}{where}")
+            where = f" WHERE {self.condition(alias, table_)}" if self.rng.random() < 0.5 else ""
+            texts.append(f"SELECT {listed} FROM {table_} {alias}{where}")
         return f"({' UNION ALL '.join(texts)})", shared
 
     def from_clause(self) -> tuple[str, dict[str, Sequence[str]]]:
@@ -230,7 +230,7 @@ class StarQueries:
             conditions.append(self.subquery_condition(visible) or "TRUE")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         keys = self.rng.sample(every, min(len(every), self.rng.choice([1, 1, 2, 3])))
-        keys = [self.grouped(each) for each in keys]
+        keys = [self.grouped(key) for key in keys]
         named = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
         match self.rng.randrange(8):
             case 0:
@@ -291,7 +291,7 @@ class StarQueries:
 
     def windows(self, keys: Sequence[str], every: Sequence[str]) -> str:
         """Write functions over windows; in their order, rows that tie are the same rows."""
-        order = ", ".join(f"{each} {self.direction()}" for each in every)
+        order = ", ".join(f"{column} {self.direction()}" for column in every)
         partition = self.rng.choice([f"PARTITION BY {', '.join(keys)} "] * 5 + [""])
         calls = []
         for at in range(self.rng.choice([1, 1, 2, 3])):
@@ -341,8 +341,8 @@ class StarQueries:
                 ]
             call = self.rng.choice(kinds).format(c=column)
             asked = CONDITIONS.get(column.rpartition(".")[2], ())
-            kinds = [f"count_if({each})" for each in asked] + [
-                f"bool_and({each})" for each in asked
+            kinds = [f"count_if({condition_})" for condition_ in asked] + [
+                f"bool_and({condition_})" for condition_ in asked
             ]
             if kinds and self.rng.random() < 0.1:
                 call = self.rng.choice(kinds).format(c=column)

@@ -184,7 +184,7 @@ def tables_of(number: int) -> Mapping[str, StarTable]:
     made = {}
     for name, table in TABLES.items():
         fields = rng.choice(_FIELDS.get(name, [()]))
-        others = [each for each in _FIELDS.get(name, []) if not set(each) & set(fields)]
+        others = [fields_ for fields_ in _FIELDS.get(name, []) if not set(fields_) & set(fields)]
         is_evolved = bool(others) and name in LARGE and rng.random() < 0.4
         made[name] = replace(
             table,

@@ -85,7 +85,6 @@ class CommitRecord:
         operation: ``append``, ``overwrite``, ``delete``, …; ``given up`` where it never will be.
         base_version: The version of ``__manifest`` that its statement read.
         spec_version: The newest partition spec at that version.
-        schema_id: A short hash of the namespace schema at that version.
         partitions: How many partitions it changed.
         added_rows: Rows that it added; None where unknown.
         removed_rows: Rows that it removed; None where unknown.
@@ -102,7 +101,6 @@ class CommitRecord:
     operation: str
     base_version: int = 0
     spec_version: int = 0
-    schema_id: str = ""
     partitions: int = 0
     added_rows: int | None = None
     removed_rows: int | None = None
@@ -133,10 +131,16 @@ class CommitRecord:
 
     @classmethod
     def from_json(cls, text: str) -> CommitRecord:
-        """Read what ``to_json`` wrote."""
+        """Read what ``to_json`` wrote; fields that only another release knows are ignored.
+
+        Example:
+            >>> CommitRecord.from_json('{"id": "c1", "operation": "append", "later": 1}').operation
+            'append'
+        """
         stored = json.loads(text)
-        who = {name: stored.pop(name) for name in CommitIdentity.__slots__ if name in stored}
-        return cls(CommitIdentity(**who), **stored)
+        who = {name: stored[name] for name in CommitIdentity.__slots__ if name in stored}
+        what = {name: stored[name] for name in cls.__slots__ if name in stored}
+        return cls(CommitIdentity(**who), **what)
 
 
 def commit_key(commit_id: str) -> str:

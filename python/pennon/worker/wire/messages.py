@@ -201,10 +201,9 @@ class DiscardTable(NamedTableRequest):
 
 @dataclass(frozen=True, slots=True)
 class DropTable(NamedTableRequest):
-    """DROP TABLE."""
+    """DROP TABLE, with or without PURGE: its files are deleted either way."""
 
     op: ClassVar[str] = "drop_table"
-    purge: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,6 @@ class Write:
 
     op: ClassVar[str] = "write"
     write: str
-    partition_id: int
-    task_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,6 @@ class WriteDeletes:
 
     op: ClassVar[str] = "write_deletes"
     write: str
-    partition_id: int
-    task_id: int
 
 
 @dataclass(frozen=True, slots=True)

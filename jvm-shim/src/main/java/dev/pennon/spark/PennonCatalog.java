@@ -161,12 +161,12 @@ public final class PennonCatalog
 
   @Override
   public boolean dropTable(Identifier identifier) {
-    return operations.dropTable(identifier, false);
+    return operations.dropTable(identifier);
   }
 
   @Override
   public boolean purgeTable(Identifier identifier) {
-    return operations.dropTable(identifier, true);
+    return operations.dropTable(identifier);
   }
 
   @Override

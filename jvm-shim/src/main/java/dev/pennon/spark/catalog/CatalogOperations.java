@@ -139,8 +139,8 @@ public final class CatalogOperations {
     return table(request);
   }
 
-  public boolean dropTable(Identifier identifier, boolean purge) {
-    ObjectNode request = worker.request("drop_table", identifier).put("purge", purge);
+  public boolean dropTable(Identifier identifier) {
+    ObjectNode request = worker.request("drop_table", identifier);
     return worker.send(request, DroppedReply.class).dropped();
   }
 

@@ -36,8 +36,6 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
   private final String operation;
   private final String write;
   private final StructType schema;
-  private final int partitionId;
-  private final long taskId;
   private WorkerConnection connection;
   private BufferAllocator allocator;
   private VectorSchemaRoot root;
@@ -47,24 +45,20 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
   private int rowsInBatch;
   private long rowsWritten;
 
-  private ArrowDataWriter(
-      String operation, String write, StructType schema, int partitionId, long taskId) {
+  private ArrowDataWriter(String operation, String write, StructType schema) {
     this.operation = operation;
     this.write = write;
     this.schema = schema;
-    this.partitionId = partitionId;
-    this.taskId = taskId;
   }
 
   /** A writer of whole rows. */
-  static ArrowDataWriter ofRows(String write, StructType schema, int partitionId, long taskId) {
-    return new ArrowDataWriter("write", write, schema, partitionId, taskId);
+  static ArrowDataWriter ofRows(String write, StructType schema) {
+    return new ArrowDataWriter("write", write, schema);
   }
 
   /** A writer of the ids of rows that go. */
-  static ArrowDataWriter ofDeletedRows(
-      String write, StructType rowId, int partitionId, long taskId) {
-    return new ArrowDataWriter("write_deletes", write, rowId, partitionId, taskId);
+  static ArrowDataWriter ofDeletedRows(String write, StructType rowId) {
+    return new ArrowDataWriter("write_deletes", write, rowId);
   }
 
   @Override
@@ -91,7 +85,7 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
     root = VectorSchemaRoot.create(arrow, allocator);
     rows = ArrowWriter.create(root);
     ObjectNode request = Messages.request(operation);
-    request.put("write", write).put("partition_id", partitionId).put("task_id", taskId);
+    request.put("write", write);
     connection = WorkerConnection.open();
     connection.send(request);
     channel = connection.arrowOutputChannel();

@@ -13,7 +13,7 @@ record ArrowDataWriters(String write, StructType schema)
 
   @Override
   public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
-    return ArrowDataWriter.ofRows(write, schema, partitionId, taskId);
+    return ArrowDataWriter.ofRows(write, schema);
   }
 
   @Override

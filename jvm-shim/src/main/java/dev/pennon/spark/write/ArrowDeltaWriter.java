@@ -16,10 +16,9 @@ final class ArrowDeltaWriter implements DeltaWriter<InternalRow> {
   private final ArrowDataWriter inserted;
   private final ArrowDataWriter deleted;
 
-  ArrowDeltaWriter(
-      String write, StructType schema, StructType rowId, int partitionId, long taskId) {
-    inserted = ArrowDataWriter.ofRows(write, schema, partitionId, taskId);
-    deleted = ArrowDataWriter.ofDeletedRows(write, rowId, partitionId, taskId);
+  ArrowDeltaWriter(String write, StructType schema, StructType rowId) {
+    inserted = ArrowDataWriter.ofRows(write, schema);
+    deleted = ArrowDataWriter.ofDeletedRows(write, rowId);
   }
 
   @Override

@@ -12,7 +12,7 @@ record ArrowDeltaWriters(String write, StructType schema, StructType rowId)
 
   @Override
   public DeltaWriter<InternalRow> createWriter(int partitionId, long taskId) {
-    return new ArrowDeltaWriter(write, schema, rowId, partitionId, taskId);
+    return new ArrowDeltaWriter(write, schema, rowId);
   }
 
   /** The token may hold storage options: it is never shown. */
