@@ -215,7 +215,7 @@ def show_profiles(
         timed = results[side, query]
         if not timed.profiles:
             continue
-        columns = [median(each) for each in zip(*timed.profiles, strict=True)]
+        columns = [median(samples) for samples in zip(*timed.profiles, strict=True)]
         rows.append((query, timed.middle, *(f"{each:.2f}".removesuffix(".00") for each in columns)))
     print_table(f"{side}: where the time goes", ("query", "s", *COLUMNS), rows)
 
