@@ -216,7 +216,9 @@ def show_profiles(
         if not timed.profiles:
             continue
         columns = [median(samples) for samples in zip(*timed.profiles, strict=True)]
-        rows.append((query, timed.middle, *(f"{each:.2f}".removesuffix(".00") for each in columns)))
+        rows.append(
+            (query, timed.middle, *(f"{count:.2f}".removesuffix(".00") for count in columns))
+        )
     print_table(f"{side}: where the time goes", ("query", "s", *COLUMNS), rows)
 
 
