@@ -25,7 +25,7 @@ from pennon.spark_versions import BOUNDS, check_spark_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How spark-submit tells Python of the JVM that it has started.
+# How spark-submit passes the JVM that it has started to Python.
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 CATALOG_CLASS = "dev.pennon.spark.PennonCatalog"
 EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"

@@ -183,7 +183,7 @@ WORKER_PYTHON = Setting(
     Place.ENVIRONMENT,
     "path",
     None,
-    "The interpreter that runs the workers, stronger than everything that Spark is told.",
+    "The interpreter that runs the workers, which overrides every setting of Spark.",
 )
 MEMORY = Setting(
     "PENNON_MEMORY",

@@ -1,4 +1,4 @@
-"""What tells a dataset's version from the same version of another dataset at its place."""
+"""What distinguishes a dataset's version from the same version of another dataset at its place."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def version_identity(dataset: lance.LanceDataset) -> str:
 
     Lance numbers the versions of every dataset from 1. What differs is the time of the commit,
     kept in microseconds, and the names of its data files, which are drawn at random. Both are in
-    the version's own manifest, so that a folder restored from a copy is told apart as well.
+    the version's own manifest, so that a folder restored from a copy is distinguished as well.
 
     Args:
         dataset: A dataset at a version, detached or not.

@@ -1,6 +1,6 @@
 """Which partitions a statement overwrites or deletes: whole ones, or it is refused.
 
-A condition decides a partition where its values alone tell that every row satisfies it, or that
+A condition decides a partition where its values alone imply that every row satisfies it, or that
 none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.
 
 Rows that another writer appends meanwhile to a new partition are no conflict: the overwrite came

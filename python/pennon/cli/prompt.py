@@ -27,7 +27,7 @@ Statements of Spark SQL end with ;  and may have several lines.
   EXPLAIN SELECT …;                which partitions a query reads
   CALL lance.system.explain_join('SELECT …');
 Ctrl-C cancels a statement or forgets what is typed, Tab completes, Up goes back in history,
-exit; or Ctrl-D leaves.  docs/sql.md tells what is Pennon's own."""
+exit; or Ctrl-D leaves.  docs/sql.md describes what is Pennon's own."""
 # fmt: off
 _KEYWORDS: Final = (
     "ADD", "ALTER", "AND", "AS", "ASC", "BETWEEN", "BY", "CALL", "CASE", "COLUMN", "COMMENT",

@@ -48,7 +48,7 @@ class Output:
     Args:
         format: How rows are printed.
         limit: So many rows at most; None for all.
-        is_timed: Whether a line tells how long the statement took.
+        is_timed: Whether a line says how long the statement took.
     """
 
     format: Format = Format.TABLE
@@ -161,7 +161,7 @@ class _Run:
             for row in self._rows(_json_lines(shown), limit):
                 sys.stdout.write(f"{row[0]}\n")
             return
-        # One row more tells whether there are more.
+        # One row beyond the limit shows that there are more.
         texts = _texts(frame if limit is None else frame.limit(limit + 1))
         names = list(frame.columns)
         if self._output.format is Format.CSV:

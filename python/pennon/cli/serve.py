@@ -26,13 +26,13 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server of Spark: its class, and how it is told host and port.
+    """A server of Spark: its class, and how host and port are passed to it.
 
     Args:
         name: As the user names it.
         main_class: What ``spark-submit`` runs.
         default_port: The port that clients of this kind try by themselves.
-        address: What a client is told, over ``{host}`` and ``{port}``.
+        address: What a client connects to, over ``{host}`` and ``{port}``.
     """
 
     name: str
@@ -171,7 +171,7 @@ def _spark_submit() -> Path:
 
 
 def _stop_with(process: subprocess.Popen[bytes]) -> Sequence[int]:
-    """End the server when this process is told to end; the list holds the signals that came."""
+    """End the server when this process receives a signal to end; the list holds those that came."""
     came: list[int] = []
 
     def stop(number: int, _: object) -> None:

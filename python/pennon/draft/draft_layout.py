@@ -30,7 +30,7 @@ class Layout:
 
     Args:
         fields: All of them, outermost first.
-        told: By partition column: its chosen reading, and the fields that it tells.
+        told: By partition column: its chosen reading, and the fields that it yields.
     """
 
     fields: tuple[PartitionField, ...]
@@ -76,7 +76,7 @@ class Layout:
         return cls(spec.fields, told)
 
     def values(self, evidence: LeafEvidence | None) -> dict[str, pa.Scalar]:
-        """Give the partition values that a leaf's name tells, by field id."""
+        """Give the partition values that a leaf's name states, by field id."""
         found: dict[str, pa.Scalar] = {}
         for at, (own, fields) in self.told.items():
             fit = None if evidence is None else evidence.fits[at][own]
@@ -86,7 +86,7 @@ class Layout:
         return found
 
     def specs(self, leaves: Sequence[ManifestRow]) -> list[PartitionSpec]:
-        """Give one spec per set of fields that leaves tell; the last one has all fields."""
+        """Give one spec per set of fields that leaf names state; the last one has all fields."""
         sets = {frozenset(field.field_id for field in self.fields)}
         sets.update(frozenset(leaf.values) for leaf in leaves)
         ordered = sorted(sets, key=lambda set_: (len(set_), sorted(set_)))

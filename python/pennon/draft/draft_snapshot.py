@@ -1,7 +1,7 @@
 """A namespace of the older draft as a snapshot like any other, read only.
 
 Its metadata becomes a schema and specs, its rows a ``__manifest`` in memory with typed partition
-columns: what plans, groups and scans need not know. Leaves whose names tell the values of the
+columns: what plans, groups and scans need not know. Leaves whose names state the values of the
 same columns are one spec version; the last one has all columns that are understood. Each leaf is
 pinned at the newest version that there is when the namespace is opened, the one that was looked
 at.
@@ -83,7 +83,7 @@ class DraftSnapshot(Snapshot):
 
     @property
     def _index(self) -> None:
-        """The draft's names tell no depth by which an index knows leaves."""
+        """The draft's names have no depth by which an index could find leaves."""
 
     def _only_leaves(self, rows: pa.Table) -> pa.Table:
         """All rows are leaves, under the names that the draft gives them."""

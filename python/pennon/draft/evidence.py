@@ -1,12 +1,12 @@
 """What the rows of the draft's leaves say about the names of the leaves.
 
-A name tells a value only under a reading of its column's function (`readings`), and the draft
+A name has a value only under a reading of its column's function (`readings`), and the draft
 leaves open which one its writer had. So rows are looked at: all of them where there are few, else
 the first of each leaf. A reading that a row contradicts is out. Where rows are left unseen, a
 hash is believed only after so many hits that chance is out of the question, and only where no
 row hides a NULL that the draft does not say where to put.
 
-Soundness: a name that no reading explains tells nothing. The leaf is kept then by every predicate
+Soundness: a name that no reading explains says nothing. The leaf is kept then by every predicate
 on the column, and its rows are filtered like any others.
 """
 
@@ -89,7 +89,7 @@ def examine(
     try:
         rows = _first_rows(dataset, tops, most_rows)
     except LeafTypeMismatch:
-        # Whoever reads the leaf is told; those that do not need it are not in its way.
+        # Whoever reads the leaf gets an error; queries that do not need it are not affected.
         nothing = tuple(tuple(None for _ in known) for known in readings)
         return LeafEvidence(num_rows, False, nothing)
     is_complete = rows.num_rows == num_rows

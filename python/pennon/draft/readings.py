@@ -1,8 +1,8 @@
 """What a partition column of the older draft can mean in the current format.
 
 The draft is ambiguous: its table counts years from 1970, its text says four digits; the bytes
-that are hashed and the sign of a hash are not told. So a column has several readings, each a
-transform of the current format and how a name's text tells its values; the rows decide.
+that are hashed and the sign of a hash are not recorded. So a column has several readings, each a
+transform of the current format and how a name's text is read as its values; the rows decide.
 Counts since 1970 become levels: 672 months are (2026, 1), so that they prune as months do.
 """
 
@@ -49,7 +49,7 @@ class Reading:
     numbers: _Numbers
 
     def values(self, text: str) -> list[list[pa.Scalar]]:
-        """Give the partition values that a name can tell: as it stands, and percent-decoded."""
+        """Give the partition values that a name can mean: as it stands, and percent-decoded."""
         kinds = [field.result_type for field in self.spec.fields]
         found = []
         for spelling in dict.fromkeys((text, unquote(text))):

@@ -63,7 +63,7 @@ class WriteOptionNotSupported(PennonError):
 
 
 class StreamNotRepeatable(PennonError):
-    """A stream is to be written where a repeated batch could not be told."""
+    """A stream is to be written where a repeated batch could not be recognised."""
 
     condition = "STREAM_NOT_REPEATABLE"
     template = (

@@ -51,7 +51,7 @@ class MergeCardinality(PennonError):
 
 
 class MergeKeyRefused(PennonError):
-    """A column cannot tell which rows are the same."""
+    """A column cannot identify the rows of a merge."""
 
     condition = "MERGE_KEY_REFUSED"
     template = "Cannot merge into {table} on column {column}: {why}. Name other columns in on."

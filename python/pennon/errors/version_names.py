@@ -56,25 +56,25 @@ class ChangesNotKept(PennonError):
 
     condition = "CHANGES_NOT_KEPT"
     template = (
-        "Cannot tell the changes of {location} at version {version}: {why}."
+        "Cannot list the changes of {location} at version {version}: {why}."
         " Read the changes of a table of strong transactions."
     )
     sql_state = "0A000"
 
 
 class ChangesNotPaired(PennonError):
-    """Updates cannot be told by the columns that were named."""
+    """The key columns of a change feed do not identify a row."""
 
     condition = "CHANGES_NOT_PAIRED"
     template = (
         "Cannot pair the changes of {table} at version {version} by {key}: several rows have the"
-        " same values. Name columns whose values tell rows apart, or read without a key."
+        " same values. Name columns whose values identify a row, or read without a key."
     )
     sql_state = "21000"
 
 
 class ChangeKeyMissing(PennonError):
-    """Updates are to be told among changes, and nothing tells which rows are one row."""
+    """Updates are asked for, and no key identifies the rows."""
 
     condition = "CHANGE_KEY_MISSING"
     template = (
@@ -89,7 +89,7 @@ class ChangeRangeReversed(PennonError):
 
     condition = "CHANGE_RANGE_REVERSED"
     template = (
-        "Cannot tell the changes of {table} from version {start} to version {end}: the first is the"
+        "Cannot list the changes of {table} from version {start} to version {end}: the first is the"
         " later one. Exchange them."
     )
     sql_state = "22023"

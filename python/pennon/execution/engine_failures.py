@@ -23,7 +23,7 @@ _LONGEST_REASON: Final = 300
 _SOURCE_LINE: Final = re.compile(r",? \S+\.rs:\d+(:\d+)?")
 
 
-# How Arrow and DataFusion tell the value that does not fit, and the type.
+# How Arrow and DataFusion name the value that does not fit, and the type.
 _VALUES: Final = (
     re.compile(r"value of (?P<value>-?[\d.]+) is out of range (?P<type>\w+)"),
     re.compile(r"Can't cast value (?P<value>-?[\d.]+) to type (?P<type>\w+)"),

@@ -152,7 +152,7 @@ def resident_bytes(pid: int) -> int:
         pid: Its id.
 
     Returns:
-        Bytes; 0 where it has ended, or where the system does not tell.
+        Bytes; 0 where it has ended, or where the system does not report it.
 
     Example:
         >>> resident_bytes(1 << 30)

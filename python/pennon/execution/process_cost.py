@@ -80,7 +80,7 @@ class ProcessCost:
 
 
 def peak_bytes() -> int:
-    """Give the most memory that the process has had; 0 where the system does not tell."""
+    """Give the most memory that the process has had; 0 where the system does not report it."""
     try:
         found = _PEAK.search(_STATUS.read_text(encoding="ascii", errors="replace"))
     except OSError:

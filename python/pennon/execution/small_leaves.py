@@ -117,7 +117,7 @@ class _Reader:
     def take_filtered(self, leaves: Sequence[LeafRead]) -> list[LeafRead]:
         """Read leaves that have a filter, and return the others.
 
-        It ends at the first one of which much is left: one filter that keeps much tells of the
+        It ends at the first one of which much is left: one filter that keeps much is a sign for the
         next, and little is read twice.
         """
         others: list[LeafRead] = []

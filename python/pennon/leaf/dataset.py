@@ -109,8 +109,8 @@ def open_leaf(
 ) -> lance.LanceDataset:
     """Open a leaf at a version.
 
-    An opened dataset is kept where its version tells it from all others: a detached one, or one of
-    a table whose identity is known. A leaf without either is opened each time.
+    An opened dataset is kept where its version distinguishes it from all others: a detached one, or
+    one of a table whose identity is known. A leaf without either is opened each time.
 
     Args:
         root: Path or URL of the partitioned namespace.

@@ -113,7 +113,7 @@ def _ordered_bits(array: pa.Array) -> pa.Array:
 
 
 class SortedCheck:
-    """Watches the rows of one run and tells whether they came in order.
+    """Observes the rows of one run and reports whether they came in order.
 
     Args:
         order: The order.

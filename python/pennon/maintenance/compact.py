@@ -83,7 +83,7 @@ def compact(
         strategy: ``binpack``, or ``sort``: all files of the leaves whose rows are not in the
             table's write order.
         dry_run: Whether to list only.
-        progress: Is told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         NotPartitionedNamespace: It is none.

@@ -94,7 +94,7 @@ def expire(
             ``history.expire.max-snapshot-age-ms`` says, or five days ago.
         retain_last: How many of the newest versions stay whatever their age, at least one; None for
             what the table's ``history.expire.min-snapshots-to-keep`` says, or one.
-        progress: Is told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         NotPartitionedNamespace: It is none.

@@ -64,7 +64,7 @@ def _named_by_records(raw: RawRows) -> Iterator[LeafVersion]:
 def recorded_versions(
     location: str, versions: Iterable[int], storage_options: StorageOptions
 ) -> set[LeafVersion]:
-    """Give the detached leaf versions that some versions of the manifest tell of; as above."""
+    """Give the detached leaf versions that some versions of the manifest name; as above."""
     tables: dict[str, str] = {}
     records: list[tuple[str, int]] = []
     seen: set[tuple[str, ...]] = set()

@@ -1,8 +1,8 @@
 """Which version of a leaf the manifest meant, where the manifest has forgotten it.
 
 The detached versions of a leaf form chains. A committed one is the last of its chain, or an
-earlier one where a later commit failed; the manifest row's own statistics tell them apart. What
-they cannot tell is not guessed.
+earlier one where a later commit failed; the manifest row's own statistics distinguish them. What
+they leave open is not guessed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def forgotten_version(
         return VersionFound(int(main.version), "the newest of its main branch, it has no other")
     recorded = _statistics(row.metadata)
     if recorded is None:
-        return VersionUnknown(detached, "the row tells no number of rows to recognise it by")
+        return VersionUnknown(detached, "the row states no number of rows to recognise it by")
     datasets = {
         version: open_own_leaf(location, place, version, storage_options) for version in detached
     }

@@ -89,7 +89,7 @@ def migrate(
     rows, num_rows = work.rows(spec, salt, strong=strong)
     version = write_rows(draft, spec, rows, salt, strong=strong, storage_options=options)
     if draft.manifest.schema.field("object_id").nullable:
-        notes.append("object_id may be NULL, so that Lance does not tell racing writers apart")
+        notes.append("object_id may be NULL, so that Lance does not detect racing writers")
     if remove_old:
         version = remove_draft(draft, options)
     else:
@@ -153,7 +153,7 @@ class _Migration:
 
     def _text(self, leaf: DraftLeaf, at: int) -> str:
         if leaf.texts is None:
-            why = f"the id {leaf.object_id} does not tell a value of each partition column"
+            why = f"the id {leaf.object_id} does not contain a value of each partition column"
             raise self._refused(why, "Correct the table's name, or take it out of the manifest")
         return leaf.texts[at]
 
@@ -190,7 +190,7 @@ class _Migration:
         self.tuples[leaf.object_id, id(reading)] = first
         told = reading.values(self._text(leaf, at))
         if first is None:
-            self.contradiction[at] = f"the name of the empty leaf {leaf.location} tells no value"
+            self.contradiction[at] = f"the name of the empty leaf {leaf.location} contains no value"
             return bool(told) or is_null_text(self._text(leaf, at))
         if all(not name.is_valid for name in first) and is_null_text(self._text(leaf, at)):
             return True

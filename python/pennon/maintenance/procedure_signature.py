@@ -65,7 +65,7 @@ class Procedure:
 
     @property
     def signature(self) -> tuple[Parameter, ...]:
-        """The parameters as Spark is told them.
+        """The parameters in the form that Spark takes.
 
         Spark asks for required ones before it looks at the others, so beside one that is refused
         none is required: `checked` asks for them.

@@ -330,7 +330,8 @@ PROCEDURES: Mapping[str, Procedure] = {
                 _TABLE,
                 Parameter("from_version", "long", is_required=True),
                 Parameter("to_version", "long"),
-                # Columns that tell rows apart, with commas between; by them updates are told.
+                # Columns that identify a row, with commas between, so that updates are reported as
+                # such.
                 Parameter("key"),
             ),
             {

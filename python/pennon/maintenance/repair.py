@@ -1,9 +1,9 @@
 """``pennon repair``: restore the columns and keys of ``__manifest`` that a foreign writer dropped.
 
 Keys of the metadata come back from earlier versions of the manifest (`lost_metadata`). Columns
-first from the manifest's own earlier versions, row by row. What no earlier version tells (they
+first from the manifest's own earlier versions, row by row. What no earlier version contains (they
 were cleaned up, or the row is newer) is read back from the leaves: a leaf's rows must give one
-partition tuple. Which version of a leaf was meant is told by the statistics of its row where
+partition tuple. Which version of a leaf was meant follows from the statistics of its row where
 these fit one version; else the repair stops and lists the versions.
 """
 
@@ -48,7 +48,7 @@ class Repaired:
         version: The version of its manifest afterwards.
         columns: The columns that were restored; none where nothing was lost.
         from_version: The earlier version of the manifest that they came from, if any.
-        leaves_read: Leaves whose rows were read, because no earlier version told their values.
+        leaves_read: Leaves whose rows were read, because no earlier version had their values.
         notes: What a person should know.
         keys: The keys of the metadata that were restored.
         lacking: Partitions whose files are gone, each with the ways out; a repair makes none up.
@@ -95,7 +95,7 @@ def repair(
     repairing = _Repair.of(location, options)
     if not repairing.lost:
         snapshot = Snapshot.open(location, storage_options=options)
-        lacking = tuple(missing_files(snapshot, progress))  # what is wrong with the rows is told
+        lacking = tuple(missing_files(snapshot, progress))  # missing files are reported beside it
         version = snapshot.version
         if restored is None:
             note = "no column and no key is missing"
@@ -199,7 +199,7 @@ class _Repair:
             )
 
     def read_leaves(self, progress: Progress) -> int:
-        """Read back what no earlier version tells; give the number of leaves read."""
+        """Read from leaves what no earlier version has; give the number of leaves read."""
         tables = [
             manifest_row
             for manifest_row in self.raw.of_type(TABLE).values()
@@ -246,7 +246,7 @@ class _Repair:
             case MixedTuples(first=first, other=other):
                 why = f"the rows of leaf {row.location} give several tuples: {first}, {other}"
             case NoRows():
-                why = f"leaf {row.location} has no rows that could tell its partition values"
+                why = f"leaf {row.location} has no rows to compute its partition values from"
             case found_tuple:
                 return {**values, **_by_column(found_tuple.values)}
         raise ManifestNotRepairable(
@@ -269,12 +269,12 @@ class _Repair:
             raise ManifestNotRepairable(
                 location=self.location,
                 why=f"the source column of {', '.join(unknown)} was dropped from the schema, so"
-                f" that the rows of leaf {row.location} do not tell it",
+                f" that it cannot be computed from the rows of leaf {row.location}",
                 advice="Restore an earlier version of __manifest",
             )
 
     def _inherit(self) -> None:
-        """Give namespaces that no earlier version tells the values of a leaf below them."""
+        """Give namespaces whose values no earlier version has those of a leaf below them."""
         missing = {
             manifest_row.object_id: manifest_row
             for manifest_row in self.raw.of_type(NAMESPACE).values()

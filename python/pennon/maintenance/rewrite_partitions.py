@@ -68,7 +68,7 @@ def rewrite_partitions(
         where: A Spark SQL condition: only partitions that may have a row that satisfies it, each
             as a whole.
         dry_run: Whether to list only.
-        progress: Is told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         NotPartitionedNamespace: It is none.

@@ -67,7 +67,7 @@ def vacuum(
         older_than: Files changed before this time, with a zone, go; None for five days ago. A
             write that takes longer than that loses what it staged.
         dry_run: Whether to list only.
-        progress: Is told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         NotPartitionedNamespace: It is none.

@@ -64,7 +64,8 @@ class DraftLeaf:
     Args:
         object_id: Its id.
         location: Its directory.
-        texts: One text per partition column, in their order; None where the id does not tell them.
+        texts: One text per partition column, in their order; None where the id does not contain
+            them.
     """
 
     object_id: str

@@ -64,7 +64,7 @@ def write_rows(
             manifest.add_columns(added)
         key = manifest.schema.field("object_id")
         if not key.nullable and PRIMARY_KEY not in (key.metadata or {}):
-            # Without it Lance does not tell two inserts of one new partition apart.
+            # Without it Lance does not detect that two writers insert the same new partition.
             manifest.update_field_metadata({"object_id": {PRIMARY_KEY.decode(): "0"}})
         merge = manifest.merge_insert("object_id")
         merge = merge.when_matched_update_all().when_not_matched_insert_all()

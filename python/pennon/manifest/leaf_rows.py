@@ -145,7 +145,7 @@ def _indexed(
 ) -> LeafQuery | None:
     """Choose few leaves; None where the conditions need other columns, or choose too many."""
     if condition is None and index.num_others:
-        return None  # a pass over all rows tells what the others are
+        return None  # only a pass over all rows finds the others
     known = set(index.rows.column_names)
     asked = _over_index(exp.true() if condition is None else condition, known)
     named = [_over_index(flag, known) for flag in _named(flags)]
@@ -262,7 +262,7 @@ def fetched_lists(
         addresses: Of the rows of each list.
         columns: What is read of them.
         show: Makes what is returned of all rows; it may leave some out, and keeps the order and
-            the columns that it is told to.
+            the columns that it is given.
 
     Raises:
         StorageFailure: The storage refused.

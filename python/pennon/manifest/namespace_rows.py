@@ -1,4 +1,4 @@
-"""What describing one namespace or leaf of a snapshot tells: runtime properties and version."""
+"""The description of one namespace or leaf of a snapshot: its runtime properties and version."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _values(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, pa.Scalar]:
 
 
 def row_of_leaf(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, object]:
-    """Give what ``Snapshot.leaves`` tells of one leaf; nothing where there is none.
+    """Give the row of ``Snapshot.leaves`` for one leaf; none where there is no such leaf.
 
     Spec: "Read Behavior".
     """

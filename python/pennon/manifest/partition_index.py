@@ -160,7 +160,7 @@ class _Assembly:
         self._key = key
         self._specs = specs
         types = {name: manifest.schema.field(name).type for name in columns}
-        # DataFusion tells -0.0 from 0.0 and NaN from NaN where Lance's scanner does not.
+        # DataFusion distinguishes -0.0 from 0.0 and NaN from NaN, Lance's scanner does not.
         self._columns = [name for name in types if not pa.types.is_floating(types[name])]
         layout = [f"v{version}/{len(spec.fields)}" for version, spec in sorted(specs.items())]
         typed = [f"{name}:{types[name]}" for name in self._columns]

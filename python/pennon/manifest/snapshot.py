@@ -155,7 +155,7 @@ class Snapshot:
 
     @property
     def has_read_versions(self) -> bool:
-        """Whether the manifest tells the versions of leaves (column ``read_version``)."""
+        """Whether the manifest names the versions of leaves (column ``read_version``)."""
         return READ_VERSION.name in self.manifest.schema.names
 
     @property

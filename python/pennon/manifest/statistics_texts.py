@@ -18,7 +18,7 @@ from pennon.manifest.format.statistics import COUNTED_VERSION
 
 __all__ = ["ColumnBounds", "StatisticsEntries", "statistics_entries"]
 
-# So many texts stay far below what offsets of 32 bits tell.
+# So many texts stay far below what 32-bit offsets can address.
 _AT_ONCE: Final = 50_000
 _BLOCK_BYTES: Final = 64 << 20
 _METADATA: Final = pa.schema({COLUMN_STATISTICS: pa.utf8(), COUNTED_VERSION: pa.utf8()})

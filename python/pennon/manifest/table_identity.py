@@ -25,7 +25,7 @@ __all__ = ["check_same_table", "open_commit_base", "table_id"]
 def table_id(snapshot: Snapshot) -> str:
     """Give what all versions of a table have in common and no other table has.
 
-    It tells nothing of the secret that it is made of.
+    It reveals nothing about the secret that it is made of.
 
     Args:
         snapshot: Any version.

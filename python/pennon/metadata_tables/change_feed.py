@@ -21,12 +21,12 @@ __all__ = ["ChangeRange", "change_feed"]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """Which changes are told.
+    """The range and the form of a change feed.
 
     Args:
         base: The version whose rows are the beginning.
         last: The version whose commit is the last one; below the base, there is none.
-        key: Columns by which updates are told.
+        key: Columns that identify a row, by which a deletion and an insertion become an update.
         is_net: Whether the commits count as one, the last, that leads from the base to it.
     """
 

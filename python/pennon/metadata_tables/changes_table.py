@@ -48,10 +48,10 @@ def changes_between(
     """Tell what the commits from one version to another did to the rows.
 
     Args:
-        snapshot: The table; its columns are those in which all rows are told.
-        first: The version whose rows are the beginning; its own commit is not told of.
-        last: The version whose commit is the last one told of.
-        key: Columns whose values tell rows apart; with none, a row that got other values is deleted
+        snapshot: The table; its columns are those of all changes.
+        first: The version whose rows are the beginning; its own commit is not included.
+        last: The version whose commit is the last one included.
+        key: Columns whose values identify a row; with none, a row that got other values is deleted
             as it was and inserted as it is.
         is_net: Whether all commits count as the last one: a row that comes and goes between is not
             told of.
@@ -116,7 +116,7 @@ def _change_rows(
 
 
 def change_schema(snapshot: Snapshot) -> pa.Schema:
-    """Give the columns of changes: the table's, and what tells of the commit.
+    """Give the columns of changes: the table's, and those about the commit.
 
     Raises:
         UnsupportedTableChange: The table has a column of one of these names.
@@ -137,7 +137,7 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
     known = versions_until(snapshot)["version"].to_pylist()
     first, last = stated_bounds(selection.predicates)
     if 1 < first <= snapshot.version and first - 1 not in known:
-        # What the commits until then did cannot be told from what is asked for.
+        # What the commits until then did cannot be separated from what is asked for.
         snapshot.at_version(first - 1)  # says which versions there are
     earlier = [row for row in known if row < first] or known[:1]
     yield from changes_between(snapshot, earlier[-1], min(last, snapshot.version))

@@ -181,7 +181,7 @@ def paired(
 
     Args:
         found: What a commit did.
-        key: Columns whose values tell rows apart; NULL is a value here.
+        key: Columns whose values identify a row; NULL is a value here.
 
     Returns:
         For each deleted and for each inserted row whether the other side has its like; None where

@@ -1,6 +1,6 @@
-"""Statements that maintenance came before: run again, so that no user is told of a conflict.
+"""Statements that conflict with maintenance are run again, so that no user sees the conflict.
 
-A compaction is followed by whatever was based on the files before. Rows that are written anew under
+A compaction never fails a concurrent statement by itself. Rows that are rewritten under
 the present partition spec are in other partitions then, and a change of them has to find them
 again. Nothing of a statement in conflict is visible, so it can be run again as a whole.
 """

@@ -1,4 +1,4 @@
-"""What a table tells of itself: where it is, at which version, its columns and its partitioning."""
+"""What is known of an open table: its location, version, columns, partitioning and history."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = ["OpenTable"]
 
 
 class OpenTable:
-    """A table at a version, which it may be taken further from.
+    """A table at a version; ``refresh`` moves it to the newest one.
 
     Args:
         catalog: What names and storage options come from.
-        table: The table at the version to begin with.
+        table: The table at its first version.
         is_pinned: Whether it stays at that version, and so is only read.
     """
 
@@ -91,7 +91,7 @@ class OpenTable:
         return Maintenance(self.location, self._catalog.storage, self._follow)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """Tell what made the versions of the table that can still be read.
+        """List the commits that made the versions of the table that can still be read.
 
         Args:
             limit: How many of the newest versions; None for all.
@@ -148,15 +148,15 @@ class OpenTable:
         *,
         key: Sequence[str] = (),
     ) -> pa.Table:
-        """Tell the rows that each commit between two versions deleted, inserted and updated.
+        """Read the rows that each commit between two versions deleted, inserted and updated.
 
-        What only moves rows, such as a compaction, shows none.
+        A commit that only moves rows, such as a compaction, has none.
 
         Args:
             since: The version, or the tag, whose rows are the beginning.
             until: The version, or the tag, at the end; None for that of this object.
-            key: Columns whose values tell rows apart, by which updates are told; with none, an
-                update is a deletion and an insertion.
+            key: Columns whose values identify a row, so that an update is reported as one; with
+                none, an update is a deletion and an insertion.
 
         Returns:
             The columns as they are at the end, ``_change_type`` (``insert``, ``delete``,

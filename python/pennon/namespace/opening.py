@@ -54,7 +54,9 @@ def open_namespace(
     try:
         table = load(catalog, (location,), None if version is None else str(version))
     except TableNotFound:
-        open_snapshot(location, None, None, catalog.storage)  # tells what is missing there
+        open_snapshot(
+            location, None, None, catalog.storage
+        )  # raises the error that names what is missing
         raise
     return PartitionedNamespace(catalog, table, is_pinned=version is not None)
 

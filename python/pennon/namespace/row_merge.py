@@ -64,7 +64,7 @@ class Merge:
 
     Args:
         source: The rows, as in ``append``. Columns match by name.
-        on: The columns whose values together tell which rows are the same.
+        on: The columns whose values together identify a row.
         load: Gives the table at its newest version.
         follow: Is called when the commit is made.
         matched: What happens to a row of the table that has its like in the source: ``update``,

@@ -29,7 +29,7 @@ ROW_NAMES = (LEAF, LEAF_VERSION, ROW_ADDRESS)
 
 
 def check_row_names(table: Table) -> None:
-    """Refuse to change rows that cannot be told apart, for a column hides what they are named by.
+    """Refuse to change rows that cannot be identified, because a column hides their row ids.
 
     Raises:
         UnsupportedTableChange: A column of the table is called as one of ``ROW_NAMES``.

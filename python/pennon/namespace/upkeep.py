@@ -49,7 +49,7 @@ class Maintenance:
 
         Args:
             version: A version of ``__manifest``; None for the newest.
-            progress: Is told how far it is.
+            progress: Called with how far it is.
 
         Example:
             >>> import pennon, tempfile
@@ -65,7 +65,7 @@ class Maintenance:
         """Restore what another writer took from ``__manifest``.
 
         Args:
-            progress: Is told how far it is.
+            progress: Called with how far it is.
 
         Raises:
             ManifestNotRepairable: What was lost stands nowhere else.

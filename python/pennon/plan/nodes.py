@@ -1,4 +1,4 @@
-"""The operators of a query, each with the attributes and the expressions that it was told with.
+"""The operators of a query, each with its attributes and its expressions.
 
 Nodes stand in post-order and name each other by position. An attribute is Spark's expression id; a
 negative number is a field of a struct. A text is Spark SQL over columns named ``c<attribute>``;
@@ -123,7 +123,7 @@ class Project:
 
     Args:
         child: Its input.
-        outputs: Its columns; None where they were not told.
+        outputs: Its columns; None where the outline does not contain them.
         renamed: For each output attribute that is one of the input, that one.
     """
 
@@ -208,7 +208,7 @@ class Group:
         group_by: Its grouping attributes.
         columns: For each output attribute that is one of the input, that one.
         keys: The grouping expressions and the attributes that they get; None where the aggregate
-            cannot be told in parts.
+            cannot be stated in parts.
         calls: The functions; None where one of them is not known.
         outputs: The aggregate's own output over the keys' and the functions' attributes.
     """
@@ -341,7 +341,7 @@ class Expand:
     Args:
         child: Its input.
         columns: For each output attribute that is the same one of the input in all rows, that one.
-        outputs: Its columns; None where they were not told.
+        outputs: Its columns; None where the outline does not contain them.
     """
 
     child: int

@@ -23,7 +23,7 @@ CONSTANTS: Final = "constants"
 
 
 def with_constants(plan: ScanPlan, wanted: pa.Schema) -> ScanPlan:
-    """Add to a plan what its splits tell of metadata columns.
+    """Add to a plan the constants that its splits carry for metadata columns.
 
     Args:
         plan: The chosen partitions.

@@ -1,7 +1,7 @@
 """How many rows a scan leaves behind its filters, for people: by the bounds of columns in leaves.
 
 Values count as spread evenly between the bounds of their leaf, and conditions on several columns as
-independent of each other. Nothing is pruned by it and Spark is told none of it.
+independent of each other. Nothing is pruned by it, and Spark does not see it.
 
 NULL rules: a comparison is true of no NULL. A fraction that is not known is NaN here.
 """

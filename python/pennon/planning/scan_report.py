@@ -43,7 +43,7 @@ def scan_report(plan: ScanPlan) -> list[tuple[str, str]]:
         plan: A plan of ``plan_scan``.
 
     Returns:
-        Pairs of what is told and the text: ``partitions``, ``spec v1``, ``predicate``, ``rows``….
+        Pairs of a line's title and its text: ``partitions``, ``spec v1``, ``predicate``, ``rows``….
 
     Spec: "Partition Pruning", "Compatibility with Partition Pruning".
     """
@@ -115,7 +115,7 @@ def _why(part: BoundPredicate) -> str:
             return "it is an error for some values"
         return "partitions do not have all of its columns as they stand"
     names = sorted({".".join(column.path) for column in columns(part)})
-    return f"no partition field tells it of {', '.join(names) or 'a column'}"
+    return f"no partition field depends on {', '.join(names) or 'a column'}"
 
 
 def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:

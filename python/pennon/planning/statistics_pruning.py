@@ -83,7 +83,7 @@ def may_match_at(
 ) -> pa.Array:
     """Tell the same of leaves of which only the places of their rows are at hand.
 
-    Rows of which nothing is known are kept, and ``has_possible_row`` tells more of some of them.
+    Rows of which nothing is known are kept; ``has_possible_row`` examines some of them further.
 
     Args:
         snapshot: The namespace.

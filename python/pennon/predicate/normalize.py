@@ -1,6 +1,6 @@
 """One form for predicates that mean the same, so that pruning knows few forms.
 
-The result is used as a filter: a row passes where it is TRUE. So NULL and FALSE need not be told
+The result is used as a filter: a row passes where it is TRUE. So NULL and FALSE need not be kept
 apart, once no NOT stands above them. What comes out consists of
 
 * AND and OR over leaves; an OR inside an AND is in parentheses; NOT only directly above IN,

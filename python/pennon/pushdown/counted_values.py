@@ -1,7 +1,7 @@
 """The exact statistics of columns beside the values of partitions: extremes and NULLs of each.
 
 They stand for the rows where they were counted of the very rows that are there, in every partition
-that counts. Floats have none: bounds do not tell zeros, or NaNs, apart.
+that counts. Floats have none: bounds do not distinguish the zeros, nor the NaNs.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
 # The rows of the right side of NOT IN, and those of them that are not NULL.
 _ROWS: Final = "n"
 _KNOWN: Final = "m"
-# What tells a row with a partner, and the values that partners are found by.
+# The mark of a row with a partner, and the values that partners are found by.
 _FOUND: Final = "e"
 _VALUE: Final = "k"
 
@@ -174,7 +174,7 @@ def _existence(
     """
     left, right = inputs
     if node.exists is None or node.condition is None:
-        raise Declined(why="an existence join of which not all was told")
+        raise Declined(why="an existence join without its output or its sides")
     pairs = [
         _sides_of((equality.this, equality.expression), inputs, semantics)
         for equality in _equalities(node.condition)

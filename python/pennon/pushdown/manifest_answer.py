@@ -286,7 +286,7 @@ def _constant(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:
         exp.alias_(cast(exp.column(name, quoted=True), kind), name, quoted=True)
         for name, kind in zip(names, schema.types, strict=True)
     ]
-    # A row of NULLs tells the types where there is no other, and is left out.
+    # Where there is no other row, one of NULLs gives the types and is left out afterwards.
     values = [[exp.false(), *(cast(exp.Null(), kind) for kind in schema.types)]]
     for row in range(rows.num_rows):
         cells = [_literal(rows[at][row], kind) for at, kind in enumerate(schema.types)]

@@ -201,7 +201,7 @@ class FragmentWriter:
                 if position == self.split:
                     return groups
                 if node.outputs is None:
-                    raise Declined(why="an aggregate of which the output was not told")
+                    raise Declined(why="an aggregate without its output")
                 return self.computed(groups, f"t{position}g", node.outputs)
             case Expand() as node:
                 return self.expanded(position, node)
@@ -273,7 +273,7 @@ class FragmentWriter:
     def project(self, position: int, node: Project) -> Selected:
         """Write a projection."""
         if node.outputs is None:
-            raise Declined(why="a projection of which nothing was told")
+            raise Declined(why="a projection without its expressions")
         return self.computed(self.select(node.child), f"t{position}", node.outputs)
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
@@ -336,7 +336,7 @@ class FragmentWriter:
         is_grouped = bool(keys) or (is_merged and any(call.is_distinct for call in node.calls))
         for function in node.calls:
             if function.is_distinct and is_merged:
-                # Spark counts or sums the different values; a task tells each of its own once.
+                # Spark counts or sums the different values; a task reports each of its own once.
                 kind = function.argument_type
                 value = self.output(Output(function.output, function.argument, kind), below.types)
                 keys.append(comparable(value).copy())

@@ -74,10 +74,10 @@ def repeated(
         below: What is selected of the input.
 
     Raises:
-        Declined: Its columns were not told.
+        Declined: The outline does not contain its columns.
     """
     if not node.outputs:
-        raise Declined(why="an expansion of which nothing was told")
+        raise Declined(why="an expansion without its projections")
     number = exp.column(_PROJECTION, quoted=True)
     types: dict[str, pa.DataType] = {}
     columns: list[exp.Expr] = []

@@ -192,7 +192,7 @@ class _Writer:
         """Write a function of the rows in a frame."""
         frame = function.frame
         if frame is None or not function.arguments:
-            raise Declined(why=f"the window function {name or 'that is not told'}")
+            raise Declined(why=f"the window function {name or 'without a name'}")
         value = self.argument(function.arguments[0])
         loses = frame.lower != "UNBOUNDED PRECEDING"
         if name == "nth_value":

@@ -73,7 +73,7 @@ def with_initial_default(column: pa.Field, value: pa.Scalar | None) -> pa.Field:
 
 
 def value_from_json(written: object, column: pa.Field) -> pa.Scalar:
-    """Read a value in the form that is kept; what it may raise, ``initial_default`` tells."""
+    """Read a value in the form that is kept; it raises what ``initial_default`` lists."""
     kept = column.with_metadata({INITIAL_DEFAULT: text_of(written).encode()})
     value = initial_default(kept)
     return pa.scalar(None, column.type) if value is None else value

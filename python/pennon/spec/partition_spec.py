@@ -164,7 +164,10 @@ class PartitionSpec:
 
     @property
     def identity(self) -> str:
-        """What tells it from others, of its version too: a rollback gives a version out again."""
+        """What distinguishes it from every other spec.
+
+        The version alone does not: after a rollback the next spec takes the same version again.
+        """
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def field_by_id(self, field_id: str) -> PartitionField | None:
@@ -230,7 +233,7 @@ class PartitionSpec:
             key: The metadata key it stood under; its N has to equal the object's id.
 
         Raises:
-            CorruptJson: The text is no JSON object; the error tells line and column.
+            CorruptJson: The text is no JSON object; the error names line and column.
             InvalidPartitionSpec: The object breaks a rule; the error names key, field and value.
 
         Spec: "Partition Spec Schema", "Partition Field Schema".

@@ -74,7 +74,7 @@ def rebase(
             case Append():
                 redo.add(object_id)
             case ChangeRows() | Rewrite() if new is not None and old is not None:
-                redo.add(object_id)  # its rows may still be there: ``relocation`` tells
+                redo.add(object_id)  # its rows may still be there: ``relocation`` decides
             case Replace() | Drop() if _has_same_rows(old, new, rewrites()):
                 redo.add(object_id)
             case ChangeRows() | Rewrite() | Replace() | Drop():

@@ -2,7 +2,7 @@
 
 A row is named by its address at the version that the statement read. From the version that is there
 now the way goes back, by the records of rewrites and by what each version of a leaf was built on;
-then forward again, and each rewrite on it tells the new addresses. A way that another change of the
+then forward again, and each rewrite on it gives the new addresses. A way that another change of the
 same rows crosses is a conflict.
 """
 

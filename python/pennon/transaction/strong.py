@@ -122,7 +122,7 @@ def _tried_on_newest(
 ) -> Outcome:
     """Commit where the base has expired: rows to add fit every version, the rest fits none.
 
-    Rows that are made of what a statement read are of the rest: nobody can tell any more whether
+    Rows that are made of what a statement read are of the rest: it is no longer known whether
     others have changed that.
     """
     newest = _opened(base, None)

@@ -1,4 +1,4 @@
-"""What a JVM and its worker tell each other before anything is asked.
+"""What a JVM and its worker exchange before the first request.
 
 Both compare the versions of jar and package and the digests of the messages that they know, and
 each refuses a difference with both in its words: better at the start than at the first message

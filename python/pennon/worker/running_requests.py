@@ -2,9 +2,9 @@
 
 A query looks for its cancellation between two batches. An aggregate over a join that multiplies
 rows may compute for hours before its first one, and no call reaches into DataFusion: only the end
-of the process stops it. So the process retires: it tells its JVM, which starts another one for what
-comes, and it ends with the last of its other requests. Until then the thread of what nobody waits
-for has the least priority, so that it takes little of the processors from the others.
+of the process stops it. So the process retires: it informs its JVM, which starts another one for
+what comes, and it ends with the last of its other requests. Until then the thread of what nobody
+waits for has the least priority, so that it takes little of the processors from the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GRACE_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.1
 # What is still computed for nobody gets what time is left over.
 _LEAST_PRIORITY: Final = 19
-# A line in the log tells of requests that take so long.
+# Requests that take so long are logged.
 _SLOW_SECONDS: Final = 5.0
 _LOG: Final = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class RunningRequests:
         return abandoned, len(operations) - len(abandoned)
 
     def _put_back(self, abandoned: Iterable[FrameSocket]) -> None:
-        """Lower the priority of threads; what they have told others to do keeps its own."""
+        """Lower the priority of threads; that of threads which they have started stays."""
         with self._lock:
             threads = [
                 self._operations[socket][1] for socket in abandoned if socket in self._operations

@@ -88,7 +88,7 @@ class Server:
                 handler_of(operation)(request, frames)
         except ConnectionClosed:
             raise
-        except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is told as well
+        except BaseException as error:  # noqa: BLE001 - the edge: a panic in Rust is reported as well
             frames.send_json(describe(error), FrameKind.ERROR)
             # The rest of a stream that was refused stands in the way of the next message.
             return operation not in (Write.op, WriteDeletes.op)

@@ -23,7 +23,7 @@ def catalog_text(value: pa.Scalar) -> str | None:
     """Write a bound; None for NULL, and for what Spark's estimates have no bounds of.
 
     These are texts, and numbers and times that Spark would not read: infinities, NaN, and years
-    that have not four digits. Timestamps are told in UTC.
+    that have not four digits. Timestamps are in UTC.
 
     Example:
         >>> import datetime

@@ -1,6 +1,6 @@
 """ALTER TABLE: properties, columns and partition fields, all in the metadata of the namespace.
 
-Leaves are not touched; `column_changes` tells which changes of columns are safe.
+Leaves are not touched; `column_changes` decides which changes of columns are safe.
 
 A column that the partition fields need may be promoted, where equal values keep one partition
 value; the same commit makes a spec version with wider result types. It may also be dropped: rows
@@ -147,7 +147,7 @@ def _statement(changes: Sequence[Mapping[str, object]]) -> str | None:
 
 
 def _check_meaning(catalog: Catalog, identifier: Name, statement: str) -> None:
-    """Refuse a statement that means nothing for a table, and tell what to type instead."""
+    """Refuse a statement that means nothing for a table, and suggest one that does."""
     words = unquote(statement).split("(", 1)[0].split()
     error = not_supported(words, catalog.name, catalog.full_name(identifier))
     if error is not None:

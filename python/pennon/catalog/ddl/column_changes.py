@@ -205,7 +205,7 @@ class _Columns:
 
     def _check_not_key(self, there: Sequence[str], path: Sequence[str], verb: str) -> None:
         if inside_map_key(self._arrow, there):
-            why = "the keys of stored maps would no longer tell their values apart"
+            why = "several keys of a stored map could become equal"
             raise self._refused(path, verb, why, "Add a new column")
 
     def _check_partitioned(self, column: SchemaField, wanted: pa.DataType) -> None:

@@ -18,7 +18,7 @@ __all__ = ["evolves_by"]
 def evolves_by(name: str, snapshot: Snapshot, change: Mapping[str, object]) -> bool:
     """Whether the table follows its source in one column.
 
-    A column that the table lacks is added, whatever stands in the way being told then. A type is
+    A column that the table lacks is added, and an error then names whatever prevents it. A type is
     followed where it is wider; where it is narrower, or where partition values would change, the
     column keeps its own, and Spark casts the values as it does for every INSERT.
 

@@ -49,7 +49,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     " history.expire.max-snapshot-age-ms is set",
     "commit.retry.": "Leave it out: commits are tried again by themselves",
     "read.split.": "Set spark.sql.files.maxPartitionBytes",
-    "delta.enableChangeDataFeed": "Leave it out: <table>.changes tells what commits did",
+    "delta.enableChangeDataFeed": "Leave it out: <table>.changes shows what commits did",
     "delta.dataSkipping": "Name the columns in write.statistics.columns",
     "delta.deletedFileRetentionDuration": "Set history.expire.max-snapshot-age-ms",
     "delta.logRetentionDuration": "Set history.expire.max-snapshot-age-ms",

@@ -179,7 +179,7 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
         else:
             existing.stored.pass_name_on(directory, identifier, location)
     except PennonError:
-        # Where a store's answer is lost, it is asked again, and tells of the change it has made.
+        # Where a store's answer is lost, the request is repeated and meets its own first change.
         if not _is_named(directory, identifier, location):
             raise
     if existing is not None:

@@ -98,7 +98,7 @@ class StoredTable(ABC):
 
         Args:
             name: The table's name, for errors.
-            target: What its tasks were told.
+            target: The destination that its tasks were given.
             identity: The identity of the table that was checked.
             mode: As ``check_write`` returned it.
             commit: Which commit it is.

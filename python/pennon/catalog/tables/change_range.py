@@ -1,4 +1,4 @@
-"""Which commits a change feed tells of, as SQL states them: by versions, tags or times."""
+"""The range of commits that a change feed covers, as SQL states it: by versions, tags or times."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ def find_changes(
     is_paired: bool = False,
     is_net: bool = False,
 ) -> tuple[Table, ChangeRange]:
-    """Find the versions between which changes are told.
+    """Find the first and the last version of a change feed.
 
     Args:
         catalog: The catalog.
         identifier: The table.
         bounds: The commits.
-        key: Columns whose values tell rows apart.
-        is_paired: Whether updates are to be told.
+        key: Columns whose values identify a row.
+        is_paired: Whether a deletion and an insertion of one key are reported as an update.
         is_net: Whether the commits count as one.
 
     Returns:
-        The table at the last version, whose columns all rows are told in, and the range.
+        The table at the last version, whose columns all changes have, and the range.
 
     Raises:
         SnapshotNotFound: A version, that of a time, or that before the first commit, has expired.
         TableVersionNotFound: There is no such tag.
         ChangeRangeReversed: The start is behind the end.
-        ChangeKeyMissing: Updates are to be told, and no column is named.
+        ChangeKeyMissing: Updates are asked for, and no key column is named.
 
     Spec: "Multi-Partition Transaction (Strong)".
     """

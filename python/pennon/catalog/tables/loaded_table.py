@@ -67,9 +67,9 @@ class Table:
 
     @property
     def identity(self) -> str:
-        """What tells the table at this version from another one that was at its location.
+        """What distinguishes the table at this version from another one that was at its location.
 
-        Where the manifest leaves the versions of leaves open, it tells the queries apart as well:
+        Where the manifest leaves the versions of leaves open, it distinguishes the queries as well:
         the next one looks at the leaves anew.
         """
         identity = self.snapshot.identity

@@ -26,7 +26,7 @@ def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
     Args:
         end: The table at the later version.
         start: The table at the earlier version.
-        key: Columns by which updates are told.
+        key: Columns that identify a row, by which a deletion and an insertion become an update.
 
     Raises:
         WriteColumnUnknown: A column of the key is not there.
@@ -43,7 +43,7 @@ def key_columns(table: Table, key: Sequence[str]) -> list[str]:
     """Give the names of columns as the table has them.
 
     Args:
-        table: At the version whose columns are told.
+        table: The table at the version whose columns the changes have.
         key: The names as they were stated.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Why an operator of a query shuffles or does not: what ``explain_join`` tells a user."""
+"""Why an operator of a query shuffles or does not: the lines of ``explain_join``."""
 
 from __future__ import annotations
 

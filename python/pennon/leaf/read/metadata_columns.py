@@ -1,4 +1,4 @@
-"""Metadata columns: what tells one row of a table from all others, beside the table's own columns.
+"""Metadata columns: the identity and the place of a row, beside the table's own columns.
 
 A row is named by its leaf, the leaf's version, and its address there (fragment and offset). The
 name holds for that version alone: a compaction gives a row another address. A column of the table
@@ -133,7 +133,7 @@ def metadata_array(
         batch: Rows as Lance gives them, with those columns that it gives by name.
         dataset: The leaf.
         location: The leaf's location in its table.
-        constants: What the order to read the leaf tells of it.
+        constants: The leaf's values of metadata columns, as the split states them.
     """
     if column.name in _CONSTANT:
         return pa.repeat(constant_of(column, constants or {}), batch.num_rows)

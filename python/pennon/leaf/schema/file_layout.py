@@ -1,7 +1,7 @@
 """Which namespace field each column of a data file is, and renumbering it for another leaf.
 
 A data file numbers its columns by the schema that it was written with; a fragment lists those
-numbers. The numbers are told by Lance alone, so a fragment can be moved to a leaf that numbers
+numbers. The numbers are known to Lance alone, so a fragment can be moved to a leaf that numbers
 its fields differently (one of another client, or one that was made meanwhile) by its list alone.
 """
 

@@ -119,7 +119,7 @@ def match_fields(
 
 
 def _is_numbered_alike(namespace: Sequence[pa.Field], found: Sequence[LeafField]) -> bool | None:
-    """Whether a leaf numbers its fields as the namespace does; None where nothing tells."""
+    """Whether a leaf numbers its fields as the namespace does; None where it is unknown."""
     ids = {target.name: _id_of(target) for target in namespace}
     names = {field_id: name for name, field_id in ids.items() if field_id is not None}
     known = [field for field in found if field.number in names and field.name in ids]

@@ -205,7 +205,7 @@ def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[in
 
 
 def highest_number(schema: LanceSchema, fragments: Sequence[FragmentMetadata]) -> int:
-    """Give the highest number that a leaf ever gave a field, -1 where none: its files tell."""
+    """Give the highest number that a leaf ever gave a field, -1 where none: read from its files."""
     numbers = [field.id() for field, _ in _walk(schema)]
     numbers += [
         number for fragment in fragments for file in fragment.files for number in file.fields

@@ -95,7 +95,7 @@ def _sorted(
     spec: PartitionSpec,
     order: WriteOrder | None,
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """Sort rows; the other one tells where each of them was."""
+    """Sort rows; the second array has the position where each of them was."""
     for rows in pa.Table.from_batches(gathered).combine_chunks().to_batches():
         keys: list[tuple[pa.Array, str]] = []
         if spec.fields:

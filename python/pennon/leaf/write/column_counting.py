@@ -146,7 +146,7 @@ class ColumnCounting:
 
     @property
     def statistics(self) -> LeafStatistics:
-        """What was counted so far; columns with values that no bound can tell are left out."""
+        """What was counted so far; columns with values that no bound can express are left out."""
         columns: dict[int, ColumnStatistics] = {}
         for number, extremes in self._seen.values():
             bounds = None if extremes.is_lost else bounds_of(extremes.lower, extremes.upper)

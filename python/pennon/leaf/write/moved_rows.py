@@ -1,9 +1,9 @@
 """Rows that a rewrite put into other files: their addresses before → their addresses after.
 
-A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that tells
-for each new row which of the old ones it is; it is empty where the rows kept their order. The file
-is no part of any version: only statements that ran while the rewrite was made ask for it, and
-vacuum takes it in its time. Without it nothing is known of where a row went.
+A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that
+records for each new row which of the old ones it is; it is empty where the rows kept their order.
+The file is no part of any version: only statements that ran while the rewrite was made ask for it,
+and vacuum takes it in its time. Without it nothing is known of where a row went.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def create_leaf(
     The manifest names no such leaf. A dataset with other columns, which a foreign tool has written
     over a partition that was deleted, gets a new, empty version: the name is derived from the
     partition's values, and there is no other. A dataset with rows that never was a leaf is left
-    as it is: nothing tells that nobody needs it.
+    as it is: another writer may need it.
 
     Args:
         root: Path or URL of the namespace.

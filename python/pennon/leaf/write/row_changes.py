@@ -121,7 +121,7 @@ def _without_rows(
 
 
 def _condition(addresses: NDArray[np.int64]) -> str:
-    """Name rows by their addresses: by ranges where a few tell all of them."""
+    """Name rows by their addresses: by ranges where a few cover all of them."""
     starts = np.flatnonzero(np.diff(addresses, prepend=addresses[0] - 2) != 1)
     if len(starts) > _MOST_RANGES:
         return f"_rowaddr IN ({', '.join(map(str, addresses.tolist()))})"

@@ -1,7 +1,7 @@
 """``pennon adopt``: existing Lance datasets become partitions where they are.
 
 No row is copied. A dataset's rows must all have one partition tuple; values that the caller or a
-``column=value`` path tells are checked against the rows. The namespace's field ids are stated on
+``column=value`` path states are checked against the rows. The namespace's field ids are stated on
 the dataset's fields (a commit of its metadata), then the manifest records it. Upstream's readers
 find a leaf at a location relative to the namespace only, so a dataset elsewhere is moved on
 request, or refused.
@@ -285,7 +285,7 @@ def _tuple(
                     raise refused(snapshot, source, why, "Correct the value or the rows")
     missing = [field.field_id for field in spec.fields if field.field_id not in values]
     if missing:
-        why = f"it has no rows that tell {', '.join(missing)}"
+        why = f"it has no rows from which to compute {', '.join(missing)}"
         raise refused(snapshot, source, why, "Give the values (--values name=value)")
     return values
 

@@ -36,7 +36,7 @@ def values_of_spec(
     schema: NamespaceSchema,
     types: Mapping[str, pa.DataType],
 ) -> dict[str, pa.Scalar]:
-    """Turn texts into partition values, as far as they tell them.
+    """Turn texts into partition values, as far as they state them.
 
     Args:
         texts: By field id or by source column.
@@ -45,7 +45,7 @@ def values_of_spec(
         types: The types of the manifest's columns by field id.
 
     Returns:
-        The values by field id; fields that are not told, or not understood, are left out.
+        The values by field id; fields that are not stated, or not understood, are left out.
     """
     found: dict[str, pa.Scalar] = {}
     for field in spec.fields:

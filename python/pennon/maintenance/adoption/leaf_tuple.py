@@ -49,7 +49,7 @@ class MixedTuples:
 
 @dataclass(frozen=True, slots=True)
 class NoRows:
-    """There is no row to tell a partition value."""
+    """There is no row to compute a partition value from."""
 
 
 def tuple_of_rows(

@@ -53,9 +53,7 @@ def adopt_or_split(
         return adopt(snapshot, path, values, move=move, progress=progress)
     if values or move:
         given = "values" if values else "move"
-        why = (
-            f"{given} cannot be given with split: every row tells its own partition, and is copied"
-        )
+        why = f"{given} cannot be given with split, which copies each row to its own partition"
         raise refused(snapshot, path, why, f"Leave out {given} or split")
     return split(snapshot, path, progress=progress)
 

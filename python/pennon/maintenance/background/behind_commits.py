@@ -1,6 +1,6 @@
 """Upkeep behind commits: a thread of the process puts small files together and expires versions.
 
-A commit tells here which partitions it has touched and goes on. The thread looks at those now and
+A commit registers the partitions that it has touched and goes on. The thread looks at those now and
 then, and at the versions of the table where its properties say how long they are kept. What fails
 is logged, is never the writer's, and is tried again behind a later commit.
 """

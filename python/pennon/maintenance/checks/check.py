@@ -1,7 +1,7 @@
 """``pennon check``: every rule of the specification against the files of a namespace.
 
 Nothing is repaired, and nothing stops the check but a manifest that cannot be opened: what is
-damaged is told, and the rest is checked as far as it can be understood.
+damaged is reported, and the rest is checked as far as it can be understood.
 """
 
 from __future__ import annotations

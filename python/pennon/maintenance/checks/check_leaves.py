@@ -150,9 +150,9 @@ class LeafCheck:
             kept = json.loads(row.metadata or "{}")
         except json.JSONDecodeError:
             return
-        told = kept.get("num_rows") if isinstance(kept, dict) else None
-        if told is not None and str(told) != str(num_rows):
-            problem = f"its metadata tells {told} rows, the version to read has {num_rows}"
+        recorded = kept.get("num_rows") if isinstance(kept, dict) else None
+        if recorded is not None and str(recorded) != str(num_rows):
+            problem = f"its metadata records {recorded} rows, the version to read has {num_rows}"
             self.findings.append(warning("Manifest Table Schema", f"row {row.object_id}", problem))
 
 

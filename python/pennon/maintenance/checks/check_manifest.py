@@ -95,7 +95,8 @@ def check_rows(
     Args:
         raw: All rows.
         specs: The specs that can be read.
-        are_all_specs_read: Whether no spec is unreadable; else rows of unknown specs are not told.
+        are_all_specs_read: Whether no spec is unreadable; else rows of unknown specs are not
+            reported.
 
     Spec: "Physical Layout and Naming", "Manifest Table Schema", Appendix C.
     """
@@ -218,7 +219,7 @@ class _Rows:
                 yield violation(_COLUMNS, where, f"{name} differs from its table's value")
 
     def foreign(self) -> Iterator[Finding]:
-        """What is not ours: kept, ignored, told."""
+        """What other writers added: kept and ignored, but reported."""
         known = (NAMESPACE, TABLE, TABLE_VERSION, COMMIT)
         others = Counter(row.object_type for row in self.raw.rows if row.object_type not in known)
         for object_type, count in others.items():

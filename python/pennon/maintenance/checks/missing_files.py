@@ -21,7 +21,7 @@ def missing_files(snapshot: Snapshot, progress: Progress = no_progress) -> Itera
 
     Args:
         snapshot: The table.
-        progress: Is told how far it is.
+        progress: Called with how far it is.
 
     Returns:
         A sentence for each such partition: what is gone, and the ways out.

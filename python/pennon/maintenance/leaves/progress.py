@@ -1,4 +1,4 @@
-"""What maintenance calls to tell what it has done so far."""
+"""The callback by which maintenance reports its progress."""
 
 from __future__ import annotations
 

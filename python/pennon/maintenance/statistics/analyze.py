@@ -78,7 +78,7 @@ def analyze(
         columns: Names of columns, fields of structs with dots; none for those that
             ``write.statistics.columns`` says.
         where: A Spark SQL condition: only partitions that may have a row that satisfies it.
-        progress: Is told how far it is.
+        progress: Called with how far it is.
 
     Raises:
         UnknownColumn: A name is none of a column that can be counted.

@@ -97,7 +97,7 @@ class LeafChange:
 
     @property
     def statistics(self) -> dict[str, int | str | None]:
-        """What the row's metadata tells of the version."""
+        """What the row's metadata says about the version."""
         order, version = self.order, self.read_version
         return {
             "num_rows": self.num_rows,

@@ -1,7 +1,8 @@
 """The ``table_version`` rows of ``__manifest``: which Lance versions a leaf has had.
 
 ``<table id>$<n>``: n is a sequence number in numeric order, the column ``read_version`` holds the
-Lance version. Where a table row has no ``read_version``, the newest of these rows tells it.
+Lance version. Where a table row has no ``read_version``, the newest of these rows names the
+version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which version a table had at a time, as far as the versions that are left can tell.
+"""Which version a table had at a time, as far as the versions that are left show it.
 
 Versions are numbered without gaps, so that a number which is missing is of a version that has
 expired. A tag keeps an old version alone: what came behind it is gone, and the tagged version is

@@ -1,4 +1,4 @@
-"""The record of a commit: a row of ``__manifest`` that is written by the very commit it tells of.
+"""The record of a commit: a row of ``__manifest`` that is written by the very commit it describes.
 
 Its key is the commit's id, and the key is what makes a commit happen once. A commit whose answer
 was lost is made again with the same id: it finds its record. Of two tries at once Lance lets one

@@ -1,7 +1,7 @@
 """Object ids, namespace names and directories of ``__manifest``.
 
 A partition's name is not drawn at random: it is a hash of spec version and partition tuple, keyed
-with the namespace's secret salt. It reads as random and tells nothing about the values, yet two
+with the namespace's secret salt. It looks random and reveals nothing about the values, yet two
 tasks or two writers that meet the same new partition agree on its object id and its directory, so
 their conflict shows up as one primary key in ``__manifest`` instead of as a doubled partition.
 """

@@ -136,7 +136,7 @@ def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:
     """Parse all texts as JSON files; None where one of them has not the form that we write.
 
     Five times as fast as a regular expression per statistic. Of so many texts as one file that
-    their bytes never exceed what offsets of 32 bits tell.
+    their bytes never exceed what 32-bit offsets can address.
     """
     if len(metadata) == 0:
         return None

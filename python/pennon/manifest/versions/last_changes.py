@@ -2,7 +2,8 @@
 
 The versions that are still there are gone through in their order; each is read as far as it has
 fragments that none before had. A leaf changes where it is read at another version or place. What
-was so in the first version that is left may have been so for longer: it is not told.
+was so in the first version that is left may have been so for longer: such a value has no known
+change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a namespace's ``__manifest`` tells of itself: its versions, its rows as stored."""
+"""The history of a namespace's ``__manifest``: its versions, and its rows as stored."""
 
 from __future__ import annotations
 

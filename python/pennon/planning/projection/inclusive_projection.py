@@ -202,7 +202,7 @@ class SpecProjection:
     def _transformed(
         self, called: TransformedColumn
     ) -> Iterator[tuple[tuple[str, ...], exp.Expression]]:
-        """Give what a call of a transform has for all rows of a partition, where fields tell."""
+        """Give a transform's value for all rows of a partition, where a field determines it."""
         for field in self._of_column(called.source):
             if field.transform == called.transform and field.is_single:
                 yield called.path, field.read(field.column) or field.column

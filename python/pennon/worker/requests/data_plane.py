@@ -1,4 +1,4 @@
-"""Rows down and up: a read streams a fragment, a write takes a stream apart into partitions."""
+"""The requests that stream rows: reads and fragments send them, writes receive them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run_fragment(request: Mapping[str, object], frames: FrameSocket) -> None:
 
 
 def _send_task(fragment: Fragment, frames: FrameSocket) -> None:
-    """Send the rows of a task, and what they took."""
+    """Send the rows of a task, then its metrics."""
     with _PROCESS.task() as cost:
         stream = run(fragment)
         frames.send_json(encode(ReadReply(arrow=True)))
@@ -86,7 +86,7 @@ def send_batches(
     Args:
         stream: The rows.
         frames: Where they go.
-        end: Tells, once all rows are sent, what they took; None for rows that nobody counts.
+        end: Gives the metrics of the task once all rows are sent; None where nobody asks for them.
 
     Raises:
         ConnectionClosed: The other side went away.
@@ -110,8 +110,8 @@ def send_batches(
 def write(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``write``: the rows that follow become uncommitted fragments.
 
-    A failure is told at once: nobody has to send the rest of a stream that is refused in its first
-    row, and the connection ends with it.
+    A failure is answered at once and closes the connection: nobody has to send the rest of a stream
+    of which the first row was refused.
     """
     upward = ArrowStreamReader(frames)
     message = decode(Write, request)
@@ -125,7 +125,7 @@ def write(request: Mapping[str, object], frames: FrameSocket) -> None:
 def write_deletes(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``write_deletes``: the row ids that follow are brought together leaf by leaf.
 
-    A failure is told at once, as that of ``write``.
+    A failure is answered at once, as that of ``write``.
     """
     upward = ArrowStreamReader(frames)
     decode(WriteDeletes, request)

@@ -62,7 +62,7 @@ class ChosenFragment:
         candidate: What is computed.
         keys: The keys of its tasks.
         tasks: The texts of its tasks.
-        reply: What the rule is told.
+        reply: The answer to Spark's rule.
     """
 
     candidate: Candidate

@@ -1,4 +1,4 @@
-"""Exceptions → what the other side is told; tracebacks go to the log only.
+"""Exceptions → error messages for the other side; tracebacks go to the log only.
 
 No value of a storage option leaves the process: every one that a request brought is blotted out
 of messages and log lines alike.

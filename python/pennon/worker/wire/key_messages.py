@@ -38,8 +38,8 @@ class FragmentReply:
         columns: Expression ids of its columns, in order.
         rows: Estimated number of rows; None where nothing is known.
         bytes: Estimated bytes of them.
-        restriction: Which groups of the node's it has; empty for all. It tells fragments of equal
-            nodes from each other.
+        restriction: Which groups of the node's it has; empty for all. It distinguishes fragments of
+            equal nodes from each other.
         partitions_read: How many partitions its tables' scans keep, as far as planning knows.
         partitions_total: How many those tables have.
     """

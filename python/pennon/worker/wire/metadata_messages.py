@@ -58,7 +58,7 @@ class ExplainScan:
 
 @dataclass(frozen=True, slots=True)
 class ExplainScanReply:
-    """Pairs of what is told and the text."""
+    """Pairs of a line's title and its text."""
 
     rows: tuple[object, ...]
 

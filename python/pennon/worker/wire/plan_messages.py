@@ -1,4 +1,4 @@
-"""The operators of a query as the JVM tells them, each as a message; ``derive_keys`` brings them.
+"""The operators of a query as messages from the JVM, which ``derive_keys`` carries.
 
 ``plan_outline.py`` makes the plan tree of them, and looks up what its scans read.
 """

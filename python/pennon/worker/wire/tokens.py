@@ -1,7 +1,7 @@
 """What the opaque texts say that the JVM carries around: table, plan, scan, split, write.
 
 Each is declared once and read strictly: a text with another field, or without one, is none of this
-worker's. ``scan`` and ``write`` hold storage options, because executors are told nothing else.
+worker's. ``scan`` and ``write`` hold storage options, because executors receive nothing else.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ class TableToken(Token):
         location: Path or URL.
         version: Version of ``__manifest``, or of the plain dataset.
         layout: How it is stored.
-        identity: What tells it from another table that was, or will be, at the location; and, where
-            the manifest leaves the versions of leaves open, one query's look from the next one's.
-        table_id: What all its versions have in common; empty where nothing tells.
+        identity: What distinguishes it from another table that was, or will be, at the location;
+            and, where the manifest leaves the versions of leaves open, one query's look from the
+            next one's.
+        table_id: What all its versions have in common; empty where it is unknown.
     """
 
     name: str
