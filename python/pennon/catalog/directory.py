@@ -176,9 +176,9 @@ class Directory:
         """Find a table by its name; None quickly when there is none."""
         self._check_root()
         properties = self._describe(identifier)
-        known = registered(self.catalog, identifier, properties)
-        if known is not None:
-            return known
+        registration = registered(self.catalog, identifier, properties)
+        if registration is not None:
+            return registration
         request = upstream.DescribeTableRequest(id=list(identifier))
         try:
             answer = self._client.describe_table(request)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 __all__ = ["near_names"]
 
 
-def near_names(name: str, there: Sequence[str], kind: str) -> str:
+def near_names(name: str, existing: Sequence[str], kind: str) -> str:
     """Tell the near names, or those there are.
 
     Example:
@@ -17,13 +17,13 @@ def near_names(name: str, there: Sequence[str], kind: str) -> str:
         >>> near_names("Orders", ["orders", "planes"], "tables")
         'names are case-sensitive, did you mean orders'
     """
-    if not there:
+    if not existing:
         return f"there are no {kind}"
-    same = [candidate for candidate in there if candidate.casefold() == name.casefold()]
+    same = [candidate for candidate in existing if candidate.casefold() == name.casefold()]
     if same:
         return f"names are case-sensitive, did you mean {' or '.join(same)}"
-    close = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(name, existing, n=3, cutoff=0.6)
     if close:
         return f"did you mean {' or '.join(close)}"
-    shown = ", ".join(there[:10]) + (", …" if len(there) > 10 else "")  # noqa: PLR2004
+    shown = ", ".join(existing[:10]) + (", …" if len(existing) > 10 else "")  # noqa: PLR2004
     return f"the {kind} there are {shown}"

@@ -152,10 +152,10 @@ def evolved_spec(
             raise UnsupportedTransform(transform=change.action, why="the statement is incomplete")
         return add_field(specs, schema, call, change.name)
 
-    def evolve(gone: str | TransformCall) -> PartitionSpec:
+    def evolve(dropped: str | TransformCall) -> PartitionSpec:
         if call is None:
-            return drop_field(specs, schema, gone)
-        return replace_field(specs, schema, gone, call, change.name)
+            return drop_field(specs, schema, dropped)
+        return replace_field(specs, schema, dropped, call, change.name)
 
     return _by_name_or_column(change.field, evolve)
 

@@ -130,14 +130,14 @@ def replace_rows(
             are appended to whatever is there: the condition need not be about them.
         object_ids: The partitions that go.
     """
-    gone = set(object_ids)
+    removed = set(object_ids)
     parts = list(staged)
     if transaction.snapshot.is_strong:
-        others = {part.object_id for part in parts} - gone
-        gone |= others - leaf_states(transaction.snapshot, others).keys()
-    transaction.replace(part for part in parts if part.object_id in gone)
-    transaction.append(part for part in parts if part.object_id not in gone)
-    transaction.drop(gone.difference(part.object_id for part in parts))
+        others = {part.object_id for part in parts} - removed
+        removed |= others - leaf_states(transaction.snapshot, others).keys()
+    transaction.replace(part for part in parts if part.object_id in removed)
+    transaction.append(part for part in parts if part.object_id not in removed)
+    transaction.drop(removed.difference(part.object_id for part in parts))
 
 
 def _spec_version(object_id: str) -> int:
@@ -146,8 +146,8 @@ def _spec_version(object_id: str) -> int:
 
 
 def _shared(snapshot: Snapshot, spec_version: int) -> list[PartitionField]:
-    there = {field.field_id for field in snapshot.specs[spec_version].fields}
-    return [field for field in snapshot.current_spec.fields if field.field_id in there]
+    field_ids = {field.field_id for field in snapshot.specs[spec_version].fields}
+    return [field for field in snapshot.current_spec.fields if field.field_id in field_ids]
 
 
 def _key(shared: Sequence[PartitionField], values: pa.RecordBatch) -> str:

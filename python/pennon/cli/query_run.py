@@ -142,9 +142,9 @@ class _Run:
             if frame.columns:
                 self._print(frame)
             elif self._output.is_timed:
-                told = _rows_changed(frame)
-                if told:
-                    _write_line(told)
+                summary = _rows_changed(frame)
+                if summary:
+                    _write_line(summary)
         except quiet_start.spark_errors() as error:
             return error
         except _Stop:

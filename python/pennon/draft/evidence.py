@@ -134,12 +134,12 @@ def _first_rows(dataset: lance.LanceDataset, columns: pa.Schema, most: int) -> p
 def _fit(text: str | None, reading: Reading, rows: pa.Table, schema: NamespaceSchema) -> Fit | None:
     if text is None:
         return None
-    told = reading.values(text)
+    tuples = reading.values(text)
     nulls = [pa.scalar(None, field.result_type) for field in reading.spec.fields]
     if is_null_text(text):
-        told.append(nulls)
+        tuples.append(nulls)
     if not rows.num_rows:
-        return Fit(tuple(told[0]), 0) if told else None
+        return Fit(tuple(tuples[0]), 0) if tuples else None
     found = []
     for field in reading.spec.fields:
         sources = [_source(rows, path) for path in _paths(field.source_ids, schema)]
@@ -148,7 +148,7 @@ def _fit(text: str | None, reading: Reading, rows: pa.Table, schema: NamespaceSc
         if len(different) != 1:
             return None
         found.append(different[0])
-    if not any(_same(found, line) for line in told):
+    if not any(_same(found, line) for line in tuples):
         return None
     (first, *_) = _paths(reading.spec.fields[0].source_ids, schema)
     seen = _source(rows, first).drop_null().unique()

@@ -297,11 +297,13 @@ def _forget_records(
 def _forgotten_commits(raw: RawRows, oldest: int) -> list[ManifestRow]:
     """Give the records of commits that no version is left of and that nobody asks for again."""
     limit = time.time() - _RETRIED_SECONDS
-    told = [
+    kept_records = [
         CommitRecord.from_json(row.metadata)
         for row in raw.of_type(COMMIT).values()
         if row.metadata is not None
     ]
     return [
-        record.row() for record in told if record.base_version < oldest and record.made_at < limit
+        record.row()
+        for record in kept_records
+        if record.base_version < oldest and record.made_at < limit
     ]

@@ -188,13 +188,13 @@ class _Migration:
                     )
                     return False
         self.tuples[leaf.object_id, id(reading)] = first
-        told = reading.values(self._text(leaf, at))
+        stated = reading.values(self._text(leaf, at))
         if first is None:
             self.contradiction[at] = f"the name of the empty leaf {leaf.location} contains no value"
-            return bool(told) or is_null_text(self._text(leaf, at))
+            return bool(stated) or is_null_text(self._text(leaf, at))
         if all(not name.is_valid for name in first) and is_null_text(self._text(leaf, at)):
             return True
-        if any(_same(first, line) for line in told):
+        if any(_same(first, line) for line in stated):
             return True
         names = [partition_field.field_id for partition_field in reading.spec.fields]
         found = tuple_text(dict(zip(names, first, strict=True)))

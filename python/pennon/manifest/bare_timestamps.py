@@ -98,8 +98,8 @@ def _leaf_schemas(
 
 def _typed(column: pa.Field, stored: pa.Schema) -> pa.Field:
     """Take a stored timestamp's type: by the id that the field states, else by its name."""
-    wanted = field_id_of(column)
+    field_id = field_id_of(column)
     named = [field for field in stored if field.name == column.name]
-    own = [field for field in stored if field_id_of(field) == wanted] or named
+    own = [field for field in stored if field_id_of(field) == field_id] or named
     is_told = bool(own) and pa.types.is_timestamp(own[0].type)
     return column.with_type(own[0].type) if is_told else column

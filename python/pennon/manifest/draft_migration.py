@@ -53,8 +53,8 @@ def write_rows(
         The version of the manifest that has it.
     """
     manifest = open_manifest(draft.location, storage_options=storage_options)
-    wanted = partition_columns([spec])
-    fields = [pa.field(name, kind) for name, kind in wanted.items()]
+    expected = partition_columns([spec])
+    fields = [pa.field(name, kind) for name, kind in expected.items()]
     fields = [READ_VERSION, *fields] if strong else fields
     added = [field for field in fields if field.name not in manifest.schema.names]
     flags = manifest.metadata.get(WRITER_FLAGS, "0")
@@ -101,12 +101,12 @@ def remove_draft(draft: DraftNamespace, storage_options: StorageOptions | None =
         The version of the manifest without them.
     """
     manifest = open_manifest(draft.location, storage_options=storage_options)
-    gone = {draft.above} if draft.above else set()
+    removed = {draft.above} if draft.above else set()
     for leaf in draft.leaves:
         parts = leaf.object_id.split(SEPARATOR)
-        gone.update(SEPARATOR.join(parts[: at + 1]) for at in range(len(parts)))
+        removed.update(SEPARATOR.join(parts[: at + 1]) for at in range(len(parts)))
     try:
-        for key in sorted(gone):
+        for key in sorted(removed):
             text = key.replace("'", "''")
             manifest.delete(f"object_id = '{text}'")
         keys = [key for key in manifest.metadata if key.startswith(DRAFT_PREFIX)]

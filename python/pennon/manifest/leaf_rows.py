@@ -152,11 +152,11 @@ def _indexed(
     if asked is None or None in named or index.num_leaves == 0:
         return None
     indexed = [name for name in columns if name in known]
-    wanted = [
+    columns_read = [
         *map(exp.column, [ADDRESS, *indexed]),
         *(tested for tested in named if tested is not None),
     ]
-    query = exp.select(*wanted, copy=False).from_(_LEAVES).where(asked, copy=False)
+    query = exp.select(*columns_read, copy=False).from_(_LEAVES).where(asked, copy=False)
     _leave_out_absent(query, index.rows)
     chosen = _evaluated(index.rows, query)
     num_ruled_out = 0

@@ -35,8 +35,8 @@ def namespace_properties(snapshot: Snapshot, path: Sequence[str]) -> dict[str, s
     Spec: "Metadata Definition", "Runtime Namespace Properties", Appendix E.
     """
     if not path:
-        wanted = {SCHEMA, *(spec.key for spec in snapshot.specs.values())}
-        return {name: text for name, text in snapshot.metadata.items() if name in wanted}
+        metadata_keys = {SCHEMA, *(spec.key for spec in snapshot.specs.values())}
+        return {name: text for name, text in snapshot.metadata.items() if name in metadata_keys}
     if not is_below_spec(snapshot, path):
         return {}
     # Upstream joins a name's parts: ["v1$k7m2n9p4q8r5s3t6"] is the same namespace to it.

@@ -60,10 +60,10 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
 def _entries(snapshot: Snapshot) -> dict[int, HistoryEntry]:
     """Give what made each version; nothing is known of a plain dataset's."""
     try:
-        told = history(snapshot.location, snapshot.storage_options)
+        entries = history(snapshot.location, snapshot.storage_options)
     except NamespaceHasNoManifest:
         return {}
-    return {entry.version: entry for entry in told}
+    return {entry.version: entry for entry in entries}
 
 
 def _summary(entry: HistoryEntry) -> list[tuple[str, str]]:

@@ -157,24 +157,22 @@ def column_summaries(plan: ScanPlan, names: Sequence[str]) -> dict[str, ColumnSu
     Spec: "Manifest Table Schema" (metadata).
     """
     fields = {field.path[0]: field for field in plan.snapshot.schema.fields if len(field.path) == 1}
-    wanted = {
+    asked = {
         fields[name].id: name
         for name in names
         if name in fields and is_counted_type(fields[name].field.type)
     }
-    if not wanted or not plan.table.num_rows:
+    if not asked or not plan.table.num_rows:
         return {}
-    of_partitions = _of_partitions(
-        plan, {number: fields[wanted[number]].field for number in wanted}
-    )
-    found = {wanted.pop(number): summary for number, summary in of_partitions.items()}
-    leaves = with_statistics(plan, plan.table) if wanted else None
+    of_partitions = _of_partitions(plan, {number: fields[asked[number]].field for number in asked})
+    found = {asked.pop(number): summary for number, summary in of_partitions.items()}
+    leaves = with_statistics(plan, plan.table) if asked else None
     if leaves is None:
         return found
     rows = leaves["num_rows"].combine_chunks()
-    types = {number: fields[name].field.type for number, name in wanted.items()}
+    types = {number: fields[name].field.type for number, name in asked.items()}
     return found | {
-        wanted[number]: _summary(bounds, _groups(plan, number), rows)
+        asked[number]: _summary(bounds, _groups(plan, number), rows)
         for number, bounds in column_bounds(plan.snapshot, leaves, types).items()
         if pc.all(bounds.is_known).as_py() and not bounds.null_count.null_count
     }
@@ -251,13 +249,13 @@ def _distinct(bounds: ColumnBounds, has_values: pa.Array, groups: NDArray[np.int
     counts = pc.if_else(is_one, pa.scalar(1, pa.int64()), bounds.distinct_count)
     if pc.any(pc.and_(has_values, pc.is_null(counts)), min_count=0).as_py():
         return None
-    there = has_values.to_numpy(zero_copy_only=False)
+    is_present = has_values.to_numpy(zero_copy_only=False)
     leaves = pa.table(
         {
             "lower": bounds.lower.filter(has_values),
             "upper": bounds.upper.filter(has_values),
             "count": counts.filter(has_values),
-            "group": pa.array(groups[there]),
+            "group": pa.array(groups[is_present]),
         }
     )
     if pc.all(is_one.filter(has_values), min_count=0).as_py():

@@ -48,8 +48,8 @@ def partitions_kept(plan: ScanPlan) -> str:
     Args:
         plan: A plan of ``plan_scan``.
     """
-    told = f"partitions: {plan.table.num_rows} of {plan.partitions_total}"
-    return f"{told}, {plan.num_pruned} pruned by statistics" if plan.num_pruned else told
+    line = f"partitions: {plan.table.num_rows} of {plan.partitions_total}"
+    return f"{line}, {plan.num_pruned} pruned by statistics" if plan.num_pruned else line
 
 
 def readable_condition(sql: str) -> str:

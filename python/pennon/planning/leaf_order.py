@@ -43,8 +43,8 @@ def known_order(plan: ScanPlan, names: Sequence[str]) -> tuple[OrderColumn, ...]
     if order is None or RECORDED_ORDER not in leaves.column_names:
         return ()
     versions = leaves["read_version"].cast(pa.utf8())
-    wanted = pc.binary_join_element_wise(versions, order.identity, " ")
-    is_known = pc.fill_null(pc.equal(leaves[RECORDED_ORDER], wanted), fill_value=False)
+    keys = pc.binary_join_element_wise(versions, order.identity, " ")
+    is_known = pc.fill_null(pc.equal(leaves[RECORDED_ORDER], keys), fill_value=False)
     is_known = pc.and_(is_known, pc.less_equal(_num_files(leaves), _MOST_MERGED))
     return order.prefix(names) if pc.all(is_known, min_count=0).as_py() else ()
 

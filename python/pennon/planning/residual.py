@@ -101,9 +101,9 @@ def exact_and_whole(
 
 
 def _residuals(
-    wanted: Mapping[int, exp.Expression], flagged: Sequence[int], leaves: pa.Table
+    filters: Mapping[int, exp.Expression], flagged: Sequence[int], leaves: pa.Table
 ) -> Residuals:
-    flags = [(n, position) for n, position in enumerate(flagged) if position in wanted]
+    flags = [(n, position) for n, position in enumerate(flagged) if position in filters]
     codes = _codes(leaves, [n for n, _ in flags[:_FLAGS_PER_CODE]])
     distinct, inverse = np.unique(codes, return_inverse=True)
     texts: dict[str, int] = {}
@@ -112,7 +112,7 @@ def _residuals(
         decided = {
             position for bit, (_, position) in enumerate(flags[:_FLAGS_PER_CODE]) if code >> bit & 1
         }
-        left = [filter_ for position, filter_ in wanted.items() if position not in decided]
+        left = [filter_ for position, filter_ in filters.items() if position not in decided]
         if left:
             text = and_all(left).sql(dialect=DataFusion)
             chosen[index] = texts.setdefault(text, len(texts))

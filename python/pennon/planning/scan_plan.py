@@ -308,8 +308,8 @@ def _given(
     *,
     with_metadata: bool,
 ) -> tuple[BoundPredicate, ...]:
-    known = known_columns(snapshot) if with_metadata else snapshot.schema.arrow
-    return tuple(bind(tree, known, time_zone) for tree in _parsed(predicate))
+    columns_known = known_columns(snapshot) if with_metadata else snapshot.schema.arrow
+    return tuple(bind(tree, columns_known, time_zone) for tree in _parsed(predicate))
 
 
 def _decided(flagged: Sequence[int], leaves: pa.Table) -> set[int]:

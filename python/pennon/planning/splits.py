@@ -47,11 +47,11 @@ def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> list[list[Piece]]:
     leaves = plan.table
     sizes = [size or 0 for size in leaves["num_bytes"].to_pylist()]
     total = sum(sizes) + OPEN_COST_BYTES * len(sizes)
-    wanted = min(max_bytes, max(OPEN_COST_BYTES, -(-total // max(1, num_tasks))))
+    target_bytes = min(max_bytes, max(OPEN_COST_BYTES, -(-total // max(1, num_tasks))))
     packed: list[list[Piece]] = []
-    filled = wanted
-    for piece in _pieces(leaves, sizes, wanted):
-        if filled + piece.num_bytes > wanted:
+    filled = target_bytes
+    for piece in _pieces(leaves, sizes, target_bytes):
+        if filled + piece.num_bytes > target_bytes:
             packed.append([])
             filled = 0
         packed[-1].append(piece)
@@ -59,11 +59,11 @@ def pack(plan: ScanPlan, num_tasks: int, max_bytes: int) -> list[list[Piece]]:
     return packed
 
 
-def _pieces(leaves: pa.Table, sizes: list[int], wanted: int) -> Iterator[Piece]:
+def _pieces(leaves: pa.Table, sizes: list[int], target_bytes: int) -> Iterator[Piece]:
     for leaf, (size, count) in enumerate(
         zip(sizes, leaves["num_fragments"].to_pylist(), strict=True)
     ):
-        parts = min(count or 1, -(-size // wanted)) if size else 1
+        parts = min(count or 1, -(-size // target_bytes)) if size else 1
         if parts <= 1:
             yield Piece(leaf, None, size + OPEN_COST_BYTES)
             continue

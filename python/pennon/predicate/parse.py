@@ -83,8 +83,8 @@ def parse_expression(sql: str) -> exp.Expression:
         raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS) from error
     except ParseError as error:
         first: Mapping[str, object] = error.errors[0] if error.errors else {}
-        told = str(first.get("description") or "it is no expression").rstrip(".")
-        reason = _MISSING.sub("a value is missing", told)
+        description = str(first.get("description") or "it is no expression").rstrip(".")
+        reason = _MISSING.sub("a value is missing", description)
         raise _failure(sql, reason, first.get("line"), first.get("col")) from error
     except TokenError as error:
         raise _failure(sql, "a text or a name does not end", None, None) from error

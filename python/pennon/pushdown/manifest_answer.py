@@ -194,14 +194,14 @@ class _PartitionWriter(FragmentWriter):
 
     def is_true_of_all(self, condition: exp.Expr) -> bool:
         """Whether a condition on other columns is decided by partition values, for all rows."""
-        told = condition.copy()
-        for column in list(told.find_all(exp.Column)):
+        tree = condition.copy()
+        for column in list(tree.find_all(exp.Column)):
             name = self.names.get(column.name)
             if name is None:
                 return False
             column.set("this", exp.to_identifier(name, quoted=True))
         zone = "UTC" if self.semantics.is_utc else ""
-        predicate = normalize(exp.paren(told, copy=False))
+        predicate = normalize(exp.paren(tree, copy=False))
         asked = plan_scan(self.plan.snapshot, predicate, time_zone=zone, with_metadata=True)
         decided = asked.table
         whole = decided.filter(pc.equal(decided["row_filter"], NO_RESIDUAL))["object_id"]
@@ -233,9 +233,9 @@ class _PartitionWriter(FragmentWriter):
             found = self.counted(output.text, below.types)
             if not found:
                 rest.append(output)
-            for told, as_named in zip(found, counted_names(output.id), strict=False):
-                carried[as_named] = below.types[told]
-                columns.append(named(exp.column(told, quoted=True), as_named))
+            for tree, as_named in zip(found, counted_names(output.id), strict=False):
+                carried[as_named] = below.types[tree]
+                columns.append(named(exp.column(tree, quoted=True), as_named))
         made = super().computed(below, name, rest)
         return Selected(made.select.select(*columns, copy=False), {**made.types, **carried})
 

@@ -147,8 +147,8 @@ def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str])
 
     What made a version that has expired is not known: it may have read.
     """
-    told = history(base.location, base.storage_options, after=base.version)
-    operations = {entry.version: entry.operation for entry in told}
+    entries = history(base.location, base.storage_options, after=base.version)
+    operations = {entry.version: entry.operation for entry in entries}
     for version in range(base.version + 1, latest.version + 1):
         if operations.get(version) in _READ_NOTHING:
             continue

@@ -221,13 +221,13 @@ def _tried_in_turn(  # noqa: PLR0917
         removed = [object_id for object_id, change in changes.items() if isinstance(change, Drop)]
         moved = [prepared[change] for change in changes if change in prepared]
         rewrites = _rewrites(changes, states, prepared)
-        told = [replace(record, rewrites=rewrites) for record in records]
+        moved_records = [replace(record, rewrites=rewrites) for record in records]
         # Lance refuses a commit of the same leaves by itself. Where another one could make this
         # one wrong without touching any of them, none may come between the look and the commit.
         values = {object_id: state.values for object_id, state in states.items()}
         values |= {leaf.object_id: leaf.values for leaf in moved}
         is_alone = read is not None and read.may_miss(snapshot, values)
-        match commit_leaves(snapshot, moved, removed, told, is_exclusive=is_alone):
+        match commit_leaves(snapshot, moved, removed, moved_records, is_exclusive=is_alone):
             case ManifestCommitted(version=version):
                 return Committed(version, base)
             case ConcurrentChange():

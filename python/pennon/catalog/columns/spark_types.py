@@ -186,9 +186,9 @@ def _check_collations(metadata: object, path: tuple[str, ...]) -> None:
 
 def _arrow_type(spark: object, path: tuple[str, ...]) -> pa.DataType:
     if isinstance(spark, str):
-        known = _TO_ARROW.get(spark)
-        if known is not None:
-            return known
+        equivalent = _TO_ARROW.get(spark)
+        if equivalent is not None:
+            return equivalent
         decimal = _DECIMAL.fullmatch(spark)
         if decimal is not None:
             return pa.decimal128(int(decimal[1]), int(decimal[2]))
@@ -234,9 +234,9 @@ def _spark_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, object]:
 
 
 def _spark_type(arrow: pa.DataType, path: tuple[str, ...]) -> object:
-    known = _TO_SPARK.get(arrow)
-    if known is not None:
-        return known
+    equivalent = _TO_SPARK.get(arrow)
+    if equivalent is not None:
+        return equivalent
     if pa.types.is_decimal(arrow) and arrow.precision <= pa.decimal128(38, 0).precision:
         return f"decimal({arrow.precision},{arrow.scale})"
     if pa.types.is_timestamp(arrow):

@@ -81,35 +81,35 @@ class _Columns:
         kind = change.get("change")
         if kind == "add_column":
             return self._with_added(path, change)
-        there = find_column(self._schema, path)
-        if there is None:
+        target = find_column(self._schema, path)
+        if target is None:
             if kind == "delete_column" and change.get("if_exists"):
                 return self._arrow
             raise self._unknown(path)
         if kind in _RESHAPING:
-            self._check_default_fits(there.path, str(kind).partition("_")[0])
+            self._check_default_fits(target.path, str(kind).partition("_")[0])
         match kind:
             case "rename_column":
-                return self._renamed(there, str(change["new_name"]))
+                return self._renamed(target, str(change["new_name"]))
             case "update_comment":
-                return self._noted(there, "comment", change.get("comment"))
+                return self._noted(target, "comment", change.get("comment"))
             case "update_default":
-                if len(there.path) > 1:
+                if len(target.path) > 1:
                     raise self._nested_default(path)
-                return self._noted(there, _CURRENT_DEFAULT, change.get("default"))
+                return self._noted(target, _CURRENT_DEFAULT, change.get("default"))
             case "update_nullability":
                 if not change.get("nullable"):
                     why = "rows that are stored already may be NULL there"
                     raise self._refused(path, "make NOT NULL", why, "Create the table again")
                 return edit_column(
-                    self._arrow, there.path, lambda column: column.with_nullable(True)
+                    self._arrow, target.path, lambda column: column.with_nullable(True)
                 )
             case "update_position":
-                return place_column(self._arrow, there.path, None, change.get("position"))
+                return place_column(self._arrow, target.path, None, change.get("position"))
             case "update_type":
-                return self._promoted(there, change["type"])
+                return self._promoted(target, change["type"])
             case "delete_column":
-                return self._without(there)
+                return self._without(target)
             case _:
                 raise MalformedMessage(why=f"there is no change {kind!r}")
 
@@ -151,66 +151,66 @@ class _Columns:
             raise self._refused(path, "add", why, "Add it with a DEFAULT, or without NOT NULL")
         return added.with_nullable(False)
 
-    def _renamed(self, there: SchemaField, new_name: str) -> pa.Schema:
-        path = self._shown(there)
-        if is_container_part(self._arrow, there.path):
+    def _renamed(self, target: SchemaField, new_name: str) -> pa.Schema:
+        path = self._shown(target)
+        if is_container_part(self._arrow, target.path):
             raise self._refused(path, "rename", "it has no name of its own", "Rename its column")
         if len(path) == 1:
             check_column_name(new_name)
         taken = find_column(self._schema, (*path[:-1], new_name))
-        if taken is not None and taken.id != there.id:
+        if taken is not None and taken.id != target.id:
             why = f"there is a column {'.'.join(self._shown(taken))}"
             raise self._refused(path, "rename", why, "Choose another name")
-        return edit_column(self._arrow, there.path, lambda column: column.with_name(new_name))
+        return edit_column(self._arrow, target.path, lambda column: column.with_name(new_name))
 
-    def _noted(self, there: SchemaField, key: str, value: object) -> pa.Schema:
-        return edit_column(self._arrow, there.path, lambda column: _with(column, key, value))
+    def _noted(self, target: SchemaField, key: str, value: object) -> pa.Schema:
+        return edit_column(self._arrow, target.path, lambda column: _with(column, key, value))
 
-    def _promoted(self, there: SchemaField, kind: object) -> pa.Schema:
-        path, found = self._shown(there), there.field.type
-        wanted = arrow_type(kind, ".".join(path))
-        if not is_promotable(found, wanted):
-            why = f"not every value of {found} is one of {wanted}"
+    def _promoted(self, target: SchemaField, kind: object) -> pa.Schema:
+        path, found = self._shown(target), target.field.type
+        new_type = arrow_type(kind, ".".join(path))
+        if not is_promotable(found, new_type):
+            why = f"not every value of {found} is one of {new_type}"
             raise self._refused(path, "change the type of", why, "Add a new column")
-        limit = length_limit(kind) if len(there.path) == 1 else None
-        if found.equals(wanted):
-            return self._noted(there, LENGTH_LIMIT, limit)
-        self._check_partitioned(there, wanted)
-        known = (there.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
-        earlier = ";".join([*filter(None, known.split(";")), str(found)])
+        limit = length_limit(kind) if len(target.path) == 1 else None
+        if found.equals(new_type):
+            return self._noted(target, LENGTH_LIMIT, limit)
+        self._check_partitioned(target, new_type)
+        promoted_from = (target.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
+        earlier = ";".join([*filter(None, promoted_from.split(";")), str(found)])
         return edit_column(
             self._arrow,
-            there.path,
-            lambda column: _with(column.with_type(wanted), PROMOTED_FROM.decode(), earlier),
+            target.path,
+            lambda column: _with(column.with_type(new_type), PROMOTED_FROM.decode(), earlier),
         )
 
-    def _without(self, there: SchemaField) -> pa.Schema:
-        path = self._shown(there)
-        if is_container_part(self._arrow, there.path):
+    def _without(self, target: SchemaField) -> pa.Schema:
+        path = self._shown(target)
+        if is_container_part(self._arrow, target.path):
             raise self._refused(path, "drop", "its column is made of it", "Drop the column")
-        self._check_not_key(there.path, path, "drop")
-        above = self._schema.field_by_path(there.path[:-1])
+        self._check_not_key(target.path, path, "drop")
+        above = self._schema.field_by_path(target.path[:-1])
         if above is not None and above.field.type.num_fields == 1:
             why = f"it is the only field of {'.'.join(path[:-1])}"
             raise self._refused(path, "drop", why, f"Drop {'.'.join(path[:-1])}")
-        return edit_column(self._arrow, there.path, lambda _: None)
+        return edit_column(self._arrow, target.path, lambda _: None)
 
-    def _check_default_fits(self, there: Sequence[str], verb: str) -> None:
+    def _check_default_fits(self, stored_path: Sequence[str], verb: str) -> None:
         """Refuse to change the fields of a column whose DEFAULT would lose its type with them."""
-        top = self._arrow.field(there[0])
-        if len(there) > 1 and _CURRENT_DEFAULT.encode() in (top.metadata or {}):
+        top = self._arrow.field(stored_path[0])
+        if len(stored_path) > 1 and _CURRENT_DEFAULT.encode() in (top.metadata or {}):
             why = f"the DEFAULT of {top.name} would no longer be one of its type"
             advice = f"Run ALTER COLUMN {top.name} DROP DEFAULT first"
-            raise self._refused(there, verb, why, advice)
+            raise self._refused(stored_path, verb, why, advice)
 
-    def _check_not_key(self, there: Sequence[str], path: Sequence[str], verb: str) -> None:
-        if inside_map_key(self._arrow, there):
+    def _check_not_key(self, stored_path: Sequence[str], path: Sequence[str], verb: str) -> None:
+        if inside_map_key(self._arrow, stored_path):
             why = "several keys of a stored map could become equal"
             raise self._refused(path, verb, why, "Add a new column")
 
-    def _check_partitioned(self, column: SchemaField, wanted: pa.DataType) -> None:
+    def _check_partitioned(self, column: SchemaField, new_type: pa.DataType) -> None:
         """Refuse a promotion after which equal values may have different partition values."""
-        keeps = _is_numeric_widening(column.field.type, wanted)
+        keeps = _is_numeric_widening(column.field.type, new_type)
         for spec in self._table.snapshot.specs.values():
             for field in spec.fields:
                 is_kept = keeps and isinstance(field.transform, _PROMOTED)
@@ -218,7 +218,7 @@ class _Columns:
                     why = (
                         f"the partition field {field.field_id} of spec version"
                         f" {spec.spec_version} is made of it, and may give another value of"
-                        f" {wanted}"
+                        f" {new_type}"
                     )
                     path = self._shown(column)
                     raise self._refused(path, "change the type of", why, "Add a new column")
@@ -244,8 +244,8 @@ class _Columns:
             raise self._refused(path, "add", why, "Write STRING")
         return limit
 
-    def _shown(self, there: SchemaField) -> tuple[str, ...]:
-        return shown_path(self._arrow, there.path)
+    def _shown(self, target: SchemaField) -> tuple[str, ...]:
+        return shown_path(self._arrow, target.path)
 
     def _unknown(self, path: Sequence[str]) -> UnknownColumn:
         names = ", ".join(".".join(self._shown(field)) for field in self._schema.fields)
@@ -273,8 +273,8 @@ def _with(found: pa.Field, key: str, value: object) -> pa.Field:
     return found.with_metadata(metadata or None)
 
 
-def _is_numeric_widening(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
-        return bool(found.scale == wanted.scale)
+def _is_numeric_widening(found: pa.DataType, new_type: pa.DataType) -> bool:
+    if pa.types.is_decimal(found) and pa.types.is_decimal(new_type):
+        return bool(found.scale == new_type.scale)
     kinds = (pa.types.is_integer, pa.types.is_floating)
-    return any(kind(found) and kind(wanted) for kind in kinds)
+    return any(kind(found) and kind(new_type) for kind in kinds)

@@ -109,8 +109,13 @@ def _check_unnamed(catalog: Catalog, directory: Directory, identifier: Name, loc
     """Refuse a second name in the catalog: dropping one would delete the other's files."""
     for parent in directory.with_descendants(()):
         for name in directory.tables(parent):
-            known = directory.find((*parent, name)) if (*parent, name) != identifier else None
-            if known is not None and _one_spelling(catalog, known.location) == location:
+            registered_as = (
+                directory.find((*parent, name)) if (*parent, name) != identifier else None
+            )
+            if (
+                registered_as is not None
+                and _one_spelling(catalog, registered_as.location) == location
+            ):
                 raise RegistrationRefused(
                     path=location,
                     table=catalog.full_name(identifier),

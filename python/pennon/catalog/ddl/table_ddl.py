@@ -327,9 +327,9 @@ def _below(directory: Directory, to: Name) -> Name:
 
 
 def _is_named(directory: Directory, identifier: Name, location: str) -> bool:
-    known = directory.find(identifier)
-    return known is not None and (
-        relative_location(directory.catalog, known.location)
+    existing = directory.find(identifier)
+    return existing is not None and (
+        relative_location(directory.catalog, existing.location)
         == relative_location(directory.catalog, location)
     )
 

@@ -99,8 +99,8 @@ def _order_change(text: str) -> OrderChange:
 
 def _after(tokens: Sequence[Token], at: int, *words: str) -> int:
     """Give the index after these words, or the same one where they do not follow."""
-    there = [token.text.upper() for token in tokens[at : at + len(words)]]
-    return at + len(words) if there == list(words) else at
+    words_here = [token.text.upper() for token in tokens[at : at + len(words)]]
+    return at + len(words) if words_here == list(words) else at
 
 
 def _tokens(text: str) -> list[Token] | None:

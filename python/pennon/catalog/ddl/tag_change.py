@@ -36,13 +36,13 @@ def change_tag(catalog: Catalog, identifier: Name, asked: TagChange) -> Tag | No
     """
     newest = load(catalog, identifier)
     newest.stored.check_writable("change the tags of")
-    there = tags_of(newest.snapshot.manifest).get(asked.name)
+    existing = tags_of(newest.snapshot.manifest).get(asked.name)
     if asked.action == "drop":
-        if there is not None or not asked.if_exists:
+        if existing is not None or not asked.if_exists:
             drop_tag(newest.snapshot.manifest, asked.name, table=newest.name)
         return None
-    if there is not None and asked.if_not_exists:
-        return there
+    if existing is not None and asked.if_not_exists:
+        return existing
     named = newest
     if asked.version is not None:
         named = load(catalog, identifier, str(asked.version))

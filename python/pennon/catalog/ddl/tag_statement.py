@@ -129,9 +129,9 @@ class _Words:
 
     def take(self, *words: str) -> str:
         """Pass over these words; give them in small letters, or nothing where others follow."""
-        there = self._tokens[self._at : self._at + len(words)]
-        is_there = [token.text.upper() for token in there] == list(words)
-        if not is_there or any(token.token_type in _QUOTED for token in there):
+        words_here = self._tokens[self._at : self._at + len(words)]
+        is_there = [token.text.upper() for token in words_here] == list(words)
+        if not is_there or any(token.token_type in _QUOTED for token in words_here):
             return ""
         self._at += len(words)
         return "_".join(words).lower()

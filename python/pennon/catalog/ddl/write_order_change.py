@@ -50,9 +50,9 @@ def followed_order(
         return {}
     renamed = order.renamed(after)
     if renamed is None:
-        gone = next(field for field in order.fields if after.field_by_id(field.id) is None)
+        dropped = next(field for field in order.fields if after.field_by_id(field.id) is None)
         raise UnsupportedTableChange(
-            change=f"drop column {gone}",
+            change=f"drop column {dropped}",
             table=table,
             why=f"writes are ordered by {order}",
             advice="Change the order first: ALTER TABLE … WRITE ORDERED BY, or WRITE UNORDERED",

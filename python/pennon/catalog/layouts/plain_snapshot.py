@@ -151,8 +151,8 @@ def _version_at(dataset: lance.LanceDataset, location: str, timestamp: datetime)
     times = VersionTimes.of(dataset.versions())
     version = times.at(timestamp)
     if version is None:
-        wanted = f"as of {timestamp.isoformat()}"
-        raise TableVersionNotFound(table=location, wanted=wanted, why=times.why_none(timestamp))
+        asked = f"as of {timestamp.isoformat()}"
+        raise TableVersionNotFound(table=location, wanted=asked, why=times.why_none(timestamp))
     return version
 
 
@@ -185,8 +185,8 @@ def _size(dataset: lance.LanceDataset) -> int | None:
 
 def _select(table: pa.Table, condition: exp.Expr | None, flags: Sequence[exp.Expr]) -> pa.Table:
     columns = [exp.column(name) for name in table.column_names]
-    wanted = [exp.alias_(flag.copy(), f"flag_{at}") for at, flag in enumerate(flags)]
-    query = exp.select(*columns, *wanted).from_("leaf")
+    selected = [exp.alias_(flag.copy(), f"flag_{at}") for at, flag in enumerate(flags)]
+    query = exp.select(*columns, *selected).from_("leaf")
     if condition is not None:
         query = query.where(condition.copy())
     from datafusion import SessionContext  # noqa: PLC0415 - a quarter of a second

@@ -76,9 +76,9 @@ def find_changes(
     newest = load(catalog, identifier)
     if is_paired and not key:
         raise ChangeKeyMissing(table=newest.name)
-    known = versions_until(newest.snapshot)
-    numbers: list[int] = known["version"].to_pylist()
-    moments: list[int] = known["committed_at"].cast(pa.int64()).to_pylist()
+    versions = versions_until(newest.snapshot)
+    numbers: list[int] = versions["version"].to_pylist()
+    moments: list[int] = versions["committed_at"].cast(pa.int64()).to_pylist()
 
     def named(version: str) -> int:
         return load(catalog, identifier, version).snapshot.version

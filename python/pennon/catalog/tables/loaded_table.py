@@ -98,8 +98,8 @@ class Table:
     @property
     def row_id(self) -> tuple[str, ...]:
         """The metadata columns that name a row; none where a column of the table hides one."""
-        there = {column.name for column in self._hidden()}
-        return ROW_ID_COLUMNS if there.issuperset(ROW_ID_COLUMNS) else ()
+        hidden = {column.name for column in self._hidden()}
+        return ROW_ID_COLUMNS if hidden.issuperset(ROW_ID_COLUMNS) else ()
 
     def _hidden(self) -> list[pa.Field]:
         return metadata_columns(struct_fields(self.snapshot), self.snapshot.schema.arrow.names)

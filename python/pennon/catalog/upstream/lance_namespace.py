@@ -196,7 +196,7 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         Spec: "Read Behavior".
         """
         place = self._table_place(request.id)
-        there = with_values(request, {"id": list(place.path)})
+        located = with_values(request, {"id": list(place.path)})
         version, elsewhere = request.version, None
         is_plain = request.tag is None and request.branch is None
         if version is None and is_plain:
@@ -204,9 +204,9 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         elif not is_plain or version < FIRST_DETACHED:
             version = None
         if version is None or not place.is_leaf_place:
-            return place.client.describe_table(there)
+            return place.client.describe_table(located)
         light = {"version": None, "load_detailed_metadata": False}
-        answer = place.client.describe_table(with_values(there, light))
+        answer = place.client.describe_table(with_values(located, light))
         if elsewhere is not None:
             answer = answer.model_copy(update={"location": elsewhere, "table_uri": elsewhere})
         if request.load_detailed_metadata:
@@ -225,8 +225,8 @@ class PennonNamespace(upstream.LanceNamespace):  # type: ignore[misc]
         if version is None and request.branch is None:
             version, elsewhere = self._read_at(place)
         if version is None or (version < FIRST_DETACHED and elsewhere is None):
-            there = with_values(request, {"id": list(place.path), "version": version})
-            return place.client.count_table_rows(there)
+            located = with_values(request, {"id": list(place.path), "version": version})
+            return place.client.count_table_rows(located)
         location = elsewhere or self._location(place)
         counted = self._leaf(location, version).count_rows(filter=request.predicate or None)
         return upstream.CountTableRowsResponse(count=counted)

@@ -119,7 +119,7 @@ def scan_view(
     is_whole = view.condition is None and chosen is None
     if is_whole and dataset.count_rows() <= _FEW_ROWS and view.is_flat:
         return _converted(partial(_all_rows, dataset, names, counted), leaf_rows)
-    told: list[ScanStatistics] = []
+    statistics: list[ScanStatistics] = []
     scanner = dataset.scanner(
         columns=names,
         filter=view.condition,
@@ -130,24 +130,26 @@ def scan_view(
         fragment_readahead=_FRAGMENT_READAHEAD,
         io_buffer_size=max(_IO_BUFFER_BYTES // num_at_once, _LEAST_BYTES),
         late_materialization=_fetched_late(dataset, view.fields, names),
-        scan_stats_callback=None if counted is None else told.append,
+        scan_stats_callback=None if counted is None else statistics.append,
     )
     if counted is None:
         return _converted(scanner.to_batches, leaf_rows)
-    return _counting(_converted(scanner.to_batches, leaf_rows), dataset, chosen, told, counted)
+    return _counting(
+        _converted(scanner.to_batches, leaf_rows), dataset, chosen, statistics, counted
+    )
 
 
 def _counting(
     batches: Iterator[pa.RecordBatch],
     dataset: lance.LanceDataset,
     chosen: Sequence[lance.LanceFragment] | None,
-    told: Sequence[ScanStatistics],
+    statistics: Sequence[ScanStatistics],
     counted: Callable[[int, int], None],
 ) -> Iterator[pa.RecordBatch]:
     """Tell at the end what Lance has counted, which counts rows that it fetches late twice."""
     yield from batches
     num_rows = _num_rows(dataset, chosen)
-    for scan in told:
+    for scan in statistics:
         counted(min(scan.all_counts.get("rows_scanned", 0), num_rows), scan.bytes_read)
 
 

@@ -67,10 +67,10 @@ def columns_by_name(dataset: lance.LanceDataset, schema: pa.Schema, name: str) -
         found = originals[id(match.found)]
         used.add(id(found))
         # Nested fields state an id only where Lance's own number does not tell it already.
-        tells = found.stated_id
-        if tells is None and not any(match is top for top in matches):
-            tells = found.number
-        if field_id is not None and tells != field_id and found.number >= 0:
+        known_id = found.stated_id
+        if known_id is None and not any(match is top for top in matches):
+            known_id = found.number
+        if field_id is not None and known_id != field_id and found.number >= 0:
             ids[found.number] = field_id
     unknown = {
         node.number: node.name

@@ -260,7 +260,7 @@ def _tuple(
     spec = snapshot.current_spec
     types = {field.field_id: snapshot.partition_type(field.field_id) for field in spec.fields}
     texts = {**path_values(source), **given}
-    told = values_of_spec(texts, spec, snapshot.schema, types)
+    stated_values = values_of_spec(texts, spec, snapshot.schema, types)
     rows = RowValues(spec, snapshot.schema, types)
     match recovered_tuple(dataset, rows):
         case MixedTuples(first=first, other=other):
@@ -272,11 +272,11 @@ def _tuple(
                 "Let its rows be copied into their partitions (--split, split => true)",
             )
         case NoRows():
-            values = dict(told)
+            values = dict(stated_values)
         case found:
-            values = {**told, **found.values}
+            values = {**stated_values, **found.values}
             for name, value in found.values.items():
-                stated = told.get(name)
+                stated = stated_values.get(name)
                 if stated is not None and _differ(stated, value):
                     why = (
                         f"its rows have {tuple_text({name: value})}, but"

@@ -41,8 +41,8 @@ def written_leaves(staged: Iterable[str]) -> set[str]:
     Args:
         staged: The reports as text.
     """
-    told = (json.loads(text) for text in staged)
-    return {leaf["object_id"] for leaf in told if "object_id" in leaf}
+    tokens = (json.loads(text) for text in staged)
+    return {leaf["object_id"] for leaf in tokens if "object_id" in leaf}
 
 
 def keep_behind(location: str, leaves: Iterable[str], storage: Mapping[str, str]) -> None:

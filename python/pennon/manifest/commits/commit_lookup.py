@@ -59,8 +59,8 @@ def find_commit(
         What it did, or that it was given up; None where it has not been made yet.
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    wanted = exp.column("object_id").eq(exp.Literal.string(commit_key(commit_id)))
-    found = select(manifest, ["object_type", "metadata"], COMMIT, wanted).table
+    condition = exp.column("object_id").eq(exp.Literal.string(commit_key(commit_id)))
+    found = select(manifest, ["object_type", "metadata"], COMMIT, condition).table
     return next(iter(records_in(found)), None)
 
 
@@ -75,9 +75,9 @@ def is_any_there(manifest: lance.LanceDataset, commit_ids: Sequence[str]) -> boo
         StorageFailure: The storage refused.
     """
     keys = [exp.Literal.string(commit_key(id_)) for id_ in commit_ids]
-    wanted = exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
+    condition = exp.column("object_id").isin(*keys).sql(dialect=DataFusion)
     try:
-        return bool(manifest.count_rows(wanted))
+        return bool(manifest.count_rows(condition))
     except OSError as error:
         raise storage_failure("read", manifest.uri, error) from error
 
@@ -132,9 +132,9 @@ def give_up(
     """
     mine = CommitRecord(identity, GIVEN_UP, made_at=int(time.time()))
     for attempt in range(_ATTEMPTS):
-        there = find_commit(location, identity.id, storage_options)
-        if there is not None:
-            return there
+        recorded = find_commit(location, identity.id, storage_options)
+        if recorded is not None:
+            return recorded
         if not _insert_missing(location, [mine], storage_options):
             wait_for_others(attempt)
     raise StorageFailure(

@@ -206,19 +206,19 @@ def _rows(
     above = {name: change for change in changes for name in namespaces_above(change.object_id)}
     keys = [record.object_id for record in records if not record.identity.is_new]
     if len(by_id) + len(above) <= MOST_NAMES:
-        there = named_rows(base, snapshot.key, [*by_id, *above])
-        told = existing_rows(base, keys) if keys else there.slice(0, 0)
+        existing = named_rows(base, snapshot.key, [*by_id, *above])
+        recorded = existing_rows(base, keys) if keys else existing.slice(0, 0)
     else:
-        there = told = existing_rows(base, [*by_id, *above, *keys])
-    for made in records_in(told):
+        existing = recorded = existing_rows(base, [*by_id, *above, *keys])
+    for made in records_in(recorded):
         if made.is_given_up and len(records) == 1:
             raise CommitGivenUp(location=snapshot.location, commit=made.identity.id)
         return None
-    known = set(there["object_id"].to_pylist())
+    existing_ids = set(existing["object_id"].to_pylist())
     new = [
         ManifestRow(name, NAMESPACE, values=_inherited(snapshot, name, leaf_change.values))
         for name, leaf_change in above.items()
-        if name not in known
+        if name not in existing_ids
     ]
     new += [
         ManifestRow(
@@ -230,7 +230,7 @@ def _rows(
             change.values,
         )
         for change in changes
-        if change.object_id not in known
+        if change.object_id not in existing_ids
     ]
     # A batch of a stream that is sent again may have rows of other leaves: its record, by which the
     # commit is known, is the one row that two of them have in common.
@@ -240,9 +240,9 @@ def _rows(
         new += _version_rows(
             snapshot, base, [change for change in changes if change.read_version is not None]
         )
-    updated = there.filter(pc.is_in(there["object_id"], value_set=pa.array(by_id, pa.utf8())))
+    updated = existing.filter(pc.is_in(existing["object_id"], value_set=pa.array(by_id, pa.utf8())))
     table = pa.concat_tables([with_changes(updated, by_id), table_of_rows(new, base.schema)])
-    begins_spec = any(SEPARATOR not in name for name in above if name not in known)
+    begins_spec = any(SEPARATOR not in name for name in above if name not in existing_ids)
     return _Rows(table, makes_objects, begins_spec)
 
 

@@ -89,11 +89,11 @@ def change_root(
 
 def _fit_columns(manifest: lance.LanceDataset, spec: PartitionSpec) -> None:
     """Add the partition columns that are missing and widen those that are too narrow."""
-    there = {field.name: field.type for field in manifest.schema}
-    wanted = partition_columns([spec])
-    added = [pa.field(name, kind) for name, kind in wanted.items() if name not in there]
+    present = {field.name: field.type for field in manifest.schema}
+    expected = partition_columns([spec])
+    added = [pa.field(name, kind) for name, kind in expected.items() if name not in present]
     if added:
         manifest.add_columns(added)
-    for name, kind in wanted.items():
-        if name in there and there[name] != kind:
+    for name, kind in expected.items():
+        if name in present and present[name] != kind:
             manifest.alter_columns({"path": name, "data_type": kind})  # type: ignore[dict-item]

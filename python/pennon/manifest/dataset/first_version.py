@@ -36,17 +36,17 @@ def when_made(
     latest = open_manifest(location, storage_options=storage_options)
     if not has_specs(latest.metadata):
         return manifest
-    known = [int(entry["version"]) for entry in listed_versions(latest)]
+    listed = [int(entry["version"]) for entry in listed_versions(latest)]
 
     def is_made(version: int) -> bool:
         return has_specs(open_manifest(location, version, None, storage_options).metadata)
 
-    first = known[bisect_left(known, True, key=is_made)]
+    first = listed[bisect_left(listed, True, key=is_made)]
     if first == manifest.version + 1 and not manifest.count_rows(f"object_type = '{TABLE}'"):
         return open_manifest(location, first, None, storage_options)
     raise SnapshotNotFound(
         location=location,
         asked=f"at version {manifest.version}",
         existing="it is a partitioned namespace since version"
-        f" {first}, and its versions from there are {first} to {known[-1]}",
+        f" {first}, and its versions from there are {first} to {listed[-1]}",
     )

@@ -62,8 +62,8 @@ def last_sequence_numbers(
 
     def read(missing: list[str]) -> dict[str, int]:
         rows = _version_rows(manifest, missing).sort_by("number")
-        there = dict(zip(rows["leaf"].to_pylist(), rows["number"].to_pylist(), strict=True))
-        return {**dict.fromkeys(missing, 0), **there}
+        by_leaf = dict(zip(rows["leaf"].to_pylist(), rows["number"].to_pylist(), strict=True))
+        return {**dict.fromkeys(missing, 0), **by_leaf}
 
     return _NUMBERS.find(key, leaves, read)
 
@@ -110,8 +110,8 @@ def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Tab
             else pa.nulls(len(rows), pa.uint64()),
         }
     )
-    wanted = pc.is_in(found["leaf"], value_set=pa.array(leaves, pa.utf8()))
-    return found.filter(wanted)
+    is_asked = pc.is_in(found["leaf"], value_set=pa.array(leaves, pa.utf8()))
+    return found.filter(is_asked)
 
 
 @lru_cache(maxsize=1024)

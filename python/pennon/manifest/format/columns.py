@@ -55,11 +55,11 @@ def partition_columns(specs: Iterable[PartitionSpec]) -> dict[str, pa.DataType]:
 
     Spec: "Manifest Table Schema".
     """
-    wanted: dict[str, pa.DataType] = {}
+    types: dict[str, pa.DataType] = {}
     for spec in sorted(specs, key=lambda spec: spec.spec_version):
         for field in spec.fields:
-            wanted[field.column] = field.result_type
-    return wanted
+            types[field.column] = field.result_type
+    return types
 
 
 def manifest_schema(specs: Mapping[int, PartitionSpec], *, strong: bool) -> pa.Schema:

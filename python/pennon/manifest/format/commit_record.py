@@ -169,12 +169,12 @@ def made_together(records: Sequence[CommitRecord]) -> CommitRecord:
         for name in ("id", "user", "application", "query_id")
     )
     added = [record.added_rows for record in records]
-    known = [number for number in added if number is not None]
+    counts = [number for number in added if number is not None]
     return replace(
         records[0],
         identity=CommitIdentity(id_, user, application, query),
         partitions=max(record.partitions for record in records),
-        added_rows=sum(known) if len(known) == len(added) else None,
+        added_rows=sum(counts) if len(counts) == len(added) else None,
         base_version=max(record.base_version for record in records),
     )
 

@@ -71,12 +71,12 @@ def _column(rows: Sequence[ManifestRow], column: pa.Field) -> pa.Array:
     return pa.nulls(len(rows), column.type)
 
 
-def _cast(values: Sequence[pa.Scalar | None], wanted: pa.DataType) -> pa.Array:
-    null = pa.scalar(None, wanted)
-    alike = [null if value is None else _as(value, wanted) for value in values]
+def _cast(values: Sequence[pa.Scalar | None], target: pa.DataType) -> pa.Array:
+    null = pa.scalar(None, target)
+    alike = [null if value is None else _as(value, target) for value in values]
     # as_py would lose nanoseconds and the exact bits of floats.
-    return pa.array(alike, wanted)
+    return pa.array(alike, target)
 
 
-def _as(value: pa.Scalar, wanted: pa.DataType) -> pa.Scalar:
-    return value if value.type == wanted else value.cast(wanted)
+def _as(value: pa.Scalar, target: pa.DataType) -> pa.Scalar:
+    return value if value.type == target else value.cast(target)

@@ -35,22 +35,22 @@ def check_columns(
 
     Spec: "Manifest Table Schema".
     """
-    wanted = partition_columns(specs.values())
-    there = {field.name: field.type for field in manifest.schema}
-    lost = [name for name in wanted if name not in there]
-    if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in there:
+    expected = partition_columns(specs.values())
+    present = {field.name: field.type for field in manifest.schema}
+    lost = [name for name in expected if name not in present]
+    if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in present:
         lost.insert(0, READ_VERSION.name)
     if lost:
         raise ManifestColumnsLost(
             location=location, version=manifest.version, columns=", ".join(lost)
         )
     for name in (READ_BRANCH, READ_TAG):
-        if name in there and not pa.types.is_string(there[name]):
+        if name in present and not pa.types.is_string(present[name]):
             raise ManifestColumnType(
-                location=location, column=name, found=there[name], wanted=pa.utf8()
+                location=location, column=name, found=present[name], wanted=pa.utf8()
             )
-    for name, declared in wanted.items():
-        if not is_same_kind(there[name], declared):
+    for name, declared in expected.items():
+        if not is_same_kind(present[name], declared):
             raise ManifestColumnType(
-                location=location, column=name, found=there[name], wanted=declared
+                location=location, column=name, found=present[name], wanted=declared
             )

@@ -153,8 +153,8 @@ def _added(
     before = open_unexpired(location, version - 1, storage_options or {})
     if before is None:
         return ()
-    known = {fragment.fragment_id for fragment in before.get_fragments()}
-    return [fragment for fragment in operation.fragments if fragment.id not in known]
+    earlier = {fragment.fragment_id for fragment in before.get_fragments()}
+    return [fragment for fragment in operation.fragments if fragment.id not in earlier]
 
 
 def _maker(

@@ -148,15 +148,15 @@ def set_tag(
         StorageFailure: The storage refused.
     """
     check_name(name, table)
-    known = tags_of(dataset)
-    there = known.get(name)
-    if there is not None and not replace:
-        raise TagAlreadyExists(tag=name, table=table, version=there.version)
-    if there is None and not create:
-        raise TagNotFound(verb="replace", tag=name, table=table, known=listed_names(known))
+    existing = tags_of(dataset)
+    current = existing.get(name)
+    if current is not None and not replace:
+        raise TagAlreadyExists(tag=name, table=table, version=current.version)
+    if current is None and not create:
+        raise TagNotFound(verb="replace", tag=name, table=table, known=listed_names(existing))
     try:
         tags = _tags_to_change(dataset)
-        if there is None:
+        if current is None:
             tags.create(name, version)
         else:
             tags.update(name, version)
@@ -169,10 +169,10 @@ def set_tag(
     except (OSError, RuntimeError, ValueError) as error:
         refused = _failure(dataset, name, version, table, error)
         if isinstance(refused, TagRefused):
-            _take_back(dataset, name, there)
+            _take_back(dataset, name, current)
         raise refused from error
     if not is_sure:
-        _take_back(dataset, name, there)
+        _take_back(dataset, name, current)
         why = f"versions before {version + 1} are being expired at this moment"
         advice = "Try again when that has ended, or tag a newer version"
         raise TagRefused(tag=name, table=table, why=why, advice=advice)
@@ -248,9 +248,9 @@ def drop_tag(dataset: lance.LanceDataset, name: str, *, table: str) -> None:
         TagNotFound: There is none.
         StorageFailure: The storage refused.
     """
-    known = tags_of(dataset)
-    if name not in known:
-        raise TagNotFound(verb="drop", tag=name, table=table, known=listed_names(known))
+    existing = tags_of(dataset)
+    if name not in existing:
+        raise TagNotFound(verb="drop", tag=name, table=table, known=listed_names(existing))
     try:
         _tags_to_change(dataset).delete(name)
     except (OSError, RuntimeError, ValueError) as error:

@@ -164,10 +164,10 @@ class _Binder:
         if isinstance(listed, LiteralList):
             return terms.compare_in(node.this, listed.literals.scalars, negated=negated)
         literals = [literal_value(item) for item in node.expressions]
-        known = [literal for literal in literals if literal is not None]
-        if not known or len(known) < len(literals):
+        converted = [literal for literal in literals if literal is not None]
+        if not converted or len(converted) < len(literals):
             return None
-        return terms.compare_in(node.this, known, negated=negated)
+        return terms.compare_in(node.this, converted, negated=negated)
 
     def _text(self, node: exp.Expression, *, negated: bool) -> BoundPredicate | None:
         path, pattern = column_path(node.this), literal_value(node.expression)

@@ -197,10 +197,10 @@ class ColumnTerms:
                 return None
 
     def _moved(self, node: exp.Add | exp.Sub, interval: exp.Interval) -> TimeTerm | None:
-        time, known = self._time(node.this), whole_interval(interval)
-        if time is None or known is None:
+        time, duration = self._time(node.this), whole_interval(interval)
+        if time is None or duration is None:
             return None
-        unit, count = known
+        unit, count = duration
         return time.moved(unit, -count if isinstance(node, exp.Sub) else count)
 
     def _transformed(self, node: exp.Anonymous) -> _Term | None:

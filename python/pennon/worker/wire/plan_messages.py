@@ -237,8 +237,10 @@ class ExpandMessage:
 
     def node(self) -> Expand:
         """Make the node."""
-        told: list[Any] = list(self.expressions)
-        outputs = tuple(Expanded(number, tuple(texts), _type(kind)) for number, texts, kind in told)
+        stated: list[Any] = list(self.expressions)
+        outputs = tuple(
+            Expanded(number, tuple(texts), _type(kind)) for number, texts, kind in stated
+        )
         return Expand(self.child, _pairs(self.columns), outputs)
 
 
