@@ -7,6 +7,8 @@ import pytest
 
 import pennon
 from pennon.errors import FragmentDivision, PredicateNotEvaluable, PredicateTooDeep
+from pennon.planning.explain import summary
+from pennon.planning.scan_report import scan_report
 from pennon.predicate.parse import parse_predicate, readable_predicates
 
 VALUES = [
@@ -67,6 +69,20 @@ def test_partition_values_decide_what_they_can(
     expected = sorted(row["id"] for row in ROWS if keeps(row))
     assert sorted(scan.to_arrow()["id"].to_pylist()) == expected
     assert len(scan.plan().partitions) == partitions
+
+
+def test_what_is_computed_is_told_as_it_was_written(
+    namespace: pennon.PartitionedNamespace,
+) -> None:
+    plan = namespace.scan(where="lower(country) = 'eu' AND k % 3 + id = 7").plan()
+    told = scan_report(plan)
+    texts = [text for item, text in told if item in ("predicate", "residual")]
+    assert texts == [
+        "lower(country) = 'eu': keeps 2 of 5 by v1 AND lower(country) = 'eu'",
+        "k % 3 + id = 7: prunes nothing, it is an error for some values",
+        "k % 3 + id = 7 in 2 partitions",
+    ]
+    assert "CASE" not in summary(plan)
 
 
 @pytest.mark.parametrize("condition", ["s LIKE 'a\\\\bc%'", "soundex(s) = 'A'", "s + 1 = 2"])

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from pennon.planning.projection.bound_predicate import is_exact
+from pennon.planning.projection.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    CalendarField,
+    Opaque,
+    is_exact,
+)
+from pennon.planning.residual import leaf_filter
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.expressions import Declined, Semantics, Typed
+from pennon.predicate.expressions.time_functions import part
 from pennon.predicate.long_lists import with_short_lists
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pennon.planning.scan_plan import ScanPlan
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _MOST_FILTERS = 5
 _LONGEST = 120
 _ALL_TABLES = "`object_type` = 'table'"
@@ -34,11 +50,12 @@ def summary(plan: ScanPlan) -> str:
     """
     lines = [partitions_kept(plan)]
     condition = plan.manifest_sql.partition(_ALL_TABLES)[2].removeprefix(_AND)
+    written = written_conditions(plan.bound)
     if condition:
-        lines.append(f"manifest: {readable_condition(condition)}")
+        lines.append(f"manifest: {readable_condition(condition, written)}")
     if plan.row_filters:
         more = f" and {len(plan.row_filters) - 1} more" if len(plan.row_filters) > 1 else ""
-        lines.append(f"rows where: {readable_filter(plan.row_filters[0])}{more}")
+        lines.append(f"rows where: {readable_filter(plan.row_filters[0], written)}{more}")
     return "\n".join(lines)
 
 
@@ -52,24 +69,58 @@ def partitions_kept(plan: ScanPlan) -> str:
     return f"{line}, {plan.num_pruned} pruned by statistics" if plan.num_pruned else line
 
 
-def readable_condition(sql: str) -> str:
+def written_conditions(predicate: BoundPredicate) -> Mapping[str, str]:
+    """List the texts of what is computed for a predicate, and how people write the same.
+
+    What stands for an expression of Spark may be many times as long as it.
+    """
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            return {
+                text: told for inner in parts for text, told in written_conditions(inner).items()
+            }
+        case Opaque(written=written) if written:
+            text = leaf_filter(predicate).sql(dialect=DataFusion)
+            below = {} if predicate.implied is None else written_conditions(predicate.implied)
+            return {text: written, **below}
+        case CalendarField(part=name, column=column):
+            with suppress(Declined):
+                value = Typed(column.expression(), column.type)
+                computed = part(name.upper(), value, Semantics(is_utc=True)).tree
+                told = f"{name}({column.expression().sql(dialect=DataFusion)})"
+                return {computed.sql(dialect=DataFusion): told}
+    return {}
+
+
+def readable_condition(sql: str, written: Mapping[str, str] = _NOTHING) -> str:
     """Write a condition on the manifest as people read it, and short.
+
+    Args:
+        sql: The condition.
+        written: Of ``written_conditions``.
 
     Example:
         >>> readable_condition("`object_id` LIKE 'v1$%' AND `partition_field_k` = 3")
         'v1 AND k = 3'
     """
     plain = sql.replace("`", "").replace(_PARTITION_FIELD, "")
-    return readable_filter(_OF_VERSION.sub(r"\1", plain))
+    bare = {text.replace("`", ""): told.replace("`", "") for text, told in written.items()}
+    return readable_filter(_OF_VERSION.sub(r"\1", plain), bare)
 
 
-def readable_filter(sql: str) -> str:
+def readable_filter(sql: str, written: Mapping[str, str] = _NOTHING) -> str:
     """Write a filter on rows as people write one, and short.
+
+    Args:
+        sql: The filter.
+        written: Of ``written_conditions``.
 
     Example:
         >>> readable_filter("NOT `a` IS NULL AND `d` > arrow_cast('2024-01-01', 'Date32')")
         "`a` IS NOT NULL AND `d` > DATE '2024-01-01'"
     """
+    for text, told in written.items():
+        sql = sql.replace(text, told)
     plain = _NOT_NULL.sub(r"\1 IS NOT NULL", sql)
     return shortened(_TIME.sub(_written_time, plain))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from pennon.planning.explain import readable_condition, readable_filter
+from pennon.planning.explain import readable_condition, readable_filter, written_conditions
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.projection.bound_predicate import (
     BoundPredicate,
@@ -92,12 +92,13 @@ def _versions(leaves: pa.Table) -> dict[str, int]:
 
 def _pruning(plan: ScanPlan, part: BoundPredicate) -> str:
     """Tell of one conjunct by what it prunes, or why it does not."""
-    text = readable_filter(leaf_filter(part).sql(dialect=DataFusion))
+    written = written_conditions(part)
+    text = readable_filter(leaf_filter(part).sql(dialect=DataFusion), written)
     asked = manifest_query(plan.snapshot, [part])
     if asked.condition is None:
         return f"{text}: prunes nothing, {_why(part)}"
     alone = plan.snapshot.leaves(asked.condition).table.num_rows
-    by = readable_condition(asked.condition.sql(dialect=DataFusion))
+    by = readable_condition(asked.condition.sql(dialect=DataFusion), written)
     return f"{text}: keeps {alone} of {plan.partitions_total} by {by}"
 
 
@@ -110,7 +111,7 @@ def _why(part: BoundPredicate) -> str:
     unknown = not_evaluable(part)
     if unknown is not None:
         return f"it is not known to be computed as Spark does ({unknown.why})"
-    if isinstance(part, Opaque):
+    if isinstance(part, Opaque) and part.implied is None:
         if part.can_fail:
             return "it is an error for some values"
         return "partitions do not have all of its columns as they stand"
@@ -122,12 +123,13 @@ def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:
     counts = pc.value_counts(plan.table["row_filter"]).to_pylist()
     by_index = {count["values"]: count["counts"] for count in counts}
     decided = by_index.pop(NO_RESIDUAL, 0)
+    written = written_conditions(plan.bound)
     if plan.row_filters and decided:
         yield "decided", f"by the values of {decided} partitions"
     for index in sorted(by_index)[:_MOST_RESIDUALS]:
         yield (
             "residual",
-            f"{readable_filter(plan.row_filters[index])} in {by_index[index]} partitions",
+            f"{readable_filter(plan.row_filters[index], written)} in {by_index[index]} partitions",
         )
     if len(by_index) > _MOST_RESIDUALS:
         yield "residual", f"{len(by_index) - _MOST_RESIDUALS} more"
@@ -135,7 +137,7 @@ def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:
         yield "residual", "none"
     inexact = [part for part in conjuncts(plan.bound) if not is_exact(part)]
     for part in inexact if by_index else ():
-        yield "left to Spark", readable_filter(leaf_filter(part).sql(dialect=DataFusion))
+        yield "left to Spark", readable_filter(leaf_filter(part).sql(dialect=DataFusion), written)
 
 
 def readable_size(count: int) -> str:

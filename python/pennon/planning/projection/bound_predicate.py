@@ -108,6 +108,7 @@ class Opaque:
         sources: Its columns, where it is known.
         can_fail: Whether it is an error for some values.
         why: What is not known; empty for a condition that is.
+        written: The condition in Spark's SQL, for people; empty for one as ``expression`` is.
         implied: What holds wherever the condition is true, and says more of partitions; None for
             nothing.
     """
@@ -117,6 +118,7 @@ class Opaque:
     sources: tuple[SourceColumn | TransformedColumn, ...] = ()
     can_fail: bool = False
     why: str = ""
+    written: str = ""
     implied: BoundPredicate | None = None
 
 

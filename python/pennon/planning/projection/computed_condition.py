@@ -23,7 +23,9 @@ from pennon.planning.projection.source_columns import (
 )
 from pennon.planning.projection.transform_calls import transformed_column
 from pennon.predicate.expressions import Declined, Semantics, typed_expression
+from pennon.predicate.literal_list import LiteralList
 from pennon.predicate.long_lists import written_out
+from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +66,8 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
         calls[found.path] = found
         return found.expression()
 
+    is_long = node.find(LiteralList) is not None
+    written = "" if is_long else node.sql(dialect=SparkSql, normalize_functions="lower")
     node = written_out(node.copy())
     whole = node.transform(called)
     try:
@@ -72,13 +76,13 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
         value = typed_expression(tree.copy(), types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
-        return Opaque(own, why=str(reason))
+        return Opaque(own, why=str(reason), written=written)
     named = {name: column for column, name in sources.items()}
     own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
     # Rows have no such column, and DataFusion no such function.
     why = f"the transform {min(calls)[0]}" if calls else ""
     can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
-    return Opaque(own, sources=tuple(sources), can_fail=can_fail, why=why)
+    return Opaque(own, sources=tuple(sources), can_fail=can_fail, why=why, written=written)
 
 
 def _is_known_without_ansi(

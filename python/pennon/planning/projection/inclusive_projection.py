@@ -127,8 +127,8 @@ class SpecProjection:
             case CalendarField():
                 return and_all(self._calendar(predicate))
             case Opaque(implied=implied):
-                computed = self._computed(predicate) or exp.true()
-                return computed if implied is None else and_all([computed, self.inclusive(implied)])
+                implies = exp.true() if implied is None else self.inclusive(implied)
+                return self._computed(predicate) or implies
 
     def strict(self, predicate: BoundPredicate) -> exp.Expression:
         """Give a condition under which every row of a partition satisfies the predicate.
