@@ -1,4 +1,4 @@
-"""The Java that Spark will start: found as Spark's launcher finds it, and new enough.
+"""Finds the Java that Spark will start, and checks its version.
 
 Spark's launcher takes ``$JAVA_HOME/bin/java`` when JAVA_HOME is set and else the first ``java`` on
 PATH. Without this check a missing Java shows as "Java gateway process exited", and Java 11 as an

@@ -1,4 +1,4 @@
-"""Spark's door: a session builder with the jar, the catalog and the extension set.
+"""``pennon.spark`` and ``pennon.configure``: a Spark session with the jar, catalog and extension.
 
 A user names the root and nothing else. A value that the user has set himself always stays.
 """

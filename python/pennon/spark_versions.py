@@ -1,4 +1,4 @@
-"""Which versions of Spark the jar is made for."""
+"""The Spark versions that the jar supports."""
 
 from __future__ import annotations
 

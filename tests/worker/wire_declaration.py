@@ -126,7 +126,7 @@ def declaration() -> str:
 def protocol() -> str:
     """The text of ``protocol.py``: jar and package compare the digest when a worker starts."""
     digest = hashlib.sha256(declaration().encode()).hexdigest()[:12]
-    return f'''"""What the messages are, as one text: written by ``make wire``, never by hand."""
+    return f'''"""The hash of the declared protocol, written by ``make wire``, never by hand."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Values by key, the ones used last, bounded by bytes."""
+"""A thread-safe cache of values by key: least recently used, bounded by bytes."""
 
 from __future__ import annotations
 

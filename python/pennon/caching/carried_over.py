@@ -1,4 +1,4 @@
-"""What is known by name of one version of a table, taken along to the versions that follow it."""
+"""Values of one version of a table that stay valid in later versions, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key of everything that is kept of a table's version."""
+"""The key of everything that is cached of a table's version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog that a session configured: its name, its root, and what lists what is below."""
+"""The catalog that a session configured: its name, its root and its implementation."""
 
 from __future__ import annotations
 

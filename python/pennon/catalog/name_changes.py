@@ -1,4 +1,4 @@
-"""Names that move: a replaced table's to the new one, a renamed table's to its new name.
+"""Atomic changes of table names: REPLACE TABLE and RENAME TABLE.
 
 In a directory namespace each is one commit of its manifest, so that a table never has two names,
 nor none. Other implementations of the interface can only forget and register: there a crash in

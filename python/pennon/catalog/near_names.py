@@ -1,4 +1,4 @@
-"""What a message says about names when the one that was asked for is not there."""
+"""Suggestions of existing names for one that was not found."""
 
 from __future__ import annotations
 

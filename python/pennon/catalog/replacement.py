@@ -1,4 +1,4 @@
-"""Which partitions a statement overwrites or deletes: whole ones, or it is refused.
+"""The partitions that an overwrite or a delete replaces as a whole, or the refusal.
 
 A condition decides a partition where its values alone imply that every row satisfies it, or that
 none does. NULL rules: rows for which the condition is NULL are kept, as SQL has it.

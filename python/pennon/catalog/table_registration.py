@@ -1,4 +1,4 @@
-"""How the properties of a namespace say that it is a table to Spark, and where that is.
+"""The properties by which a child namespace is registered as a table, and its location.
 
 A partitioned namespace is registered with two properties: ``location``, the folder of its
 ``__manifest`` (relative to the root, or a path or URL), and ``pennon.partitioned_namespace`` =

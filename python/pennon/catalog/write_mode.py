@@ -1,4 +1,4 @@
-"""What a statement does with the rows of a table that it writes to."""
+"""The modes of a write: append, overwrite, delete, update, merge."""
 
 from __future__ import annotations
 

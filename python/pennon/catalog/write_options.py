@@ -1,4 +1,4 @@
-"""Options of writes that other formats have: whoever states one means other rows to be written."""
+"""Write options of other formats, which are refused because they would be ignored."""
 
 from __future__ import annotations
 

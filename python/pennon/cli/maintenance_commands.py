@@ -1,4 +1,4 @@
-"""The commands of the command line that check and mend: they parse, call and print."""
+"""The commands that check and repair tables: they parse arguments, call and print."""
 
 from __future__ import annotations
 

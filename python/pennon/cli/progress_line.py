@@ -1,4 +1,4 @@
-"""How far a command is, on one line of standard error that is rewritten while a person looks."""
+"""A progress line on standard error, rewritten in place on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt of ``pennon sql``: what is typed there, statement by statement.
+"""The prompt of ``pennon sql``: reads statements and keeps their history.
 
 At a terminal with prompt_toolkit: history that is kept, completion, colours, statements of several
 lines that are edited as one. Without a terminal, or that package, lines are read as they are.

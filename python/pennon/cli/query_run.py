@@ -1,4 +1,4 @@
-"""One statement run for a person: its rows printed, its tasks counted, its run cancelled by Ctrl-C.
+"""Runs one statement for a person: prints rows, shows progress, cancels on Ctrl-C.
 
 The statement runs in a thread of its own, so that this one can hear Ctrl-C at any time: a thread
 that waits for the JVM cannot leave without spoiling its connection.

@@ -1,4 +1,4 @@
-"""Start Spark for a person at a terminal: what the JVM prints goes into a file.
+"""Starts Spark at a terminal with the JVM's output in a file.
 
 The JVM writes its log, and some lines of its own before logging is set up, to the standard error
 that it is born with. So that is a file while it is born; Python's own is back afterwards.

@@ -1,4 +1,4 @@
-"""Rows of a query as text: a table for people, CSV and JSON lines for programs."""
+"""Formats rows: a table for people, CSV and JSON lines for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pennon sql``: statements in, tables out; at a prompt, from ``-e`` or from files.
+"""``pennon sql``: runs statements from a prompt, from ``-e`` or from files.
 
 An error is one message: the stack of the JVM and of Python stays in the log.
 """

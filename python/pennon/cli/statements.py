@@ -1,4 +1,4 @@
-"""Texts of SQL cut into statements, as a person types them and as files hold them."""
+"""Splits SQL text into statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which table a command is about: ``--root lake shop.orders``, or a path."""
+"""The table argument of a command: ``--root lake shop.orders``, or a path."""
 
 from __future__ import annotations
 

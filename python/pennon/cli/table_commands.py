@@ -1,4 +1,4 @@
-"""The commands of the command line that show a lake and its tables: they parse, call and print."""
+"""The commands that show a lake and its tables: they parse arguments, call and print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table as a picture for people: what it has, how it is partitioned, where its rows are."""
+"""The description of a table that ``pennon describe`` prints."""
 
 from __future__ import annotations
 

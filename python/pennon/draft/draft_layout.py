@@ -1,4 +1,4 @@
-"""The specs that the names of a draft's leaves amount to, and a manifest of them in memory."""
+"""The partition specs that the names of a draft's leaves imply, as an in-memory manifest."""
 
 from __future__ import annotations
 

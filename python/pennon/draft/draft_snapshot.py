@@ -1,4 +1,4 @@
-"""A namespace of the older draft as a snapshot like any other, read only.
+"""A read-only snapshot of a namespace of the older draft.
 
 Its metadata becomes a schema and specs, its rows a ``__manifest`` in memory with typed partition
 columns: what plans, groups and scans need not know. Leaves whose names state the values of the

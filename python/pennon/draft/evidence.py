@@ -1,4 +1,4 @@
-"""What the rows of the draft's leaves say about the names of the leaves.
+"""Decides how a draft's leaf names are read, by the rows of its leaves.
 
 A name has a value only under a reading of its column's function (`readings`), and the draft
 leaves open which one its writer had. So rows are looked at: all of them where there are few, else

@@ -1,4 +1,4 @@
-"""What a partition column of the older draft can mean in the current format.
+"""The transforms of the current format that a partition column of the older draft may stand for.
 
 The draft is ambiguous: its table counts years from 1970, its text says four digits; the bytes
 that are hashed and the sign of a hash are not recorded. So a column has several readings, each a

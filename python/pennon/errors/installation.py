@@ -1,4 +1,4 @@
-"""Errors of the installation and of the doors: starting Spark, serving, the demo."""
+"""Errors of installation and start: Java, Spark, the servers, the demo."""
 
 from __future__ import annotations
 

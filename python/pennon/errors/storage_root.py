@@ -1,4 +1,4 @@
-"""The root of all errors, and the one that says that Pennon itself is wrong."""
+"""The root of all errors, and the internal error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of tags, the names of versions, and of what happened between versions."""
+"""Errors of tags and of change feeds."""
 
 from __future__ import annotations
 

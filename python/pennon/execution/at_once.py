@@ -1,4 +1,4 @@
-"""Work on several leaves at once, by a few threads that all tasks of the process share.
+"""Concurrent work on several leaves, by a small pool of threads shared by all tasks of the process.
 
 Opening and reading a small leaf is waiting: for a disk, for an object store, for Lance's threads.
 """

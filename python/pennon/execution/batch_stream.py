@@ -1,4 +1,4 @@
-"""What a fragment gives: a schema and a stream of batches."""
+"""A fragment's result: a schema and a stream of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that are computed of rows in memory, by expressions known to be computed as by Spark."""
+"""Columns computed from batches in memory by Spark's expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a query over relations in DataFusion, as a stream of batches in the promised types.
+"""Runs a query over relations in DataFusion, as a stream of batches of the declared types.
 
 One memory pool serves all queries of the process. A hash join does not spill: when the pool is
 exhausted before the first batch, the query runs again with sort-merge joins, which do. After the

@@ -1,4 +1,4 @@
-"""What DataFusion raises → the errors that a user meets."""
+"""Translates DataFusion's errors into Pennon's."""
 
 from __future__ import annotations
 

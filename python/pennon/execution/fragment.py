@@ -1,4 +1,4 @@
-"""The small relational plan that a task is given: relations over leaves, and the wanted columns."""
+"""The plan of one task: relations over leaves, a query over them, and the output schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaves that are not opened, and rows not read, because no value of a replicated part is there.
+"""Prunes leaves and rows by the values of a replicated part, before they are read.
 
 A key is the hash of a leaf's partition value; two values of one hash only keep more. NULL rules: a
 part's NULLs have no partner, and a leaf whose key is NULL has nothing but NULLs.

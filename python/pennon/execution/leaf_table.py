@@ -1,4 +1,4 @@
-"""A relation as a table of DataFusion: UNION ALL of its leaves, each seen in the wanted schema.
+"""A relation as a table of DataFusion: UNION ALL of its leaves, each in the relation's schema.
 
 A leaf is read through Lance's own table provider, which takes projections and filters and knows
 its row count. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a

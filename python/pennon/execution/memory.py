@@ -1,4 +1,4 @@
-"""How much memory the queries of a process may use together.
+"""The size of the memory pool that all queries of a process share.
 
 The worker is a process beside its JVM, so its memory is what that JVM leaves. In a container (YARN,
 Kubernetes) that is the overhead of the executor, which Spark asks for beside the heap. Elsewhere it

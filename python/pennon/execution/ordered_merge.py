@@ -1,4 +1,4 @@
-"""Streams that are each sorted → one sorted stream, a batch of each at a time.
+"""Merges sorted streams into one sorted stream, holding one batch of each.
 
 What no later row of any stream can precede is given at once: of the streams' present batches the
 one that ends first sets the bound, and every row up to it is taken, sorted and given. Streams that

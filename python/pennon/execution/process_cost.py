@@ -1,4 +1,4 @@
-"""What the tasks of a process cost: processor time and memory, which only the process counts.
+"""CPU time and peak memory of the tasks of a process.
 
 Lance and DataFusion compute in threads of their own, so the time of a task is its share of the
 process's: what was used while ``n`` tasks ran is a ``n``-th of each. The tasks of a query sum up to

@@ -1,4 +1,4 @@
-"""Many leaves read for one reader: several are begun at once, in order, within a bound in bytes.
+"""Reads several leaves concurrently for one reader: in order, within a bound in bytes.
 
 Opening a leaf and reading its first rows is mostly waiting, so a few threads do it ahead of the
 reader. Each takes so many bytes of its leaf and leaves the rest to the reader: a small leaf is

@@ -1,4 +1,4 @@
-"""Rows of replicated parts: evaluated once per process and query, dropped when nobody asks again.
+"""Rows of replicated parts: evaluated once per process and query, dropped after their last use.
 
 What does not fit its share of the memory lies in a file of Arrow's, which is mapped: it may be as
 large as the disk has room, and costs no memory of the process. A part that its estimate took for

@@ -1,4 +1,4 @@
-"""Runs a fragment: a stream of Arrow batches in exactly the wanted types.
+"""Runs a fragment as a stream of Arrow batches of exactly the requested types.
 
 A fragment without a query needs no engine: its leaves are scanned one after the other, or merged
 where an order is wanted, and Lance applies the residual filter. All others are run by DataFusion.

@@ -1,4 +1,4 @@
-"""Leaves of which little is read: taken into memory at once, as few tables.
+"""Reads many small leaves into memory at once, as few tables.
 
 A table of its own costs DataFusion 3 ms per leaf (a SELECT, a plan, a scan), and a filter that it
 hands to Lance's provider fetches the columns late, at twice the time. Reading the rows here costs

@@ -1,4 +1,4 @@
-"""What a query has read and spilled, as DataFusion's operators and the leaves' scans count it."""
+"""Metrics of a query: rows and bytes scanned, bytes spilled."""
 
 from __future__ import annotations
 

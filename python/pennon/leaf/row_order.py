@@ -1,4 +1,4 @@
-"""Rows compared as Spark compares them: for the check of what is written, and for merges.
+"""Compares rows as Spark's sort does, for checks of the write order and for merges.
 
 Each column of an order becomes two key columns that Arrow compares exactly as Spark would: a flag
 for NULL, and the value with something in the place of NULL. Floats become integers of the same

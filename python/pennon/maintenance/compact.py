@@ -1,4 +1,4 @@
-"""Putting the rows of leaves with many small files into few large ones.
+"""Compacts leaves: puts many small files together into few large ones.
 
 A compaction yields: where another commit changes rows of its files meanwhile, it looks at the leaf
 again, and after a few such meetings leaves it as that commit made it. And it is invisible to the

@@ -1,4 +1,4 @@
-"""Expiring old versions of a namespace, and the versions of leaves that nobody can read any more.
+"""Expires old versions of a namespace, and the leaf versions that only they read.
 
 The order makes it safe to stop anywhere, and beside writers and readers:
 

@@ -1,4 +1,4 @@
-"""What versions of ``__manifest`` say of leaf versions: which they read, which they ever recorded.
+"""The leaf versions that versions of ``__manifest`` read, and those they ever recorded.
 
 Consecutive versions share most of their fragments, so each fragment is read once in each state of
 its deletions: the work grows with the number of commits and not with its square.

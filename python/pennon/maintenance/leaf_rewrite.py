@@ -1,4 +1,4 @@
-"""Putting rows of leaves into other files, so that no writer beside it notices.
+"""Rewrites the files of leaves without conflicting with concurrent writers.
 
 A rewrite names the fragments that it takes the rows of. It stands beside appends and changes of
 other fragments, and yields to a commit that changes one of its own. The record of its commit says

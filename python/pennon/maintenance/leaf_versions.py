@@ -1,4 +1,4 @@
-"""Which version of a leaf the manifest meant, where the manifest has forgotten it.
+"""Finds the version of a leaf that the manifest meant, where the manifest has lost it.
 
 The detached versions of a leaf form chains. A committed one is the last of its chain, or an
 earlier one where a later commit failed; the manifest row's own statistics distinguish them. What

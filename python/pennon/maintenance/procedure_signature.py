@@ -1,4 +1,4 @@
-"""What a procedure of CALL is: its parameters, its result columns and its function."""
+"""The signature of a procedure of CALL: parameters, result columns and function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Iceberg's users call, and what does the work here."""
+"""Iceberg's procedures, and the ones that do the same here."""
 
 from __future__ import annotations
 

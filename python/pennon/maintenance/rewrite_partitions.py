@@ -1,4 +1,4 @@
-"""Data of older partition specs → the present one.
+"""Rewrites the data of older partition specs under the present one.
 
 An evolved table keeps the rows that are there in the partitions that they were written to. This
 puts them into those of the present spec: the older partitions go and the rows come with one commit,

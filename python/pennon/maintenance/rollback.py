@@ -1,4 +1,4 @@
-"""Making an older version of a namespace the newest one again.
+"""Rolls a namespace back: makes an older version the newest one again.
 
 What is brought back is the version and the records of all commits since: a commit whose answer was
 lost stays one that was made, and is not made a second time by whoever asks for it again. They are

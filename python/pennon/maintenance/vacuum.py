@@ -1,4 +1,4 @@
-"""Removing what nobody can read: the files of killed writers, failed statements, forgotten leaves.
+"""Removes unreferenced files: of killed writers, failed statements and dropped leaves.
 
 Kept is what any version of ``__manifest`` that is still there reads, what a tag or the main branch
 of a leaf holds, and everything younger than the limit: a write that runs names its files last. Old

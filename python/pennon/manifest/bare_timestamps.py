@@ -1,4 +1,4 @@
-"""Columns whose type is said to be ``timestamp`` and no more: the unit and zone are the leaves'.
+"""Schema columns declared as bare ``timestamp``: unit and zone are taken from the leaves.
 
 The JSON type of the specification has no place for them, and upstream's client writes the bare name
 for every timestamp. Pennon states both. So for a bare one a leaf is looked at, once per version of

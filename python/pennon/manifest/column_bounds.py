@@ -1,4 +1,4 @@
-"""What is known of columns in the leaves of a scan.
+"""The bounds and NULL counts of columns in the leaves of a scan.
 
 The texts of a data fragment of ``__manifest`` are read once: its files never change, so that a
 commit costs the fragments that it wrote. Of few leaves the texts at hand are read instead.

@@ -1,4 +1,4 @@
-"""Rows of ``__manifest`` by the names of leaves: what a commit asks for, again and again.
+"""Looks up rows of ``__manifest`` by object id, for commits.
 
 A write looks for the leaf of its rows, a commit for the leaf as it is, and once more for the whole
 rows that it replaces, those of the namespaces above among them. All of it is read at once, and what

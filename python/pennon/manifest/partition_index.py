@@ -1,4 +1,4 @@
-"""The partition columns of all leaves in memory: what conditions on partitions are evaluated over.
+"""The partition columns of all leaves in memory, over which partition conditions are evaluated.
 
 The rest of a leaf's row (its name, its directory, its statistics) is six times as large and is
 fetched for the chosen leaves alone. 1,000,000 leaves of four partition columns take 32 MB.

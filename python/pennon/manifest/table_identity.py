@@ -1,4 +1,4 @@
-"""Which table it is: DROP and CREATE at one path make another one, with the same version numbers.
+"""The identity of a table: DROP and CREATE at one path make another, with equal version numbers.
 
 A namespace draws a secret when it is made and keeps it over all of its versions, so the secret
 tells tables apart; one version of ``__manifest`` is told from another by its commit's time and

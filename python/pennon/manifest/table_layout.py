@@ -1,4 +1,4 @@
-"""The ways in which a table is stored."""
+"""The layouts of a table: partitioned, plain, draft."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a metadata table is: columns, and rows made of a snapshot when they are asked for."""
+"""The protocol of a metadata table: its columns, and its rows for a snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``readable_metrics``: what is known of the columns of a partition or file, as Iceberg shows it.
+"""``readable_metrics``: column statistics of a partition or file, as Iceberg shows them.
 
 A struct with a struct per column that can be counted, fields of structs by their dotted names:
 ``value_count`` (NULLs among them), ``null_value_count``, ``lower_bound``, ``upper_bound``.

@@ -1,4 +1,4 @@
-"""``table.refs``: the names of versions: the main line, and the tags."""
+"""``table.refs``: the main branch and the tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a version has that the version before has not, and the other way round.
+"""The rows that differ between two versions of a leaf.
 
 Leaves and fragments that both versions have in the same state are not read. Of a fragment that both
 have, the rows are read that are deleted in one of them alone. A row that is deleted in one file and

@@ -1,4 +1,4 @@
-"""What a table looks like at a prompt and in a notebook."""
+"""The descriptions of a table at a prompt and in a notebook."""
 
 from __future__ import annotations
 

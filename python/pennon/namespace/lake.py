@@ -1,4 +1,4 @@
-"""A lake as a Python object: namespaces and tables under one root, by their names."""
+"""A lake: the namespaces and tables under one root, by name."""
 
 from __future__ import annotations
 

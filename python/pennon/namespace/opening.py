@@ -1,4 +1,4 @@
-"""The library's doors: a table by its path."""
+"""``pennon.open`` and ``pennon.create``: a table by its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partitioned namespace as a Python object: read, write, evolve, look back.
+"""``PartitionedNamespace``: the rows, partitioning, columns and history of a table in Python.
 
 Each method loads the newest version, does what a statement of Spark SQL would do, and leaves the
 object at the version that it made.

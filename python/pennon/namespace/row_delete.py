@@ -1,4 +1,4 @@
-"""Rows that satisfy a condition go: whole partitions by the manifest, single ones by vectors."""
+"""Deletes rows by a condition: whole partitions in the manifest, others by deletion vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merge rows into a table by their keys: update, delete and insert in one commit.
+"""Merges rows into a table by key: update, delete and insert in one commit.
 
 The rows to merge are in memory; the table is read as a stream, and only where it can have their
 keys. The rules are those of MERGE in Spark: keys are equal as ``=`` says, so that NULL equals

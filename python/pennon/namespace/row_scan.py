@@ -1,4 +1,4 @@
-"""A scan that is described first and read later, in whichever form the reader likes."""
+"""``Scan``: rows to read, described first and read later in the form that the caller chooses."""
 
 from __future__ import annotations
 

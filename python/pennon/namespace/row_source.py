@@ -1,4 +1,4 @@
-"""Rows as a user hands them over: a table, a reader, batches, a data frame.
+"""Converts what a caller passes as rows into batches: a table, a reader, batches, a data frame.
 
 Lance takes decimals at addresses that are multiples of 16 alone, and ends in a panic at others.
 Arrow streams, as ``DataFrame.toArrow()`` of Spark reads one, place them at multiples of 8.

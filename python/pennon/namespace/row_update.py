@@ -1,4 +1,4 @@
-"""Rows that satisfy a condition get other values: the old ones go, new ones come, in one commit."""
+"""Updates rows by a condition: deletes the old ones and adds the new ones in one commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows from this process into a table: stage them, commit them, or leave nothing behind."""
+"""Stages and commits rows from this process; after an error none of their files is left."""
 
 from __future__ import annotations
 

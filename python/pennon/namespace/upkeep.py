@@ -1,4 +1,4 @@
-"""What keeps a table well: check, repair, expire old versions."""
+"""Maintenance of a table in Python: check, repair, compact, expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan: its nodes in post-order, and how they hang together."""
+"""A plan: its operators in post-order, with children, parents and subtrees."""
 
 from __future__ import annotations
 

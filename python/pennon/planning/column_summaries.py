@@ -1,4 +1,4 @@
-"""What is known of columns over all partitions of a scan: what a cost-based optimizer estimates by.
+"""Column statistics over all partitions of a scan, for cost-based optimizers.
 
 These are estimates: bounds may be wider than the values, and how many values a column has is put
 together from what each leaf has. Of a column that all partitions have a value of, these values

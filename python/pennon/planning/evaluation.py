@@ -1,4 +1,4 @@
-"""Who evaluates each predicate of a plan, so that nobody evaluates it again.
+"""Decides who evaluates each predicate of a plan: partition values, leaf filters or Spark.
 
 NULL rules: a row for which a predicate is NULL is dropped, as one for which it is FALSE.
 """

@@ -1,4 +1,4 @@
-"""The values that partitions have of columns as they stand: of identity fields of every spec.
+"""The values of identity partition fields, over all specs.
 
 What is known of them decides conditions of any shape on these columns, wherever it is evaluated:
 each row of a partition has the values of its tuple.

@@ -1,4 +1,4 @@
-"""What the rows of each chosen partition have in the metadata columns that the manifest knows."""
+"""The metadata columns of each chosen partition that the manifest determines."""
 
 from __future__ import annotations
 

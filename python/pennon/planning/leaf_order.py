@@ -1,4 +1,4 @@
-"""The order in which the rows of a scan's partitions are known to be.
+"""The sort order that the rows of a scan's partitions are known to have.
 
 An order counts only where every chosen partition has a record of it, made by the commit that wrote
 the very version that is read. What another writer appended, compacted or rewrote has another

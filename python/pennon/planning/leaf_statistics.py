@@ -1,4 +1,4 @@
-"""The rows of the manifest that stand behind leaves of a plan, with the statistics of columns."""
+"""The column statistics in the manifest rows of a plan's leaves."""
 
 from __future__ import annotations
 

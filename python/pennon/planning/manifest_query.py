@@ -1,4 +1,4 @@
-"""The conditions of all spec versions as one condition over ``__manifest``: appendix D's shape."""
+"""Projects a predicate through all spec versions into one query over ``__manifest``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolving what the manifest leaves open: the newest version of a leaf, a branch, a tag.
+"""Pins the leaf versions that the manifest leaves open: the newest one, a branch, a tag.
 
 It is done once per query, so that all its tasks, retries and speculation read the same rows.
 """

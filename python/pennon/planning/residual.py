@@ -1,4 +1,4 @@
-"""What each chosen partition still has to filter: the conjuncts that its values do not decide.
+"""Residuals: the conjuncts that a chosen partition's values do not decide.
 
 Two residuals per partition. The *exact* one has only conjuncts that the leaf filter evaluates
 just as Spark does: Spark evaluates the others itself. The *row filter* has all of them, for

@@ -1,4 +1,4 @@
-"""How many rows a scan leaves behind its filters, for people: by the bounds of columns in leaves.
+"""Estimates how many rows a scan returns, from column bounds; shown to people only.
 
 Values count as spread evenly between the bounds of their leaf, and conditions on several columns as
 independent of each other. Nothing is pruned by it, and Spark does not see it.

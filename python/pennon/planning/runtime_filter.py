@@ -1,4 +1,4 @@
-"""Pruning a made plan again, with values that the query finds while it runs.
+"""Prunes a finished plan again by values that the query finds while it runs.
 
 A runtime filter may only drop partitions: what is kept stays in the order of the plan, under its
 residual filters. NULL rules are those of any predicate; a filter that prunes nothing keeps all.

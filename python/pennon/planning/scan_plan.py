@@ -1,4 +1,4 @@
-"""Planning a scan: the partitions that a predicate needs and what each still has to filter.
+"""Plans a scan: the partitions that a predicate needs, and the residual filter of each.
 
 A plan opens no leaf in strong mode: versions and statistics stand in the manifest. A leaf whose
 version the manifest does not name (weak mode) is resolved once and pinned.

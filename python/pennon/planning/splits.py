@@ -1,4 +1,4 @@
-"""Chosen partitions → the pieces of work of a scan that nobody groups.
+"""Divides the chosen partitions of an ungrouped scan into splits.
 
 Small leaves are read by one task one after the other, and a large leaf by several tasks, fragment
 by fragment: as many tasks as there are cores to keep busy, and not one for each of a thousand

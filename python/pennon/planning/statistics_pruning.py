@@ -1,4 +1,4 @@
-"""Pruning by the statistics of columns: leaves in which no row can satisfy the predicate.
+"""Prunes leaves by column statistics: those in which no row can satisfy the predicate.
 
 It comes behind the partition values and has the same rule: a leaf without a matching row may be
 kept, one with such a row is never lost. A leaf without statistics of the version that is read is

@@ -1,4 +1,4 @@
-"""Kinds of Arrow types that are treated alike."""
+"""Predicates over Arrow types: text, binary, integer, time."""
 
 from __future__ import annotations
 

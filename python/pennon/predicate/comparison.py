@@ -1,4 +1,4 @@
-"""A comparison of one column with literals: what a transform is asked to project.
+"""A comparison of one column with literals, the input of a transform's projection.
 
 NULL rules: every operator but IS NULL and IS NOT NULL is never true for NULL, and the
 literals themselves are never NULL: ``c = NULL`` is no comparison but the constant NULL.

@@ -1,4 +1,4 @@
-"""A comparison written so that DataFusion and Lance decide it as Spark does.
+"""Writes a comparison so that DataFusion and Lance decide it as Spark does.
 
 NULL rules: the condition of every comparison is NULL for NULL, save IS [NOT] NULL.
 

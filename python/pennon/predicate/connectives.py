@@ -1,4 +1,4 @@
-"""Joining conditions by AND and OR, without repetitions."""
+"""Combines conditions by AND and OR, without repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalars of one type as scalars of another, and as text, without loss.
+"""Converts scalars to other types and to text without loss.
 
 A value is converted only where a comparison with a column of the other type keeps its meaning in
 Spark: ``5.5`` is no integer and ``5`` no string. Times without zone are UTC. NULL stays NULL.

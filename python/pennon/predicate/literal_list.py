@@ -1,4 +1,4 @@
-"""The list of an IN as one leaf of the tree, however many values it has.
+"""The list of an IN as one node of the tree, however many values it has.
 
 A tree is copied and walked dozens of times on its way from a predicate to a query; a list of 10,000
 literals took 3 s of that. Its text is written once, and copies share it.

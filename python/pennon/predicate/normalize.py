@@ -1,4 +1,4 @@
-"""One form for predicates that mean the same, so that pruning knows few forms.
+"""Normalises predicates, so that pruning handles few forms.
 
 The result is used as a filter: a row passes where it is TRUE. So NULL and FALSE need not be kept
 apart, once no NOT stands above them. What comes out consists of

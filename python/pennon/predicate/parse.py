@@ -1,4 +1,4 @@
-"""Predicate text of Spark SQL to a normalised tree.
+"""Parses predicate text of Spark SQL into a normalised tree.
 
 The forms of the result are those of ``normalize``. Zone-less TIMESTAMP text is UTC.
 """

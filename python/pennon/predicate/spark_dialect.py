@@ -1,4 +1,4 @@
-"""The SQL of Spark 4 as its texts are read."""
+"""Spark 4's SQL as a dialect of sqlglot, for reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which subtrees of a plan can be fragments: the highest ones that can be divided among tasks.
+"""Finds the subtrees of a plan that can be fragments: the highest that divide among tasks.
 
 The rows of a subtree are divided as those of its *divided* scans are: by the key that all of them
 share, or, where they meet in unions only, in any way. All other inputs are replicated

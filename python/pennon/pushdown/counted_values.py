@@ -1,4 +1,4 @@
-"""The exact statistics of columns beside the values of partitions: extremes and NULLs of each.
+"""The exact column statistics in the manifest that can answer aggregates: extremes, NULL counts.
 
 They stand for the rows where they were counted of the very rows that are there, in every partition
 that counts. Floats have none: bounds do not distinguish the zeros, nor the NaNs.

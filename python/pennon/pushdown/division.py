@@ -1,4 +1,4 @@
-"""Which sides of joins every worker evaluates for itself, and how the others are divided.
+"""Chooses the join sides that every worker evaluates for itself, and divides the others.
 
 A side that is small and made of Pennon's scans alone is *replicated*: each worker process that
 needs it evaluates it whole, once per query, so that the other side may be divided in any way. That

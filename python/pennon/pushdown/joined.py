@@ -1,4 +1,4 @@
-"""Two SELECTs and how they are joined → one SELECT that has Spark's rows.
+"""Writes a join of two SELECTs as one SELECT with Spark's semantics.
 
 NULL rules: a condition that is NULL joins nothing. ``NOT IN`` keeps a row where the right side is
 empty, and else only where neither the row's value nor one of the right side is NULL. Whether a

@@ -1,4 +1,4 @@
-"""Aggregates over whole partitions, answered by the manifest: no leaf is opened.
+"""Answers aggregates over whole partitions from the manifest, without opening a leaf.
 
 ``count(*)``, ``count(c)``, ``min``, ``max`` and GROUP BY over columns that partitions have as they
 stand need a row per partition and how many rows it has. Of other columns the extremes, and how many

@@ -1,4 +1,4 @@
-"""``NOT IN`` as Spark's optimizer writes it: an anti join on an equality or its being unknown.
+"""Recognises Spark's null-aware anti join: ``NOT IN`` as its optimizer writes it.
 
 NULL rules: a row is kept where the right side is empty; otherwise only where its value is not NULL,
 equals no value of the right side, and the right side has no NULL.

@@ -1,4 +1,4 @@
-"""Which rows of one side of a join leave no trace where the other side has no partner for them.
+"""The side of a join whose rows without a partner do not appear in its result.
 
 NULL rules: ``=`` finds no partner for NULL. What is compared by ``<=>``, or under a cast, is not
 among the pairs.

@@ -1,4 +1,4 @@
-"""A subtree of the plan → one SELECT of DataFusion over the relations of its scans."""
+"""Translates a subtree of the plan into one SELECT of DataFusion over its scans."""
 
 from __future__ import annotations
 

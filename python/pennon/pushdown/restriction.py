@@ -1,4 +1,4 @@
-"""Which groups of an aggregate a join above it wants: those of the keys that a small side has.
+"""Restricts an aggregate to the groups that a join above it needs: the keys of a small side.
 
 A correlated subquery is such an aggregate after Spark's rewrite: it has a group for every key, and
 the join with the rows around it wants a few of them. Where every key that the join can want is one

@@ -1,4 +1,4 @@
-"""What of a divided scan the values of a replicated side rule out, once they are known.
+"""Prunes a divided scan by the values of a replicated side, once they are known.
 
 A join that drops a row without a partner keeps it only where a row of its other side has the same
 value. Where that side is evaluated first, its values are known before the rest is opened; a leaf

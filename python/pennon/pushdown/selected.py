@@ -1,4 +1,4 @@
-"""A SELECT of DataFusion while it is written: its tree, and the types of its columns."""
+"""A SELECT of DataFusion under construction: its tree, and the types of its columns."""
 
 from __future__ import annotations
 

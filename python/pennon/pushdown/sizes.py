@@ -1,4 +1,4 @@
-"""How many rows the operators of a plan give at most, and how much they read, by the manifest.
+"""Upper bounds, from the manifest, of the rows and bytes of each operator of a plan.
 
 What a filter keeps is not guessed: a part that is taken for small has to be small before it.
 """

@@ -1,4 +1,4 @@
-"""A candidate and what its scans read → the tasks of the fragment, or none where it does not pay.
+"""Divides a candidate into the tasks of a fragment, or declines where it does not pay.
 
 A join holds all but its largest relation in memory, so a task whose build sides would not fit the
 pool is left to Spark, which spills; so is a group that is too coarse for as many tasks as there

@@ -1,4 +1,4 @@
-"""The SELECTs of a union's inputs, or one several times → one SELECT of all their rows.
+"""Writes UNION ALL and Spark's Expand as one SELECT.
 
 NULL rules: a row is what it is; nothing is compared.
 """

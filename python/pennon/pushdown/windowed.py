@@ -1,4 +1,4 @@
-"""Windows as DataFusion computes them: functions over the rows of a partition, in an order.
+"""Writes window functions as DataFusion computes them.
 
 NULL rules: NULLs stand where Spark's order says, and are one partition. Aggregates leave NULLs out;
 ``lag``, ``lead``, ``first_value``, ``last_value`` and ``nth_value`` give them as they stand.

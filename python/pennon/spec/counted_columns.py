@@ -1,4 +1,4 @@
-"""The table property that says of which columns statistics are kept: how many, or their names."""
+"""The table property that selects the columns with statistics: their number, or their names."""
 
 from __future__ import annotations
 

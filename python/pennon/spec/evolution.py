@@ -1,4 +1,4 @@
-"""ADD, DROP and REPLACE PARTITION FIELD, and promotion: from a spec to its next version.
+"""Evolves a partition spec: ADD, DROP and REPLACE PARTITION FIELD, and promotion of its sources.
 
 A field with the sources and the transform of a field of any earlier version takes that field's
 id again; every other field gets an id that no version has used. A composed transform (``days(ts)``)

@@ -1,4 +1,4 @@
-"""Field ids for new partition fields: what they are called when the user names none.
+"""Generates the field ids of new partition fields that the user does not name.
 
 identity gives the column's name, the others the columns' names and a word for the transform:
 ``id_bucket``, ``a_b_bucket``, ``name_trunc``, ``ts_year``, ``email_expr``. A number makes the name

@@ -1,4 +1,4 @@
-"""Parsing the JSON texts of the metadata with errors that name key, line and column."""
+"""Parses JSON metadata, with errors that name key, line and column."""
 
 from __future__ import annotations
 

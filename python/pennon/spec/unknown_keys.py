@@ -1,4 +1,4 @@
-"""Keys of a schema's JSON fields and types that Pennon does not know: kept, and written back.
+"""Preserves keys of a schema's JSON that Pennon does not know.
 
 They are remembered by the field's id, which stays when a field is renamed or moved. A field that
 has none (an item of a fixed-size list, the entries of a map) is remembered by its name below the

@@ -1,4 +1,4 @@
-"""Values of columns as texts: as other writers put them into names and commands, and as shown.
+"""Values as texts: in names that other writers chose, in commands, and for display.
 
 ``__HIVE_DEFAULT_PARTITION__`` is NULL.
 """

@@ -1,4 +1,4 @@
-"""Giving up a write: its files go, unless a commit names them or may still come to."""
+"""Aborts a write: deletes its files, unless a commit names them or may still do so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of a leaf's columns after a change: those of its rows and of the new ones.
+"""Merges the column statistics of a leaf with those of a change.
 
 They are known where those of the version before are, or where none of its rows stays. Rows that go
 leave bounds that hold and are no answers any more.

@@ -1,4 +1,4 @@
-"""Which of my changes still stand after another writer committed: values in, a verdict out.
+"""Decides which changes still apply after a concurrent commit.
 
 Append and append commute: the rows are appended again, to the leaf's new version. A change of rows
 stands where its rows are untouched; what its statement read beside them is ``read_set``'s matter.

@@ -1,4 +1,4 @@
-"""The table property ``write.isolation``: what a change of rows has to be shielded from.
+"""The table property ``write.isolation``: serializable or snapshot.
 
 ``write.delete.isolation-level``, ``write.update.isolation-level`` and
 ``write.merge.isolation-level``, as Iceberg has them, hold for one statement, and before it.

@@ -1,4 +1,4 @@
-"""The new version of a leaf, committed detached: invisible until the manifest names it."""
+"""Commits the new version of a leaf detached: invisible until the manifest names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a snapshot says of the leaves that a transaction touches."""
+"""The state, in a snapshot, of the leaves that a transaction touches."""
 
 from __future__ import annotations
 

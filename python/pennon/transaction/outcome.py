@@ -1,4 +1,4 @@
-"""How a commit ends: a value, to be matched exhaustively."""
+"""The outcomes of a commit, as types to be matched exhaustively."""
 
 from __future__ import annotations
 

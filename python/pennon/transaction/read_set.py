@@ -1,4 +1,4 @@
-"""What a statement read of the table that it changes: the ground on which its change stands.
+"""The read set of a statement: what must not have changed when it commits.
 
 Under serialisable isolation a change stands where no other commit changed what it was made of: a
 leaf that it read though it wrote none of its rows, and a leaf that was made since and may hold

@@ -1,4 +1,4 @@
-"""Where rows that a statement named are now: compactions may have put them into other files.
+"""Finds rows by address again after compactions moved them into other files.
 
 A row is named by its address at the version that the statement read. From the version that is there
 now the way goes back, by the records of rewrites and by what each version of a leaf was built on;

@@ -1,4 +1,4 @@
-"""What a transaction does to one leaf: a closed set of kinds.
+"""The kinds of change that a transaction can make to one leaf.
 
 ``Append`` commutes with other appends. The others depend on what was there: they conflict with
 every other change of the same leaf, but for a ``Rewrite``, which changes no row, and a

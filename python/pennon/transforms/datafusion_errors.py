@@ -1,4 +1,4 @@
-"""What DataFusion raises, as the errors that a user meets."""
+"""Translates DataFusion's errors in partition expressions into Pennon's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projection of comparisons through a transform that never decreases.
+"""Projects comparisons through a monotone transform.
 
 ``c < 25`` is ``c <= 24`` for integers, so its rows lie in partitions up to that of 24. The step
 to the neighbouring value makes the bounds as narrow as they can be. NULL rules: the conditions

@@ -1,4 +1,4 @@
-"""Murmur3 (x86, 32 bit) over Arrow arrays, of the byte forms that every writer must share.
+"""Murmur3 (x86, 32 bit) over Arrow arrays, with the byte form of every type.
 
 Eight bytes little-endian for integers of every width, booleans, dates (days), times and
 timestamps (microseconds, UTC); UTF-8; raw bytes; decimals as the shortest big-endian two's

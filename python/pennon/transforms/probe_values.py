@@ -1,4 +1,4 @@
-"""Values that show where an expression depends on more than its sources' values.
+"""Probe values that reveal whether an expression is not a pure function of its sources.
 
 Boundaries of every width, both signs, zero, and what text and time have of edges. Used when an
 expression is checked; no data is read.

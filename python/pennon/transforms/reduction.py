@@ -1,4 +1,4 @@
-"""Which transforms of one column follow from which, and the finest that two have in common.
+"""The reductions between transforms of one column, and the finest that two have in common.
 
 The rules stand with the transforms; this is the door to them. NULL rules: a reduction keeps NULL.
 """

@@ -1,4 +1,4 @@
-"""From JSON objects and SQL calls to transforms.
+"""Creates transforms from JSON objects and SQL calls.
 
 SQL takes the specification's transforms under their own names, and the plural time forms, which
 stand for the levels of one column.

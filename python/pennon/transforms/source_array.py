@@ -1,4 +1,4 @@
-"""Source columns as the transforms compute on them: one plain array, times in UTC.
+"""Prepares source columns for transforms: one plain array each, times in UTC.
 
 NULL rules: numbers taken from an array stand for NULL rows too and have no meaning there; the
 caller masks them.

@@ -1,4 +1,4 @@
-"""What every partition transform can do, and the rules that all of them keep.
+"""The interface of a partition transform, and the rules that all of them keep.
 
 NULL rules: unless a transform says otherwise, NULL in gives NULL out, and only NULL gives NULL.
 A comparison (``=``, ``<``, ``IN``, …) is never true for NULL, so the partition whose value is

@@ -1,4 +1,4 @@
-"""A transform as its SQL text: ``months(ordered_at)``, ``bucket(16, customer_id)``, a column."""
+"""Parses and writes transforms as SQL: ``months(ordered_at)``, ``bucket(16, customer_id)``."""
 
 from __future__ import annotations
 

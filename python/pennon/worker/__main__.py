@@ -1,4 +1,4 @@
-"""Start of the worker: socket first, then one line of JSON that says so on standard output.
+"""Starts the worker: opens the socket, then reports it in one line of JSON on standard output.
 
 The process ends with its JVM: standard input is a pipe that only the JVM holds, so it ends even
 when the JVM is killed. Standard error is the log.

@@ -1,4 +1,4 @@
-"""Folders of sockets whose JVM and worker were both killed: nobody else removes them."""
+"""Removes socket folders whose JVM and worker were both killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process works on, and whether anybody still waits for it.
+"""The requests that are running, and whether a client still waits for each.
 
 A query looks for its cancellation between two batches. An aggregate over a join that multiplies
 rows may compute for hours before its first one, and no call reaches into DataFusion: only the end

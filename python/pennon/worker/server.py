@@ -1,4 +1,4 @@
-"""The socket: one thread per connection, one request at a time on each.
+"""The socket server: one thread per connection, one request at a time on each.
 
 A connection that its other side closes cancels its request; a query that cannot be stopped retires
 the process (``running_requests.py``). A request that fails is answered with an ``X`` frame, in

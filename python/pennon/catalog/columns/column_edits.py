@@ -1,4 +1,4 @@
-"""Changing one column of a schema, at any depth, without touching the others."""
+"""Changes of one column of a schema, at any depth; the other columns stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns that a query still reads: Spark's pruned schema with the namespace's field ids."""
+"""The columns that a query reads: Spark's pruned schema with the namespace's field ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One change of a column by ALTER TABLE: what it makes of the schema, or why it is refused.
+"""One change of a column by ALTER TABLE: the changed schema, or why it is refused.
 
 Leaves are not touched. A column that a leaf lacks reads NULL, or the DEFAULT that it was added
 with; a renamed one is found by its field id; a narrower type is promoted.

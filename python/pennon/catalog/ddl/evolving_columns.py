@@ -1,4 +1,4 @@
-"""Which columns a statement WITH SCHEMA EVOLUTION changes, and which it casts its values to."""
+"""The columns that WITH SCHEMA EVOLUTION adds or widens, and how it casts the new values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table properties that other formats act upon and nothing here reads.
+"""Table properties of other formats that would have no effect here.
 
 Whoever sets one counts on what it does there. So the families of names that Iceberg and Delta keep
 for themselves are refused, but for those that Pennon reads; all other names are the user's.

@@ -1,4 +1,4 @@
-"""What a new table is asked to be, checked before anything is written.
+"""The definition of a new table, validated before anything is written.
 
 What would be accepted and then not be so is refused: another format, a table whose files outlive
 it, a transaction mode that is none, a name that cannot be typed again.

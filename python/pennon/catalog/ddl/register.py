@@ -1,4 +1,4 @@
-"""Giving a name to a table that is there already."""
+"""Registration of an existing table under a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to type instead of a statement that means nothing for a table of Pennon.
+"""Statements that Pennon's tables do not support, and what to use instead.
 
 Such statements are Spark's for tables with directories as partitions, or another table format's.
 """

@@ -1,4 +1,4 @@
-"""ALTER TABLE … PARTITION FIELD and … WRITE: from their text to what they ask for.
+"""Parses ALTER TABLE … PARTITION FIELD and ALTER TABLE … WRITE.
 
 The JVM sends what stands behind the table's name as the value of one table property: that is a
 statement which Spark's grammar can carry anywhere (scripts, EXECUTE IMMEDIATE, variables).

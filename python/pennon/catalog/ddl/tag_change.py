@@ -1,4 +1,4 @@
-"""Tags of a table are made, moved and dropped: no commit, and no row and no version changes."""
+"""Creates, replaces and drops tags of a table; none of them is a commit."""
 
 from __future__ import annotations
 

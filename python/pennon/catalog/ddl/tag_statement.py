@@ -1,4 +1,4 @@
-"""ALTER TABLE … TAG: from its text to what it asks for. The grammar is that of Iceberg.
+"""Parses ALTER TABLE … TAG, by Iceberg's grammar.
 
 | statement | ``TagChange.action`` |
 |---|---|

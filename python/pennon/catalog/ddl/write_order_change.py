@@ -1,4 +1,4 @@
-"""The table property ``write.order`` under CREATE and ALTER TABLE: checked, and kept true.
+"""The table property ``write.order`` in CREATE and ALTER TABLE: validated, and kept up to date.
 
 A renamed column keeps its place in the order. A column of the order cannot be dropped. A promoted
 one stays: what was written before in the narrower type no longer counts as sorted.

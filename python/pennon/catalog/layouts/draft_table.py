@@ -1,4 +1,4 @@
-"""A namespace of the older draft as a table: it is read like any other, and never changed."""
+"""A read-only table over a namespace of the older draft."""
 
 from __future__ import annotations
 

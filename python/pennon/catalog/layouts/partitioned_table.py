@@ -1,4 +1,4 @@
-"""A partitioned namespace as a table: leaves by partition, and one commit over all of them."""
+"""A table over a partitioned namespace: a leaf per partition, one commit over all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits to a plain Lance dataset: each one operation on its main branch, made once."""
+"""Commits to the main branch of a plain Lance dataset, each made exactly once."""
 
 from __future__ import annotations
 

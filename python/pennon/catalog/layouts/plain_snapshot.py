@@ -1,4 +1,4 @@
-"""A plain Lance dataset as a table without partitioning: one leaf, no manifest.
+"""A snapshot of a plain Lance dataset: one leaf, no manifest, no partitioning.
 
 It is seen as a namespace of one spec without fields, so that planning, scans and residual filters
 are the same code; ``plain_commits.py`` writes to it.

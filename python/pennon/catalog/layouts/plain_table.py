@@ -1,4 +1,4 @@
-"""A plain Lance dataset as a table: one leaf that is everything, and commits to its main branch."""
+"""A table over a plain Lance dataset: one leaf, and commits to its main branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every table does, however it is stored: the protocol of the requests and the Python API.
+"""The protocol of a table, however it is stored: plan, stage, commit and abort.
 
 A write is checked, staged by its tasks, and then committed or aborted. Nothing that is staged is
 visible; one commit shows all of it. Both doors come here: Spark's requests

@@ -1,4 +1,4 @@
-"""Which class stands for which way of storing a table."""
+"""The implementation of ``StoredTable`` for each table layout."""
 
 from __future__ import annotations
 

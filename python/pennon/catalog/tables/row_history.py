@@ -1,4 +1,4 @@
-"""What commits did to the rows of a table: for Python and for CALL."""
+"""The changes that commits made to the rows of a table, for Python and for CALL."""
 
 from __future__ import annotations
 

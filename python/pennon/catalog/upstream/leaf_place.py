@@ -1,4 +1,4 @@
-"""Which version of a leaf a request of ``lance_namespace`` reads, and where that is."""
+"""The leaf version that a request of ``lance_namespace`` reads, and its location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name ``pennon`` for ``lance_namespace.connect``, at no cost for who does not use it.
+"""Registers the name ``pennon`` for ``lance_namespace.connect`` without importing it.
 
 ``lance_namespace`` has a table of names and no entry points, and importing it takes most of a
 second. So the name is entered at once where it is imported already, else as soon as it is.

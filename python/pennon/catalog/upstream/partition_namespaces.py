@@ -1,4 +1,4 @@
-"""Namespaces that only DESCRIBE shows: a partitioned table itself, its spec versions, partitions.
+"""Partitions as child namespaces: a partitioned table, its spec versions and their partitions.
 
 To Spark the name of a partitioned namespace is a table's, so that nothing is listed below it.
 """

@@ -1,4 +1,4 @@
-"""Which comparisons of a join put equal rows into equal partitions, also through casts.
+"""The comparisons of a join that put equal rows into equal partitions, also through casts.
 
 A partition's value is that of the column. A comparison of cast columns is one of the columns only
 where the casts keep the value: integers and decimals that get wider, and what is the same moment.

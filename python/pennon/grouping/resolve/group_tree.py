@@ -1,4 +1,4 @@
-"""The operators that one key serves, as a tree of their own over the scans of its group.
+"""The tree of operators that one derived key serves, over the scans of its key group.
 
 Every operator of the tree works key by key: its rows under a key follow from its inputs' rows
 under that key. What does not reach an input of the tree cannot change a row of its output.

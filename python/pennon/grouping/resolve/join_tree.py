@@ -1,4 +1,4 @@
-"""Which scans of a query share one derived key, and which operators it serves (design §5).
+"""Resolves which scans of a query share a derived key, and which operators it serves (design §5).
 
 A fold over the plan: what is known at a node follows from the node and from what is known at its
 children. A join whose equated attributes carry a common reduction of both sides' expressions

@@ -1,4 +1,4 @@
-"""The answer to the derived-key rule: which scans get one key, and which operators it serves."""
+"""The resolved key groups: the scans of each, and the operators that it serves."""
 
 from __future__ import annotations
 

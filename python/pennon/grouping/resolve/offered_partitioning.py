@@ -1,4 +1,4 @@
-"""The partitioning that an operator of a plan offers to the one above it, as Spark's planner says.
+"""The partitioning that an operator offers to its parent, by the rules of Spark's planner.
 
 An operator *offers* a partitioning of its rows, a join, an aggregate or a window *requires* one of
 its inputs, and where the offered one *satisfies* the required one, nothing is shuffled.

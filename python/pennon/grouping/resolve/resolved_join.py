@@ -1,4 +1,4 @@
-"""What is known at a join that Spark would shuffle: whether its sides meet as they are."""
+"""A join under resolution: whether its sides are co-partitioned as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known at a node of a plan: an immutable value that its parent takes up."""
+"""The result of resolving one operator: an immutable value that its parent uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a partitioning that no further operator uses: a group with a key, or none."""
+"""Turns a partitioning that no further operator uses into a key group, or drops it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an operator of a query shuffles or does not: the lines of ``explain_join``."""
+"""Verdicts of ``explain_join``: why an operator shuffles or does not."""
 
 from __future__ import annotations
 

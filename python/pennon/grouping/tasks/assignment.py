@@ -1,4 +1,4 @@
-"""Which leaves of a query's scans are read under which key: the tasks of its key groups.
+"""Assigns the leaves of a query's scans to the keys of its key groups.
 
 Spark runs one task per key of a group: what stands under one key in all scans of the group is
 joined there. A leaf may stand under several keys: whole, where it is the partner of a divided

@@ -1,4 +1,4 @@
-"""Many small groups in few tasks: every key gets a bin, the same one in all scans of the group.
+"""Packs many small key groups into few tasks: a key has the same bin in all scans of the group.
 
 A task for each of a thousand small groups costs more to start than to run. Keys of one bin are
 one key to Spark, which is only coarser: the real conjuncts stay in the joins.

@@ -1,4 +1,4 @@
-"""How one key group is read: what of it at all, which keys are divided, which share a task."""
+"""How one key group is read: which leaves, which keys are divided, which share a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chosen leaves of the scans of one group, with the number of the key that each one has."""
+"""The chosen leaves of the scans of one group, each with the number of its key."""
 
 from __future__ import annotations
 

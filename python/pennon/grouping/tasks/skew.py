@@ -1,4 +1,4 @@
-"""A key group that is too large for one task: divided, where its joins allow it.
+"""Divides a key group that is too large for one task, where its joins allow it.
 
 One scan's leaves of the key are divided among several tasks, whole or by ranges of fragments; the
 other scans' leaves of the key are read by each of them. Where nothing can be divided and the query

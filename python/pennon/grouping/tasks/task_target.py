@@ -1,4 +1,4 @@
-"""What the tasks of a query should look like."""
+"""The desired number and size of a query's tasks."""
 
 from __future__ import annotations
 

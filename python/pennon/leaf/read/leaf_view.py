@@ -1,4 +1,4 @@
-"""How a leaf shows the wanted columns: found out once for all leaves that have the same fields.
+"""The mapping of a leaf's columns to the read schema, computed once for equal leaf schemas.
 
 A table has many leaves and few versions of its schema. Matching the fields and rewriting a filter
 for one leaf costs as much as reading it does where it has few rows.

@@ -1,4 +1,4 @@
-"""What all rows of a leaf have in common, as texts within the order to read it.
+"""The constant columns of a leaf, as text within a split.
 
 The manifest knows the partition tuple and the spec version of a leaf; a task knows only what it is
 told. Each value is a text that keeps it exactly: numbers of days, microseconds and bits of floats

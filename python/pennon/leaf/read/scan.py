@@ -1,4 +1,4 @@
-"""Columns and a filter of one leaf as a stream of Arrow batches of exactly the wanted schema.
+"""Scans one leaf as a stream of Arrow batches of exactly the read schema.
 
 NULL rule: a column that the leaf lacks reads as NULL. Nothing is collected: the reader pulls,
 Lance decodes a few batches ahead, within a bound in bytes.

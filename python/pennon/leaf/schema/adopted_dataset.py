@@ -1,4 +1,4 @@
-"""A dataset of another writer as a leaf: its columns are the namespace's by name.
+"""Maps the columns of an existing dataset to the namespace's by name, for adoption.
 
 Once its fields state the namespace's ids, renaming a column of the table no longer matters to it.
 The ids it stated before, of another namespace, mean nothing here and are overwritten.

@@ -1,4 +1,4 @@
-"""Arrow arrays of a leaf → arrays of exactly the wanted types; what already fits is not copied."""
+"""Converts the Arrow arrays of a leaf to exactly the read types; matching ones are not copied."""
 
 from __future__ import annotations
 

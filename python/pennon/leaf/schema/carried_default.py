@@ -1,4 +1,4 @@
-"""A column's initial default, taken over a change of the column's type.
+"""A column's initial default after its type was promoted.
 
 Fields of a struct are found by their ids, as in a leaf: the default is what a leaf would give that
 had been written with it.

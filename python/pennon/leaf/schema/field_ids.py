@@ -1,4 +1,4 @@
-"""Stating the namespace's ids on the fields of a leaf that is there."""
+"""States the namespace's field ids in the schema of an existing leaf."""
 
 from __future__ import annotations
 

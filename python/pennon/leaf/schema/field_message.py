@@ -1,4 +1,4 @@
-"""``message Field`` of Lance's file format, as far as a leaf's schema is changed by Pennon.
+"""The parts of Lance's protobuf ``message Field`` that Pennon changes.
 
 A Lance schema pickles as these messages, and pylance has no other way to join or change fields. The
 fields that are named here are those of ``protos/file.proto`` of Lance; all others of a message stay

@@ -1,4 +1,4 @@
-"""Which namespace field each column of a data file is, and renumbering it for another leaf.
+"""The namespace field of each column of a data file, renumbered for another leaf.
 
 A data file numbers its columns by the schema that it was written with; a fragment lists those
 numbers. The numbers are known to Lance alone, so a fragment can be moved to a leaf that numbers

@@ -1,4 +1,4 @@
-"""What a leaf has to become before it can take rows of the namespace's schema as it is now.
+"""The schema changes of a leaf before it can take rows of the namespace's present schema.
 
 A column or a nested field that the leaf lacks is added: NULL in older rows, by metadata alone, or
 the column's initial default, which is written out, so that a leaf that has a column states its

@@ -1,4 +1,4 @@
-"""A column of the namespace as a leaf stores it."""
+"""The stored form of a namespace's column in a leaf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the columns of a leaf become the columns of its namespace: by field id, not by name.
+"""Maps the columns of a leaf to those of its namespace: by field id, not by name.
 
 A field of the leaf is a field of the namespace by the ``lance:field_id`` that it states. A leaf
 written by pylance alone states none; then Lance's own number of the field counts where the leaf

@@ -1,4 +1,4 @@
-"""A leaf's Lance schema, changed: further fields, other names, NULL allowed, columns left out.
+"""Changes a leaf's Lance schema: adds and renames fields, allows NULL, leaves columns out.
 
 pylance makes a Lance schema from Arrow (numbered from zero) or from the messages of Lance's file
 format, and joins no two. A schema pickles as those messages; ``field_message.py`` changes one.

@@ -1,4 +1,4 @@
-"""Rows in any order → rows in which those of one partition stand together.
+"""Clusters rows by partition, in whatever order they come.
 
 Spark sorts before it writes; whoever writes without Spark hands rows over as they come. They are
 gathered up to a bound in bytes and sorted there, so that memory is bounded and a partition gets one

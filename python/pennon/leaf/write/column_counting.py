@@ -1,4 +1,4 @@
-"""Counting the statistics of columns while their rows pass on the way to a leaf.
+"""Collects column statistics of the rows that are written to a leaf.
 
 A column is counted by its field id, a field of a struct by its own; it is NULL where the struct
 is. The elements of lists and maps have no statistics.

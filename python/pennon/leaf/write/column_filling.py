@@ -1,4 +1,4 @@
-"""Columns of a leaf's older rows, written into data files of their own beside those there are.
+"""Writes columns of a leaf's existing rows into additional data files.
 
 A fragment may have several data files, each with some of the columns. So a column of older rows
 is stored without touching any other: its initial default, or its values in a wider type.

@@ -1,4 +1,4 @@
-"""Rows that go: what a task reports of one leaf, as text that stays small however many they are."""
+"""The deleted rows of one leaf as a task reports them: compact text, however many they are."""
 
 from __future__ import annotations
 

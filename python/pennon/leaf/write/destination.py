@@ -1,4 +1,4 @@
-"""Where the rows of one partition go: its leaf's directory, and the schema that it stores."""
+"""The destination of one partition's rows: its leaf's directory and stored schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fragment without some of its rows, as new files: copy on write."""
+"""Rewrites a fragment without its deleted rows: copy on write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as a query gives them → rows in exactly the namespace's schema, or an error."""
+"""Casts the rows of a query to exactly the namespace's schema, or raises an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committing staged fragments to one leaf, beside its main branch or on it.
+"""Commits staged fragments to one leaf, detached or on its main branch.
 
 A detached commit gives the leaf a version that only the manifest names. It is based on an exact
 version, so a chain of them never sees what another writer does meanwhile.

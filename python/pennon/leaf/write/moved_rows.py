@@ -1,4 +1,4 @@
-"""Rows that a rewrite put into other files: their addresses before → their addresses after.
+"""The row addresses before and after a rewrite.
 
 A rewrite takes fragments out of a leaf and adds others with the same rows, beside a file that
 records for each new row which of the old ones it is; it is empty where the rows kept their order.

@@ -1,4 +1,4 @@
-"""Making the dataset of a new leaf: an empty version on main that states the namespace's ids.
+"""Creates the dataset of a new leaf: an empty version that states the namespace's field ids.
 
 A plain Lance reader of the main branch sees an empty table, never half a transaction. Several
 writers may make the same leaf at once: the first makes it, the others find it.

@@ -1,4 +1,4 @@
-"""Partition tuples of rows, and the runs of rows that have the same one.
+"""Computes the partition tuples of rows, and the runs of rows with equal tuples.
 
 NULL rule: NULL is a partition value of its own. NaN equals NaN and -0.0 equals 0.0, as in the
 manifest: floats are brought to one form before they are compared or recorded.

@@ -1,4 +1,4 @@
-"""Single rows of a leaf go and new ones come, in one commit.
+"""Deletes and adds single rows of a leaf in one commit.
 
 By merge on read a row goes by its fragment's deletion vector; the fragment's files stay as they
 are, and a fragment without a row left goes as a whole. By copy on write a fragment goes as soon as

@@ -1,4 +1,4 @@
-"""What a writing task is given, and what it reports: plain values that cross processes as text."""
+"""The messages of a writing task: its target, and the partitions that it staged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a write left: partitions, files and bytes, of what its tasks report."""
+"""Totals of a write: partitions, files and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upkeep behind commits: a thread of the process puts small files together and expires versions.
+"""Background maintenance after commits: compacts small files and expires old versions.
 
 A commit registers the partitions that it has touched and goes on. The thread looks at those now and
 then, and at the versions of the table where its properties say how long they are kept. What fails

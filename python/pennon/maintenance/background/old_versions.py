@@ -1,4 +1,4 @@
-"""Expiring the versions of a table whose properties say how long they are kept."""
+"""Expires the versions of a table after the time that its properties state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction of partitions with many small files: whoever writes little never has to call it.
+"""Compacts partitions with many small files in the background.
 
 Where a partition has many of them they are put together, by levels of size, so that a row is
 rewritten a few times in its life and not by every batch. It yields to every writer.

@@ -1,4 +1,4 @@
-"""Partitions whose files are gone, as a clean-up that knows no detached versions removes them."""
+"""Finds partitions whose files are missing: a foreign clean-up removes detached versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting what the manifest does not know of the columns of leaves.
+"""Computes the column statistics that the manifest lacks.
 
 Writes count what passes them. What is left: leaves that another writer moved on or that were
 adopted, columns that were not counted then, bounds that deleted rows left behind, and how many

@@ -1,4 +1,4 @@
-"""How many values a column has, counted in one pass and a few kilobytes.
+"""Estimates the number of distinct values of a column in one pass and a few kilobytes.
 
 The values' hashes are spread evenly, so the 1,024 smallest give an estimate of how many there are:
 within about six in a hundred, and exactly where there are fewer. NaN is one value, and so are both

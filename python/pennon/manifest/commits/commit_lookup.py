@@ -1,4 +1,4 @@
-"""Whether a commit was made: finding its record, and claiming its id so that it never will be."""
+"""Finds whether a commit was made, and claims its id so that it never will be."""
 
 from __future__ import annotations
 

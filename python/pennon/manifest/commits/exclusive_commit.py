@@ -1,4 +1,4 @@
-"""Commits that stand alone: they are refused after any other change of the dataset's rows.
+"""Exclusive commits: refused after any concurrent change of the dataset's rows.
 
 Lance rebases an update over commits of other rows. That is right for a change that depends on the
 rows it replaces, and wrong for one that was made of all rows it has read. An operation that states

@@ -1,4 +1,4 @@
-"""Keeping ``__manifest`` small while it is written to: commits merge the fragments they leave.
+"""Keeps ``__manifest`` small: commits merge the small fragments that they leave.
 
 Every commit adds a fragment of a few rows, and whoever opens or changes the table pays for each of
 them: after 400 commits five times the price of the first. So a commit that finds many small ones

@@ -1,4 +1,4 @@
-"""What became of a commit to ``__manifest``: a value, not an exception."""
+"""The outcomes of a commit to ``__manifest``, as types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a new partitioned namespace."""
+"""Creates a partitioned namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of the root: a new partition spec, another schema, properties.
+"""Commits to the root namespace: a new partition spec, schema or properties.
 
 Lance has no commit that changes columns and metadata at once. So the columns of ``__manifest``
 come first: a partition column that no spec names yet is ignored by readers, and a wider one holds

@@ -1,4 +1,4 @@
-"""Recording statistics of leaves that stay at their version.
+"""Commits statistics of leaves whose versions stay the same.
 
 Rows that another commit has moved on meanwhile are left as they are: what was counted is not
 theirs. Lance refuses the merge where one of the rows changes at the same moment.

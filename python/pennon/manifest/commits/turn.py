@@ -1,4 +1,4 @@
-"""Turns: a writer whom others came before again and again asks them to let it through.
+"""Turns: a writer that keeps losing races asks the others to let it through.
 
 Who changes hundreds of leaves needs longer from its look at them to its commit than others need
 for a commit of one leaf, and while some of these never stop, it would never come to an end. So it

@@ -1,4 +1,4 @@
-"""Waiting after another writer came first, so that those who meet do not meet again."""
+"""Randomised back-off after a lost race."""
 
 from __future__ import annotations
 

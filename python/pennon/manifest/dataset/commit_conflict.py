@@ -1,4 +1,4 @@
-"""Which of Lance's errors say that a concurrent commit came first."""
+"""Recognises Lance's errors that mean a concurrent commit won."""
 
 from __future__ import annotations
 

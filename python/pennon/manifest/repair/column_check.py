@@ -1,4 +1,4 @@
-"""Whether a ``__manifest`` has the columns that its metadata speaks of, in types that fit."""
+"""Checks that ``__manifest`` has the columns that its metadata requires, with fitting types."""
 
 from __future__ import annotations
 

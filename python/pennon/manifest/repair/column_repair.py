@@ -1,4 +1,4 @@
-"""Giving ``__manifest`` back the columns that a foreign writer dropped.
+"""Restores columns of ``__manifest`` that a foreign writer dropped.
 
 A left join on ``object_id`` adds all of them in one commit: a reader sees the manifest without
 the columns, which it refuses, or with all their values. Metadata and all other columns stay.

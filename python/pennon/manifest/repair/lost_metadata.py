@@ -1,4 +1,4 @@
-"""The keys of the metadata map without which a namespace is none: their loss and their return.
+"""Detects and restores lost metadata keys without which a namespace cannot be read.
 
 ``schema``, the specs, and Pennon's own ``pennon.salt`` and ``pennon.transaction`` are written with
 a namespace or a spec version and never removed. Where one is missing, an earlier version of

@@ -1,4 +1,4 @@
-"""The history of a namespace: what made each version of ``__manifest`` that is still there.
+"""The history of a namespace: the commit of each version of ``__manifest`` that is kept.
 
 A commit of Pennon's wrote its record into the version that it made. Other versions are named after
 what Lance did: changes of the metadata, maintenance of ``__manifest`` itself, foreign writers.

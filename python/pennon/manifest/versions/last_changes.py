@@ -1,4 +1,4 @@
-"""At which version of a namespace each of its leaves became what it is.
+"""The version of a namespace at which each of its leaves last changed.
 
 The versions that are still there are gone through in their order; each is read as far as it has
 fragments that none before had. A leaf changes where it is read at another version or place. What

@@ -1,4 +1,4 @@
-"""How long the versions of a table are kept, as its properties say: Iceberg's names."""
+"""How long the versions of a table are kept, by Iceberg's table properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of many versions of ``__manifest``; each version shares most fragments with the last."""
+"""Reads the rows of many versions of ``__manifest``, each shared fragment only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A predicate whose columns, types and literals are known: what projection and residuals walk.
+"""A bound predicate: one whose columns, types and literals are resolved.
 
 NULL rules: a bound predicate is a *filter*. FALSE and NULL both drop the row, and NOT has been
 moved into the comparisons, so every node asks only "is it TRUE": a constant is true or false,

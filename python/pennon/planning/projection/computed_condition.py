@@ -1,4 +1,4 @@
-"""A condition that is no comparison of a column with literals: computed exactly as Spark does.
+"""Conditions other than comparisons with literals, computed exactly as by Spark.
 
 Where every column is an identity partition column, partition values decide it. A reader without
 Spark behind it computes it on the rows; one that is not known to be computed as Spark does is an

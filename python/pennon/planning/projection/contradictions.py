@@ -1,4 +1,4 @@
-"""ANDs that no row satisfies: a column below and above, a value outside of its range.
+"""Finds conjunctions that no row satisfies, such as ``c < 1 AND c > 2``.
 
 ``c BETWEEN 9 AND 5`` is two comparisons, and a partition of ``truncate(10, c)`` satisfies both.
 """

@@ -1,4 +1,4 @@
-"""A condition on the day of a time column as ranges of the column, found by trying the days.
+"""Conditions on the day of a time column as ranges of the column, found by trying the days.
 
 ``date_format(ts, 'yyyy-MM') = '2024-03'`` says nothing of a partition that has a year and a month.
 What it says of days does: it is computed for each day of one cycle of the calendar, 1800 to 2199,

@@ -1,4 +1,4 @@
-"""The levels year, month, day, hour of one time column as one value that never decreases.
+"""Ranges over the levels year, month, day, hour of one time column, compared as one value.
 
 The spec knows the levels as single fields only; a range of the column is a range of the tuple
 (year, month, …) in lexicographic order. Any order and any subset of the levels works: those that

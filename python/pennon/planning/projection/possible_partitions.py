@@ -1,4 +1,4 @@
-"""Which partitions a predicate can ever have: those that are there, and those still to be made."""
+"""The partitions that can satisfy a predicate: existing ones and future ones."""
 
 from __future__ import annotations
 

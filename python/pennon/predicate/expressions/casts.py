@@ -1,4 +1,4 @@
-"""Casts that are exactly Spark's; texts are read by neither engine as by the other.
+"""Casts that are exactly Spark's; DataFusion and Spark parse texts differently.
 
 NULL rules: NULL stays NULL.
 

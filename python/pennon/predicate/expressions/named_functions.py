@@ -1,4 +1,4 @@
-"""Functions that Spark calls by a name: of texts, of numbers, of dates and timestamps.
+"""Spark's named functions of texts, numbers, dates and timestamps.
 
 NULL rules: those of ``text_functions``, ``number_functions`` and ``time_functions``.
 """

@@ -1,4 +1,4 @@
-"""An expression of DataFusion and the type that it has in Spark."""
+"""A DataFusion expression and its type in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns without the one offset that the format wants of an array without values.
+"""Arrow arrays without values and without the one offset that the format requires.
 
 Arrow's Java library writes it from version 19 on; Spark 4.1 has version 18. Arrow's other libraries
 read such a column as an empty one, Lance takes what stands behind it in memory for the offset.

@@ -1,4 +1,4 @@
-"""Import of ``lance_namespace`` without the hundreds of classes that only its REST client needs.
+"""Imports ``lance_namespace`` without the classes that only its REST client needs.
 
 ``lance_namespace`` needs the models of the package ``lance_namespace_urllib3_client``. That
 package's own ``__init__`` imports its API classes too, which check their arguments by pydantic: two

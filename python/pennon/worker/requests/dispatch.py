@@ -1,4 +1,4 @@
-"""Operation → handler. Executors only read and write, so the driver's half is imported on demand.
+"""Maps operations to handlers; executors do not import the driver's half.
 
 The driver's half brings ``lance_namespace`` with its hundreds of generated classes: it is a third
 of the whole start.

@@ -1,4 +1,4 @@
-"""Requests of the driver → calls of the library. No rule about partitions is here."""
+"""Handlers of the driver's requests: calls of the library, and no rule about partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of a query the workers compute: the rule's request in, fragments out (design §5)."""
+"""Chooses the parts of a query that the workers compute, for the reply to Spark's rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers the requests of one operation."""
+"""The type of a request's handler."""
 
 from __future__ import annotations
 

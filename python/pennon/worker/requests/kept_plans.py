@@ -1,4 +1,4 @@
-"""Plans of the scans of this process: kept for a while, made again when they are gone.
+"""Keeps the plans of scans for a while, and makes evicted ones again.
 
 A query asks about one scan several times (the plan, runtime filters, derived keys). A plan of
 100,000 partitions has 12 MB.

@@ -1,4 +1,4 @@
-"""The answer to the derived-key rule of the JVM: nodes in, keys of splits out (design §5)."""
+"""Handles ``derive_keys``: the plan's outline in, keys and fragments out (design §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests about metadata tables: they are loaded as tables are, and read as one stream."""
+"""Handlers of requests about metadata tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's operations: name → request message and what answers it."""
+"""The driver's operations: request message and handler of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outline of a query as the JVM sends it → the plan tree: made here and nowhere else."""
+"""Decodes the JVM's outline of a query into the plan tree; nothing else does."""
 
 from __future__ import annotations
 

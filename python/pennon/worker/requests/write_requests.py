@@ -1,4 +1,4 @@
-"""Requests of the driver that change rows → calls of the library."""
+"""Handlers of the driver's requests that change rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions → error messages for the other side; tracebacks go to the log only.
+"""Converts exceptions into error messages for the JVM; tracebacks go to the log only.
 
 No value of a storage option leaves the process: every one that a request brought is blotted out
 of messages and log lines alike.

@@ -1,4 +1,4 @@
-"""The opaque texts of a fragment: what all of its tasks share, and what each one reads."""
+"""The opaque tokens of a fragment: what all its tasks share, and what each one reads."""
 
 from __future__ import annotations
 

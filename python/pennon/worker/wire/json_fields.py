@@ -1,4 +1,4 @@
-"""Frozen dataclasses from and to the JSON objects of the protocol, by their annotations.
+"""Encodes and decodes messages: frozen dataclasses as JSON objects, by their annotations.
 
 A field's JSON name is its own name, or ``key`` in its metadata. Every field is written and has to
 be there, so messages have no defaults. The jar checks all messages by the

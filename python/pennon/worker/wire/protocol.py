@@ -1,4 +1,4 @@
-"""What the messages are, as one text: written by ``make wire``, never by hand."""
+"""The hash of the declared protocol, written by ``make wire``, never by hand."""
 
 from typing import Final
 

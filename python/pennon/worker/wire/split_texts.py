@@ -1,4 +1,4 @@
-"""The texts of splits, for 100,000 leaves at once; ``Split`` of ``tokens.py`` reads them."""
+"""Writes the tokens of splits for 100,000 leaves at once; ``Split`` of ``tokens.py`` reads them."""
 
 from __future__ import annotations
 

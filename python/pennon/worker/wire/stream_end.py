@@ -1,4 +1,4 @@
-"""What stands in the frame behind the rows of a task."""
+"""The message behind the rows of a task: its metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the opaque texts say that the JVM carries around: table, plan, scan, split, write.
+"""The opaque tokens that the JVM carries: table, plan, scan, split, write.
 
 Each is declared once and read strictly: a text with another field, or without one, is none of this
 worker's. ``scan`` and ``write`` hold storage options, because executors receive nothing else.
