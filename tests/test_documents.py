@@ -16,6 +16,7 @@ import pytest
 from tests.document_snippets import GIVEN, commands, snippets
 from tests.separate_process import ENVIRONMENT
 
+from pennon.catalog.upstream.namespace_alias import IMPLEMENTATION
 from pennon.cli.command_line import parser
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +37,10 @@ def test_every_test_that_a_document_names_is_there() -> None:
     assert len(found) > 20
     for path, test in found:
         assert f"def {test}(" in (ROOT / path).read_text(), test
+
+
+def test_the_class_for_lance_namespace_is_named_where_it_is() -> None:
+    assert IMPLEMENTATION in (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 
 
 def test_python_without_spark_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
