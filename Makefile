@@ -12,6 +12,8 @@ CLASSES := build/classes.jsa
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
 PYTHON_FILES := python tests benchmarks
 OLDER_SPARKS := 4.1.4 4.2.1
+# The first releases of each: methods of Spark have changed behind them.
+FIRST_SPARKS := 4.1.0 4.2.0
 JOIN_TESTS := $(addprefix tests/spark/test_, joins.py joins_across.py joins_pruned.py joins_carried.py \
     joins_nested.py joins_evolved.py join_keys.py join_settings.py fragments.py fragment_limits.py \
     balanced_joins.py write_order.py explain_join.py reported_keys.py functions_agree.py)
@@ -47,6 +49,10 @@ test-spark-versions: $(INSTALLED) $(JAR) ## joins, reads and writes on the older
 	@failed=; for version in $(OLDER_SPARKS); do \
 	    setup/spark-venv $(BIN)/python build/spark-$$version $$version && \
 	    build/spark-$$version/bin/python -m pytest -q $(OLDER_TESTS) || failed="$$failed $$version"; done; \
+	for version in $(FIRST_SPARKS); do \
+	    setup/spark-venv $(BIN)/python build/spark-$$version $$version && \
+	    build/spark-$$version/bin/python -m pytest -q tests/spark/test_jar_links.py \
+	    tests/spark/test_writes.py || failed="$$failed $$version"; done; \
 	    [ -z "$$failed" ] || { echo "Failed on Spark$$failed"; exit 1; }
 
 test-local-cluster: $(INSTALLED) $(JAR) ## every join case on two executors that are processes of their own

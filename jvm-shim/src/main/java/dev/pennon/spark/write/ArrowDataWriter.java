@@ -10,6 +10,7 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.WritableByteChannel;
 import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.arrow.vector.types.pojo.Schema;
@@ -71,12 +72,18 @@ final class ArrowDataWriter implements DataWriter<InternalRow> {
       rowsInBatch++;
       rowsWritten++;
       if (rowsInBatch % ROWS_BETWEEN_SIZE_CHECKS == 0
-          && (rowsInBatch >= BATCH_ROWS || rows.sizeInBytes() >= BATCH_BYTES)) {
+          && (rowsInBatch >= BATCH_ROWS || bytesInBatch() >= BATCH_BYTES)) {
         sendBatch();
       }
     } catch (WorkerFailure failure) {
       throw failure.raiseInTask();
     }
+  }
+
+  /** Spark's own count of these bytes is of one type in its first releases of 4.1, and of another since. */
+  private long bytesInBatch() {
+    root.setRowCount(rowsInBatch);
+    return root.getFieldVectors().stream().mapToLong(FieldVector::getBufferSize).sum();
   }
 
   private void open() throws IOException {
