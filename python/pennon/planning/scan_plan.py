@@ -241,28 +241,8 @@ def plan_scan(
     given = _given(snapshot, predicate, time_zone, with_metadata=with_metadata)
     bound = without_contradiction(all_of(given))
     parts = conjuncts(bound)
-    undecided: list[BoundPredicate] = []
-    if bound == FALSE:
-        query = snapshot.leaves(exp.false())
-        flagged: tuple[int, ...] = ()
-    else:
-        asked = manifest_query(snapshot, parts)
-        is_asked = by_statistics and any(may_prune(part) for part in parts)
-        beside = BESIDE if is_asked else ()
-        may_match = partial(may_match_at, snapshot, parts) if is_asked else None
-        query = snapshot.leaves(asked.condition, asked.flags, beside, may_match)
-        flagged = asked.flagged
-        if is_asked:
-            decided = _decided(flagged, query.table)
-            undecided = [
-                part for at, part in enumerate(parts) if at not in decided and may_prune(part)
-            ]
-    leaves, identity = pinned(snapshot, query.table)
-    num_pruned = query.num_ruled_out
-    if undecided:
-        is_possible = has_possible_row(snapshot, leaves, undecided)
-        num_pruned += leaves.num_rows - is_possible.true_count
-        leaves = leaves.filter(is_possible)
+    chosen = _chosen(snapshot, parts, by_statistics=by_statistics)
+    leaves, flagged = chosen.leaves, chosen.flagged
     exact, whole = exact_and_whole(parts, flagged, leaves)
     kept = [
         name for name in leaves.column_names if not name.startswith("flag_") and name not in BESIDE
@@ -272,15 +252,47 @@ def plan_scan(
         snapshot=snapshot,
         schema=_projected(schema, columns),
         bound=bound,
-        manifest_sql=query.sql,
+        manifest_sql=chosen.sql,
         table=table.append_column("row_filter", whole.indices),
         residuals=exact.texts,
         row_filters=whole.texts,
-        identity=identity,
-        num_pruned=num_pruned,
+        identity=chosen.identity,
+        num_pruned=chosen.num_pruned,
         given=given,
         decided=tuple(parts[position] for position in sorted(_decided(flagged, leaves))),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The leaves that a scan reads, with a flag column for each position in ``flagged``."""
+
+    leaves: pa.Table
+    identity: str
+    sql: str
+    flagged: tuple[int, ...] = ()
+    num_pruned: int = 0
+
+
+def _chosen(snapshot: Snapshot, parts: Sequence[BoundPredicate], *, by_statistics: bool) -> _Chosen:
+    """Choose leaves by partition values, then by statistics for what these do not decide."""
+    if FALSE in parts:
+        query = snapshot.leaves(exp.false())
+        return _Chosen(*pinned(snapshot, query.table), query.sql)
+    asked = manifest_query(snapshot, parts)
+    is_asked = by_statistics and any(may_prune(part) for part in parts)
+    beside = BESIDE if is_asked else ()
+    may_match = partial(may_match_at, snapshot, parts) if is_asked else None
+    query = snapshot.leaves(asked.condition, asked.flags, beside, may_match)
+    decided = _decided(asked.flagged, query.table) if is_asked else set()
+    leaves, identity = pinned(snapshot, query.table)
+    num_pruned = query.num_ruled_out
+    undecided = [part for at, part in enumerate(parts) if at not in decided and may_prune(part)]
+    if is_asked and undecided:
+        is_possible = has_possible_row(snapshot, leaves, undecided)
+        num_pruned += leaves.num_rows - is_possible.true_count
+        leaves = leaves.filter(is_possible)
+    return _Chosen(leaves, identity, query.sql, asked.flagged, num_pruned)
 
 
 def bound_condition(
