@@ -139,15 +139,14 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
   }
 
   private static WorkerFailure outsideOfCatalog() {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "SOURCE_OUTSIDE_OF_CATALOG",
-        "[SOURCE_OUTSIDE_OF_CATALOG] Cannot use format(\"pennon\") for a stream or in another catalog:"
+        "0A000",
+        Map.of(),
+        "Cannot use format(\"pennon\") for a stream or in another catalog:"
             + " it reads and writes tables of a Pennon catalog, batch by batch. Write a stream with"
             + " foreachBatch(lambda rows, _: rows.writeTo(\"lance.shop.orders\").append()), read what"
-            + " is new from lance.shop.orders.changes.",
-        Map.of(),
-        "0A000",
-        null);
+            + " is new from lance.shop.orders.changes.");
   }
 
   // Where a batch is loaded or saved, Spark asks the catalog instead.

@@ -131,19 +131,15 @@ public class PennonTable
   }
 
   private WorkerFailure chosenByOption(String option) {
-    return new WorkerFailure(
+    return WorkerFailure.of(
         "READ_OPTION_NOT_SUPPORTED",
-        "[READ_OPTION_NOT_SUPPORTED] Cannot read "
-            + name()
-            + " with the option "
-            + option
-            + ": it is another format's, and would be passed over. Write option(\"versionAsOf\", …) or"
-            + " option(\"timestampAsOf\", …), or read "
-            + name()
-            + ".changes for what happened between versions.",
-        Map.of("table", name(), "option", option),
         "0A000",
-        null);
+        Map.of("table", name(), "option", option),
+        "Cannot read %1$s with the option %2$s: it belongs to another format and would have no"
+            + " effect. Write option(\"versionAsOf\", …) or option(\"timestampAsOf\", …), or read"
+            + " %1$s.changes for what happened between versions.",
+        name(),
+        option);
   }
 
   @Override

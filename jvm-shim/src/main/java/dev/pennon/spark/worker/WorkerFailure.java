@@ -66,51 +66,40 @@ public final class WorkerFailure extends RuntimeException {
   /** The worker is gone, or its connection: the request cannot be completed, but may be retried. */
   static WorkerFailure lost(String why, Throwable cause) {
     String message =
-        "[WORKER_LOST] Cannot complete the request: the connection to the Pennon worker ended ("
-            + why
-            + "). Run it again, a new worker is started; the log says why the old one ended.";
-    return new WorkerFailure(LOST, message, Map.of("why", why), "08006", cause);
+        "Cannot complete the request: the connection to the Pennon worker ended (%s). Run it again,"
+            + " a new worker is started; the log says why the old one ended.";
+    return of(LOST, "08006", Map.of("why", why), message, why).causedBy(cause);
   }
 
   /** The worker was lost each time a commit was sent: it may have been made or not. */
   public static WorkerFailure commitUnknown(String commitId, String table, WorkerFailure cause) {
+    Map<String, String> parameters = Map.of("commit", commitId, "table", table);
     String message =
-        "[COMMIT_OUTCOME_UNKNOWN] Cannot tell whether the write to "
-            + table
-            + " was committed: the worker was lost each time it was asked ("
-            + cause.getMessage()
-            + "). Look for commit "
-            + commitId
-            + " in the table's history before you run it again.";
-    return new WorkerFailure(
-        "COMMIT_OUTCOME_UNKNOWN",
-        message,
-        Map.of("commit", commitId, "table", table),
-        "08007",
-        cause);
+        "Cannot determine whether the write to %s was committed: the worker was lost each time it"
+            + " was asked (%s). Look for commit %s in the table's history before you run it again.";
+    Object[] values = {table, cause.getMessage(), commitId};
+    return of("COMMIT_OUTCOME_UNKNOWN", "08007", parameters, message, values).causedBy(cause);
   }
 
   /** The worker could not be started. */
   static WorkerFailure notStarted(String python, String why, String remedy, Throwable cause) {
-    String message =
-        "[WORKER_NOT_STARTED] Cannot start the Pennon worker with the Python interpreter '"
-            + python
-            + "': "
-            + why
-            + ". "
-            + remedy;
-    return new WorkerFailure(
-        "WORKER_NOT_STARTED", message, Map.of("python", python, "why", why), "58000", cause);
+    Map<String, String> parameters = Map.of("python", python, "why", why);
+    String message = "Cannot start the Pennon worker with the Python interpreter '%s': %s. %s";
+    return of("WORKER_NOT_STARTED", "58000", parameters, message, python, why, remedy)
+        .causedBy(cause);
   }
 
   /** One of the two sides sent what the other does not understand: never the user's fault. */
   public static WorkerFailure protocol(String why, Throwable cause) {
     String message =
-        "[WORKER_PROTOCOL] Cannot understand a message between Spark and the Pennon worker: "
-            + why
-            + ". This is a bug of Pennon, or its jar and its Python package are of different"
-            + " versions.";
-    return new WorkerFailure("WORKER_PROTOCOL", message, Map.of("why", why), INTERNAL_STATE, cause);
+        "Cannot understand a message between Spark and the Pennon worker: %s. This is a bug of"
+            + " Pennon, or its jar and its Python package are of different versions.";
+    return of("WORKER_PROTOCOL", INTERNAL_STATE, Map.of("why", why), message, why).causedBy(cause);
+  }
+
+  /** The same failure with what led to it, whose stack the log shows; null for nothing. */
+  private WorkerFailure causedBy(Throwable cause) {
+    return new WorkerFailure(condition, getMessage(), parameters, sqlState, cause);
   }
 
   public String condition() {
