@@ -221,7 +221,7 @@ def test_a_row_that_is_refused_is_told_before_the_rest_is_sent(
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows)
     with worker.connect() as writing:
-        writing.ask_only("write", write=planned["write"], partition_id=0, task_id=1)
+        writing.ask_only("write", write=planned["write"])
         # Without the end of the stream: a writer of 10^8 rows has only begun.
         writing.send(b"A", sink.getvalue().to_pybytes()[:-8])
         writing.socket.settimeout(10)
@@ -236,7 +236,7 @@ def test_ids_of_rows_that_are_refused_are_told_before_the_rest_is_sent(worker: W
     with pa.ipc.new_stream(sink, ids.schema) as stream:
         stream.write_table(ids)
     with worker.connect() as deleting:
-        deleting.ask_only("write_deletes", write="", partition_id=0, task_id=1)
+        deleting.ask_only("write_deletes", write="")
         deleting.send(b"A", sink.getvalue().to_pybytes()[:-8])
         deleting.socket.settimeout(10)
         with pytest.raises(WorkerFailed, match="_leaf_version"):
