@@ -237,7 +237,7 @@ def test_not_null_comes_with_a_value_or_without_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "column", "why"),
     [
-        ("delete_column", ("m", "key", "a"), "keys of stored maps"),
+        ("delete_column", ("m", "key", "a"), "keys of a stored map"),
         ("delete_column", ("m", "value"), "its column is made of it"),
         ("delete_column", ("s", "x"), "only field of s"),
         ("rename_column", ("l", "element"), "no name of its own"),
