@@ -32,7 +32,7 @@ LEVELS = (
     {"spec"},
     {"manifest", "leaf"},
     {"execution", "plan", "planning", "grouping", "transaction", "draft", "metadata_tables"},
-    {"pushdown"},
+    {"pushdown", "streams"},
     {"catalog", "maintenance"},
     {"namespace", "java_runtime", "spark_versions"},
     {"session", "worker"},

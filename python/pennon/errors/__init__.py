@@ -120,6 +120,13 @@ from pennon.errors.specification import (
     WriteOrderTypeNotSupported,
 )
 from pennon.errors.storage_root import InternalError, PennonError
+from pennon.errors.streams import (
+    StreamColumnsChanged,
+    StreamOptionRefused,
+    StreamPositionExpired,
+    StreamSourceChanged,
+    StreamSourceRefused,
+)
 from pennon.errors.transforms import (
     InvalidTransform,
     PartitionExpressionFailed,
@@ -247,7 +254,12 @@ __all__ = [
     "StorageDenied",
     "StorageFailure",
     "StorageFull",
+    "StreamColumnsChanged",
     "StreamNotRepeatable",
+    "StreamOptionRefused",
+    "StreamPositionExpired",
+    "StreamSourceChanged",
+    "StreamSourceRefused",
     "TableAlreadyExists",
     "TableMadeAnew",
     "TableNotFound",

@@ -40,6 +40,7 @@ from pennon.worker.requests.kept_plans import (
     snapshot_of,
 )
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
+from pennon.worker.requests.packed_splits import packed_splits
 from pennon.worker.wire import messages as m
 from pennon.worker.wire.metadata_messages import (
     ColumnSummaryText,
@@ -50,7 +51,7 @@ from pennon.worker.wire.metadata_messages import (
     SummarizeColumns,
     SummarizeColumnsReply,
 )
-from pennon.worker.wire.split_texts import packed_column, split_column
+from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
 if TYPE_CHECKING:
@@ -225,10 +226,11 @@ def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | 
     """Pack the leaves of a plan; None where their splits are many."""
     if plan.table.num_rows > _MOST_PACKED:
         return None
-    splits = _packed_splits(plan, request.num_tasks, request.max_bytes).to_pylist()
-    return (
-        tuple(m.PackedSplit(**split) for split in splits) if len(splits) <= _MOST_PACKED else None
-    )
+    tasks = pack(plan, request.num_tasks, request.max_bytes)
+    if len(tasks) > _MOST_PACKED:
+        return None
+    splits = packed_splits(plan.table, tasks).to_pylist()
+    return tuple(m.PackedSplit(split["object_id"], split["split"]) for split in splits)
 
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
@@ -247,16 +249,8 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
 def pack_splits(request: m.PackSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``pack_splits``; a split of several leaves lists their object ids."""
     plan = filtered_plan(request.catalog, request.plan, request.predicates)
-    splits = _packed_splits(plan, request.num_tasks, request.max_bytes)
-    return m.SplitsReply(arrow=True), splits.rename_columns(["object_id", "split"])
-
-
-def _packed_splits(plan: ScanPlan, num_tasks: int, max_bytes: int) -> pa.Table:
-    packed = pack(plan, num_tasks, max_bytes)
-    object_ids = plan.table["object_id"].to_pylist()
-    names = [",".join(dict.fromkeys(object_ids[piece.leaf] for piece in task)) for task in packed]
-    splits = packed_column(plan.table, packed)
-    return pa.table({"object_ids": pa.array(names, pa.utf8()), "split": splits})
+    tasks = pack(plan, request.num_tasks, request.max_bytes)
+    return m.SplitsReply(arrow=True), packed_splits(plan.table, tasks)
 
 
 def prune_splits(request: m.PruneSplits) -> m.PruneSplitsReply:

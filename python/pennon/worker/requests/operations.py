@@ -13,6 +13,7 @@ from pennon.execution import BatchStream
 from pennon.worker.requests import data_plane
 from pennon.worker.requests import driver_requests as driver
 from pennon.worker.requests import key_derivation as derived_keys
+from pennon.worker.requests import stream_requests as streams
 from pennon.worker.requests import write_requests as writes
 from pennon.worker.requests.metadata_requests import load_changes, read_metadata
 from pennon.worker.wire import messages as m
@@ -26,6 +27,7 @@ from pennon.worker.wire.metadata_messages import (
     ReadMetadata,
     SummarizeColumns,
 )
+from pennon.worker.wire.stream_messages import FindBatchEnd, PlanBatch, StartStream
 
 if TYPE_CHECKING:
     from pennon.worker.requests.handler import Handler
@@ -54,6 +56,9 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (ExplainScan, driver.explain_scan),
     (SummarizeColumns, driver.summarize_columns),
     (PartitionTuples, driver.partition_tuples),
+    (StartStream, streams.start_stream),
+    (FindBatchEnd, streams.find_batch_end),
+    (PlanBatch, streams.plan_batch),
     (w.PlanWrite, writes.plan_write),
     (w.CommitWrite, writes.commit_write),
     (w.AbortWrite, writes.abort_write),

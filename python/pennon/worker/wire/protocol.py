@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "0cf3b83ca9c8"
+PROTOCOL: Final = "ac45dc7d3675"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

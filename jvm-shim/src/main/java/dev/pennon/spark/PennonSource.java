@@ -143,10 +143,9 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
         "SOURCE_OUTSIDE_OF_CATALOG",
         "0A000",
         Map.of(),
-        "Cannot use format(\"pennon\") for a stream or in another catalog:"
-            + " it reads and writes tables of a Pennon catalog, batch by batch. Write a stream with"
-            + " foreachBatch(lambda rows, _: rows.writeTo(\"lance.shop.orders\").append()), read what"
-            + " is new from lance.shop.orders.changes.");
+        "Cannot use format(\"pennon\") for a stream or in another catalog: it loads and saves tables"
+            + " of a Pennon catalog. Read a stream with spark.readStream.table(\"lance.shop.orders\"),"
+            + " write one with writeStream.toTable(\"lance.shop.orders\").");
   }
 
   // Where a batch is loaded or saved, Spark asks the catalog instead.

@@ -43,6 +43,7 @@ public class PennonTable
   private static final Set<TableCapability> CAPABILITIES =
       Set.of(
           TableCapability.BATCH_READ,
+          TableCapability.MICRO_BATCH_READ,
           TableCapability.BATCH_WRITE,
           TableCapability.STREAMING_WRITE,
           TableCapability.AUTOMATIC_SCHEMA_EVOLUTION,
@@ -127,7 +128,7 @@ public class PennonTable
         throw chosenByOption(option).raise();
       }
     }
-    return new PennonScanBuilder(handle);
+    return new PennonScanBuilder(handle, options.asCaseSensitiveMap());
   }
 
   private WorkerFailure chosenByOption(String option) {

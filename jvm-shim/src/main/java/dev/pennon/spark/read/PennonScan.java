@@ -32,6 +32,7 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -60,6 +61,9 @@ public final class PennonScan
   private final boolean isPacked;
   private final boolean isOrdered;
 
+  /** Those of the reader, which a stream is made with. */
+  private final Map<String, String> options;
+
   /** What runtime filters have left; null before there was one. */
   private volatile List<PennonSplit> filtered;
 
@@ -68,13 +72,10 @@ public final class PennonScan
   /** What is known of rows and columns; null before the optimizer asked for it. */
   private volatile ScanStatistics ofColumns;
 
-  private PennonScan(ScanPlan plan) {
-    this(plan, null, false, !plan.reply().ordering().isEmpty());
-  }
-
   /** A scan as it is planned first. */
-  static PennonScan of(ScanPlan plan) {
-    PennonScan scan = new PennonScan(plan);
+  static PennonScan of(ScanPlan plan, Map<String, String> options) {
+    PennonScan scan =
+        new PennonScan(plan, null, false, !plan.reply().ordering().isEmpty(), options);
     Consumer<PennonScan> listener = LISTENER.get();
     if (listener != null) {
       listener.accept(scan);
@@ -92,8 +93,14 @@ public final class PennonScan
     }
   }
 
-  private PennonScan(ScanPlan plan, String derivation, boolean isPacked, boolean isOrdered) {
+  private PennonScan(
+      ScanPlan plan,
+      String derivation,
+      boolean isPacked,
+      boolean isOrdered,
+      Map<String, String> options) {
     this.plan = plan;
+    this.options = options;
     this.derivation = derivation;
     this.isPacked = isPacked;
     this.isOrdered = isOrdered;
@@ -107,17 +114,18 @@ public final class PennonScan
    * @param keepsOrder whether each split's rows stay in the order of this scan, if it has one
    */
   public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation, boolean keepsOrder) {
-    return new PennonScan(plan.withDerivedKeys(keys), derivation, false, isOrdered && keepsOrder);
+    return new PennonScan(
+        plan.withDerivedKeys(keys), derivation, false, isOrdered && keepsOrder, options);
   }
 
   /** This scan for a query that groups nothing by partitions: fewer and evener splits, no keys. */
   public PennonScan packed() {
-    return new PennonScan(plan.packed(), null, true, false);
+    return new PennonScan(plan.packed(), null, true, false, options);
   }
 
   /** This scan with fewer columns, the same ones of its partitioning and order among them. */
   public PennonScan narrowed(StructType narrower) {
-    return new PennonScan(plan.narrowed(narrower), derivation, isPacked, isOrdered);
+    return new PennonScan(plan.narrowed(narrower), derivation, isPacked, isOrdered, options);
   }
 
   /** The worker's name of this scan's plan. */
@@ -174,6 +182,11 @@ public final class PennonScan
   @Override
   public Batch toBatch() {
     return new PennonBatch(plan, filtered, isDerived(), isOrdered);
+  }
+
+  @Override
+  public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
+    return new PennonStream(plan, options);
   }
 
   @Override

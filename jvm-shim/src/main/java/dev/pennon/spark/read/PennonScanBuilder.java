@@ -27,6 +27,7 @@ public final class PennonScanBuilder
     implements SupportsPushDownCatalystFilters, SupportsPushDownRequiredColumns {
   private final TableHandle table;
   private final boolean isOfRowChange;
+  private final Map<String, String> options;
   private final List<String> sent = new ArrayList<>();
   /** Which of what was sent Spark does not evaluate again. */
   private final List<Integer> unrepeated = new ArrayList<>();
@@ -35,19 +36,22 @@ public final class PennonScanBuilder
   private StructType schema;
   private PennonScan scan;
 
-  public PennonScanBuilder(TableHandle table) {
-    this(table, false);
+  /** The scan of a query or a stream, with the options of its reader. */
+  public PennonScanBuilder(TableHandle table, Map<String, String> options) {
+    this(table, options, false);
   }
 
-  private PennonScanBuilder(TableHandle table, boolean isOfRowChange) {
+  private PennonScanBuilder(
+      TableHandle table, Map<String, String> options, boolean isOfRowChange) {
     this.table = table;
+    this.options = options;
     this.isOfRowChange = isOfRowChange;
     this.schema = table.schema();
   }
 
   /** The scan of a statement that changes the rows which it gives. */
   public static PennonScanBuilder ofRowChange(TableHandle table) {
-    return new PennonScanBuilder(table, true);
+    return new PennonScanBuilder(table, Map.of(), true);
   }
 
   /**
@@ -114,7 +118,7 @@ public final class PennonScanBuilder
         more.add(left.get());
         plan = ScanPlan.request(table, more, unrepeated, schema, false);
       }
-      scan = PennonScan.of(plan);
+      scan = PennonScan.of(plan, options);
     }
     return scan;
   }

@@ -126,7 +126,7 @@ record ScanPlan(
   }
 
   /** Sends a request whose reply is followed by a table of splits. */
-  private static List<PennonSplit> askForSplits(ObjectNode request) {
+  static List<PennonSplit> askForSplits(ObjectNode request) {
     try (WorkerConnection connection = WorkerConnection.ask(request).connection()) {
       List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
       connection.release();

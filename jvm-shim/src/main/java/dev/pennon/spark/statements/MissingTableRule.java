@@ -3,11 +3,8 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
-import dev.pennon.spark.catalog.PennonTable;
 import dev.pennon.spark.compat.SessionCatalogs;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Arrays;
-import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
@@ -21,7 +18,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import scala.collection.immutable.Seq;
 
@@ -29,8 +25,7 @@ import scala.collection.immutable.Seq;
  * Says about a missing table or namespace what the catalog knows: which names are near.
  *
  * <p>Spark drops the catalog's message when a table is not there and reports its own. What is still
- * unresolved after resolution is asked for once more, and the catalog's exception passes. A table
- * that is read as a stream is there and cannot be: that is said here, before Spark does.
+ * unresolved after resolution is asked for once more, and the catalog's exception passes.
  */
 public final class MissingTableRule extends Rule<LogicalPlan> {
   private final SparkSession session;
@@ -81,20 +76,7 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
       loadAgain(table.multipartIdentifier());
     } else if (node instanceof UnresolvedTableOrView table) {
       loadAgain(table.multipartIdentifier());
-    } else if (node instanceof StreamingRelationV2 stream
-        && stream.table() instanceof PennonTable table) {
-      throw notStreamed(table.name()).raise();
     }
-  }
-
-  private static WorkerFailure notStreamed(String table) {
-    return WorkerFailure.of(
-        "STREAM_NOT_READ",
-        "0A000",
-        Map.of("table", table),
-        "Cannot read %1$s as a stream: tables are read at one version. Read the rows that came since "
-            + "a version from %1$s.changes WHERE _commit_version > …, as often as you like.",
-        table);
   }
 
   private void loadAgain(Seq<String> name) {

@@ -1,0 +1,115 @@
+package dev.pennon.spark.read;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Replies;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import java.util.Map;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.ReadLimit;
+import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** A table as a stream of the rows that commits add; which these are is the worker's to say. */
+final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNow {
+  private final ScanPlan plan;
+  private final Map<String, String> options;
+  private final String timeZone = SQLConf.get().sessionLocalTimeZone();
+  private final ScanPlan.Packing packing = ScanPlan.Packing.ofSession();
+
+  /** Where a stream that takes what is there ends; null for one that goes on. */
+  private String until;
+
+  PennonStream(ScanPlan plan, Map<String, String> options) {
+    this.plan = plan;
+    this.options = options;
+  }
+
+  /** The worker's text of a position. */
+  private static final class Position extends Offset {
+    private final String text;
+
+    Position(String text) {
+      this.text = text;
+    }
+
+    @Override
+    public String json() {
+      return text;
+    }
+  }
+
+  private record PositionReply(String position) {}
+
+  @Override
+  public Offset initialOffset() {
+    return position(request("start_stream"));
+  }
+
+  @Override
+  public Offset latestOffset() {
+    throw new UnsupportedOperationException("Spark asks with a limit");
+  }
+
+  @Override
+  public Offset latestOffset(Offset start, ReadLimit limit) {
+    ObjectNode request = request("find_batch_end").put("start", start.json());
+    return position(request.put("until", until));
+  }
+
+  @Override
+  public Offset reportLatestOffset() {
+    return null;
+  }
+
+  @Override
+  public void prepareForTriggerAvailableNow() {
+    Map<String, String> latest = Map.of("startingVersion", "latest");
+    ObjectNode request = request("start_stream");
+    request.set("options", Messages.strings(latest));
+    until = position(request).json();
+  }
+
+  @Override
+  public Offset deserializeOffset(String json) {
+    return new Position(json);
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions(Offset start, Offset end) {
+    ObjectNode request = packing.addTo(request("plan_batch"));
+    request.put("start", start.json()).put("end", end.json());
+    return ScanPlan.askForSplits(request).toArray(InputPartition[]::new);
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return new ArrowPartitionReaders(
+        ArrowPartitionReaders.Source.scan(plan.ofColumns().scan(), false), plan.schema(), false);
+  }
+
+  @Override
+  public void commit(Offset end) {}
+
+  @Override
+  public void stop() {}
+
+  private ObjectNode request(String operation) {
+    ObjectNode request = plan.table().request(operation).put("time_zone", timeZone);
+    request.set("options", Messages.strings(options));
+    return request;
+  }
+
+  private static Offset position(ObjectNode request) {
+    return new Position(
+        Replies.read(WorkerConnection.answer(request), PositionReply.class).position());
+  }
+
+  @Override
+  public String toString() {
+    return plan.table().name();
+  }
+}

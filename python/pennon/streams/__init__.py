@@ -1,0 +1,14 @@
+"""Tables read as streams: which rows each batch has, and how a position is kept."""
+
+from pennon.streams.stream_batch import batch_end, batch_start, check_source, planned_batch
+from pennon.streams.stream_options import StreamOptions
+from pennon.streams.stream_position import StreamPosition
+
+__all__ = [
+    "StreamOptions",
+    "StreamPosition",
+    "batch_end",
+    "batch_start",
+    "check_source",
+    "planned_batch",
+]

@@ -1,0 +1,222 @@
+"""The batches of a stream: from which position to which, and the splits of the rows between.
+
+The first batch of a stream that begins at the table as it is has the rows of one version, those of
+all later ones, version by version, what each commit added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.errors import (
+    SnapshotNotFound,
+    StreamColumnsChanged,
+    StreamPositionExpired,
+    StreamSourceRefused,
+    TableVersionNotFound,
+)
+from pennon.manifest.table_identity import check_same_table, table_id
+from pennon.manifest.table_layout import TableLayout
+from pennon.manifest.versions.manifest_history import versions_until
+from pennon.planning import plan_scan
+from pennon.planning.splits import OPEN_COST_BYTES, Piece, pack
+from pennon.streams.added_rows import AddedRows, added_rows
+from pennon.streams.stream_options import LATEST
+from pennon.streams.stream_position import BEGINNING, StreamPosition
+
+if TYPE_CHECKING:
+    from pennon.manifest import Snapshot
+    from pennon.streams.stream_options import StreamOptions
+
+__all__ = ["batch_end", "batch_start", "check_source", "planned_batch"]
+
+_LEAVES: Final = pa.schema(
+    [
+        ("object_id", pa.utf8()),
+        ("location", pa.utf8()),
+        ("read_version", pa.uint64()),
+        ("residual", pa.int32()),
+        ("num_rows", pa.int64()),
+    ]
+)
+
+
+def check_source(snapshot: Snapshot) -> None:
+    """Refuse a table whose versions do not tell which rows a commit added.
+
+    Raises:
+        StreamSourceRefused: Its partitions are read at what is their newest version.
+    """
+    if not snapshot.names_leaf_versions:
+        why = "it leaves open at which versions partitions are read, so that none are kept"
+        raise StreamSourceRefused(table=snapshot.location, why=why)
+
+
+def batch_start(newest: Snapshot, options: StreamOptions) -> StreamPosition:
+    """Find where a new stream begins.
+
+    Args:
+        newest: The table as it is.
+        options: The stream's.
+
+    Raises:
+        StreamSourceRefused: The table cannot be read as a stream.
+        StreamPositionExpired: The version before the first one is not there.
+    """
+    check_source(newest)
+    return StreamPosition(_version_before_first(newest, options), _table_id(newest))
+
+
+def _version_before_first(newest: Snapshot, options: StreamOptions) -> int:
+    first, moment = options.first_version, options.first_time
+    if first == LATEST:
+        return newest.version
+    if isinstance(first, int):
+        if first > newest.version + 1:
+            why = f"its newest version is {newest.version}"
+            raise StreamPositionExpired(table=newest.location, version=first, why=why)
+        return first - 1
+    if moment is None:
+        return BEGINNING
+    versions = versions_until(newest)
+    earlier = [
+        version
+        for version, committed_at in zip(
+            versions["version"].to_pylist(), versions["committed_at"].to_pylist(), strict=True
+        )
+        if committed_at < moment
+    ]
+    if not earlier and versions["version"][0].as_py() > 1:
+        why = f"versions of {moment.isoformat()} have expired"
+        raise StreamPositionExpired(table=newest.location, version=1, why=why)
+    return earlier[-1] if earlier else BEGINNING
+
+
+def batch_end(
+    newest: Snapshot,
+    start: StreamPosition,
+    options: StreamOptions,
+    until: StreamPosition | None = None,
+) -> StreamPosition:
+    """Find how far the next batch goes.
+
+    Args:
+        newest: The table as it is.
+        start: Where the batch begins.
+        options: The stream's.
+        until: Where a stream that takes what is there ends; None for one that goes on.
+
+    Returns:
+        The position; ``start`` where nothing was committed since.
+
+    Raises:
+        TableMadeAnew: The stream began with another table of this name.
+    """
+    check_same_table(newest, start.table_id)
+    end = newest.version if until is None else min(newest.version, until.version)
+    if options.most_versions is not None and start.version != BEGINNING:
+        end = min(end, start.version + options.most_versions)
+    return StreamPosition(max(start.version, end), start.table_id)
+
+
+def planned_batch(
+    began: Snapshot,
+    start: StreamPosition,
+    end: StreamPosition,
+    options: StreamOptions,
+    *,
+    num_tasks: int,
+    max_bytes: int,
+) -> tuple[pa.Table, list[list[Piece]]]:
+    """Plan the rows between two positions.
+
+    Args:
+        began: The table as the stream began, whose columns the rows are read in.
+        start: Where the batch begins, its own version excluded.
+        end: Where it ends, its own version included.
+        options: The stream's.
+        num_tasks: How many tasks can run at once.
+        max_bytes: The most that one task should read of a whole table.
+
+    Returns:
+        The leaves (``object_id``, ``location``, ``read_version``, ``residual``), and for each task
+        its pieces of them.
+
+    Raises:
+        StreamPositionExpired: A version between has expired.
+        StreamSourceChanged: A commit removed or changed rows.
+        StreamColumnsChanged: A column that is read was dropped or promoted.
+        TableMadeAnew: Another table stands there by now.
+    """
+    check_same_table(began, start.table_id)
+    if start.version == BEGINNING:
+        whole = _at(began, end.version)
+        _check_columns(began, whole)
+        plan = plan_scan(whole)
+        return plan.table, pack(plan, num_tasks, max_bytes)
+    added: list[AddedRows] = []
+    before = _at(began, start.version)
+    for version in range(start.version + 1, end.version + 1):
+        after = _at(began, version)
+        added += added_rows(before, after, skips_changes=options.skips_changes)
+        before = after
+    _check_columns(began, before)
+    return _leaves(added), _divided(added, num_tasks)
+
+
+def _at(began: Snapshot, version: int) -> Snapshot:
+    try:
+        return began.at_version(version)
+    except (SnapshotNotFound, TableVersionNotFound) as error:
+        why = f"version {version} has expired"
+        raise StreamPositionExpired(table=began.location, version=version, why=why) from error
+
+
+def _leaves(added: Sequence[AddedRows]) -> pa.Table:
+    rows = [
+        {
+            "object_id": rows.object_id,
+            "location": rows.location,
+            "read_version": rows.version,
+            "residual": -1,
+            "num_rows": rows.num_leaf_rows,
+        }
+        for rows in added
+    ]
+    return pa.Table.from_pylist(rows, _LEAVES)
+
+
+def _divided(added: Sequence[AddedRows], num_tasks: int) -> list[list[Piece]]:
+    """Divide rows among as many tasks as can run at once, in their order."""
+    most = -(-sum(rows.num_rows for rows in added) // max(1, num_tasks))
+    tasks: list[list[Piece]] = []
+    filled = most
+    for leaf, rows in enumerate(added):
+        if filled >= most:
+            tasks.append([])
+            filled = 0
+        tasks[-1].append(Piece(leaf, rows.fragments, OPEN_COST_BYTES))
+        filled += rows.num_rows
+    return tasks
+
+
+def _check_columns(began: Snapshot, now: Snapshot) -> None:
+    """Refuse to read rows in columns that are other ones by now.
+
+    Raises:
+        StreamColumnsChanged: One is gone, or has another type.
+    """
+    for field in began.schema.fields:
+        present = now.schema.field_by_id(field.id)
+        if present is None or present.field.type != field.field.type:
+            what = "was dropped" if present is None else f"is {present.field.type} by now"
+            raise StreamColumnsChanged(
+                table=began.location, version=now.version, column=str(field), what=what
+            )
+
+
+def _table_id(snapshot: Snapshot) -> str:
+    return table_id(snapshot) if snapshot.layout is TableLayout.PARTITIONED else ""

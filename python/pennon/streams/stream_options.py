@@ -1,0 +1,133 @@
+"""The options of ``spark.readStream``: where a stream begins, and what it passes over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from pennon.errors import StreamOptionRefused
+
+__all__ = ["LATEST", "StreamOptions"]
+
+LATEST: Final = "latest"
+"""As the first version: the one behind the newest."""
+
+_VERSION: Final = "startingVersion"
+_TIMESTAMP: Final = "startingTimestamp"
+_SKIP: Final = "skipChangeCommits"
+_MOST: Final = "maxVersionsPerTrigger"
+_OWN: Final = {name.lower(): name for name in (_VERSION, _TIMESTAMP, _SKIP, _MOST)}
+_INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ignorechanges": _SKIP,
+        "ignoredeletes": _SKIP,
+        "streaming-skip-delete-snapshots": _SKIP,
+        "streaming-skip-overwrite-snapshots": _SKIP,
+        "stream-from-timestamp": _TIMESTAMP,
+        "maxfilespertrigger": _MOST,
+        "maxbytespertrigger": _MOST,
+        "streaming-max-files-per-micro-batch": _MOST,
+        "streaming-max-rows-per-micro-batch": _MOST,
+    }
+)
+"""What users of Delta and Iceberg write, in lower case, and the option that does it here."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What a stream reads.
+
+    Args:
+        first_version: The first version whose added rows are read; None for all rows of the table
+            as it is, then what is added.
+        first_time: As ``first_version``, by the time of its commit.
+        skips_changes: Whether commits that remove or change rows are passed over.
+        most_versions: How many versions one batch covers at most; None for all that there are.
+    """
+
+    first_version: int | str | None = None
+    first_time: datetime | None = None
+    skips_changes: bool = False
+    most_versions: int | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], table: str, time_zone: str = "UTC") -> StreamOptions:
+        """Read the options that a user gave; names in any case.
+
+        Args:
+            options: Names and values; those of no stream's source are left alone.
+            table: For errors.
+            time_zone: The session's, for times without one.
+
+        Raises:
+            StreamOptionRefused: A value is not one of the option's, both options of the beginning
+                are given, or one is another format's: says which to write.
+
+        Example:
+            >>> StreamOptions.of({"startingversion": "7", "skipChangeCommits": "TRUE"}, "t")
+            StreamOptions(first_version=7, first_time=None, skips_changes=True, most_versions=None)
+        """
+        stated = {}
+        for name, value in options.items():
+            if name.lower() in _INSTEAD:
+                why = "the option is another format's and would have no effect"
+                raise _refused(table, name, value, why, f"Write {_INSTEAD[name.lower()]}")
+            if name.lower() in _OWN:
+                stated[_OWN[name.lower()]] = value.strip()
+        if _VERSION in stated and _TIMESTAMP in stated:
+            why = f"{_VERSION} says where the stream begins, too"
+            raise _refused(table, _TIMESTAMP, stated[_TIMESTAMP], why, "Leave one of them out")
+        return cls(
+            _first_version(stated, table),
+            _first_time(stated, table, time_zone),
+            _is_true(stated, table),
+            _most_versions(stated, table),
+        )
+
+
+def _first_version(stated: Mapping[str, str], table: str) -> int | str | None:
+    value = stated.get(_VERSION)
+    if value is None or value.lower() == LATEST:
+        return value and LATEST
+    if not value.isdecimal() or int(value) < 1:
+        why = "a version is a whole number from 1 on"
+        raise _refused(table, _VERSION, value, why, f"Write a number, or {LATEST}")
+    return int(value)
+
+
+def _first_time(stated: Mapping[str, str], table: str, time_zone: str) -> datetime | None:
+    value = stated.get(_TIMESTAMP)
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        why = "it is no time"
+        advice = "Write it as 2025-12-10 or 2025-12-10 09:15:00"
+        raise _refused(table, _TIMESTAMP, value, why, advice) from error
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=ZoneInfo(time_zone))
+
+
+def _is_true(stated: Mapping[str, str], table: str) -> bool:
+    value = stated.get(_SKIP, "false")
+    if value.lower() not in ("true", "false"):
+        raise _refused(table, _SKIP, value, "it is neither true nor false", "Write true or false")
+    return value.lower() == "true"
+
+
+def _most_versions(stated: Mapping[str, str], table: str) -> int | None:
+    value = stated.get(_MOST)
+    if value is None:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        why = "a batch covers one version at least"
+        raise _refused(table, _MOST, value, why, "Write a whole number from 1 on")
+    return int(value)
+
+
+def _refused(table: str, option: str, value: str, why: str, advice: str) -> StreamOptionRefused:
+    return StreamOptionRefused(table=table, option=option, value=value, why=why, advice=advice)

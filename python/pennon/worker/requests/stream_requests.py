@@ -1,0 +1,63 @@
+"""Handlers of the requests of a stream that reads a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.tables.loaded_table import reopen_newest
+from pennon.streams import (
+    StreamOptions,
+    StreamPosition,
+    batch_end,
+    batch_start,
+    planned_batch,
+)
+from pennon.worker.requests.kept_plans import reopened
+from pennon.worker.requests.packed_splits import packed_splits
+from pennon.worker.wire import stream_messages as m
+from pennon.worker.wire.messages import SplitsReply
+from pennon.worker.wire.tokens import TableToken
+
+if TYPE_CHECKING:
+    from pennon.manifest import Snapshot
+
+__all__ = ["find_batch_end", "plan_batch", "start_stream"]
+
+
+def start_stream(request: m.StartStream) -> m.PositionReply:
+    """Answer ``start_stream``."""
+    return m.PositionReply(batch_start(_newest(request), _options(request)).to_json())
+
+
+def find_batch_end(request: m.FindBatchEnd) -> m.PositionReply:
+    """Answer ``find_batch_end``."""
+    until = None if request.until is None else StreamPosition.from_json(request.until)
+    start = StreamPosition.from_json(request.start)
+    return m.PositionReply(batch_end(_newest(request), start, _options(request), until).to_json())
+
+
+def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
+    """Answer ``plan_batch``."""
+    began = reopened(request.catalog, TableToken.from_json(request.table))
+    start, end = StreamPosition.from_json(request.start), StreamPosition.from_json(request.end)
+    leaves, tasks = planned_batch(
+        began,
+        start,
+        end,
+        _options(request),
+        num_tasks=request.num_tasks,
+        max_bytes=request.max_bytes,
+    )
+    return SplitsReply(arrow=True), packed_splits(leaves, tasks)
+
+
+def _newest(request: m.StreamRequest) -> Snapshot:
+    table = TableToken.from_json(request.table)
+    return reopen_newest(table.name, table.location, table.table_id, request.catalog.storage)
+
+
+def _options(request: m.StreamRequest) -> StreamOptions:
+    name = TableToken.from_json(request.table).name
+    return StreamOptions.of(request.options, name, request.time_zone)
