@@ -27,6 +27,7 @@ from pennon.maintenance.checks.findings import CheckReport, Severity
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
+from pennon.maintenance.mode_change import MODES, set_transaction_mode
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -135,6 +136,9 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
         help="what was there at 2026-11-21T10:00 (UTC)",
     )
     rolled.set_defaults(run=_rollback)
+    turned = _command(commands, "set-transaction-mode", "make transactions strong or weak")
+    turned.add_argument("mode", choices=MODES)
+    turned.set_defaults(run=_set_transaction_mode)
 
 
 def _at_least_one(text: str) -> int:
@@ -345,6 +349,18 @@ def _rollback(options: argparse.Namespace) -> int:
     version = rollback(location_of(options), options.at, pairs(options.storage), timestamp=moment)
     source = f"version {options.at}" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S %Z}"
     _say(f"{location_of(options)} is at version {version}, with the rows of {source}")
+    return 0
+
+
+def _set_transaction_mode(options: argparse.Namespace) -> int:
+    location = location_of(options)
+    with progress_line() as progress:
+        done = set_transaction_mode(
+            location, options.mode, pairs(options.storage), progress=progress
+        )
+    for note in done.notes:
+        _say(note)
+    _say(f"{location} is at version {done.version}, with {done.mode} transactions")
     return 0
 
 

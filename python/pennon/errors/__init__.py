@@ -88,6 +88,8 @@ from pennon.errors.maintenance import (
     ManifestNotRepairable,
     MigrationRefused,
     ProcedureArgument,
+    RollbackRefused,
+    TransactionModeChanged,
 )
 from pennon.errors.manifest import (
     ManifestColumnsLost,
@@ -241,6 +243,7 @@ __all__ = [
     "ReadFailure",
     "RegistrationRefused",
     "ReservedProperty",
+    "RollbackRefused",
     "RootNotUsable",
     "RowChangeModeRefused",
     "RowsMoved",
@@ -269,6 +272,7 @@ __all__ = [
     "TagNotFound",
     "TagRefused",
     "TagSyntax",
+    "TransactionModeChanged",
     "TransformOnWrongType",
     "TransformSyntax",
     "UnknownColumn",

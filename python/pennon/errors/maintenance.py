@@ -27,6 +27,22 @@ class InvalidRetention(PennonError):
     sql_state = "22023"
 
 
+class RollbackRefused(PennonError):
+    """A version cannot be brought back."""
+
+    condition = "ROLLBACK_REFUSED"
+    template = "Cannot roll back {table} to version {version}: {why}. {advice}."
+    sql_state = "0A000"
+
+
+class TransactionModeChanged(PennonError):
+    """The transactions of a table become, or became, others while it is written."""
+
+    condition = "TRANSACTION_MODE_CHANGED"
+    template = "Cannot write to {table}: {why}. {advice}."
+    sql_state = "40001"
+
+
 class ManifestNotRepairable(PennonError):
     """Lost columns of a manifest cannot be restored."""
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.ddl.register import register_table
-from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
-from pennon.catalog.tables.loaded_table import load
-from pennon.catalog.tables.row_history import read_changes, told_changes
 from pennon.errors import ProcedureArgument, UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
@@ -24,29 +19,15 @@ from pennon.maintenance.procedure_signature import Arguments, Parameter, Procedu
 from pennon.maintenance.procedures_of_iceberg import instead_of
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
-from pennon.maintenance.rollback import rollback
 from pennon.maintenance.statistics.analyze import analyze
 from pennon.maintenance.vacuum import vacuum
+from pennon.maintenance.version_procedures import TABLE, VERSION_PROCEDURES, located, moment_of
 from pennon.manifest import Snapshot
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog
 
 __all__ = ["PROCEDURES", "Parameter", "Procedure", "call"]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def located(catalog: Catalog, table: str) -> str:
-    """Give the location of a table by its name below the catalog, or by its path.
-
-    Example:
-        >>> from pennon.catalog.configured_catalog import Catalog
-        >>> located(Catalog("lance", "/lake"), "/data/orders/")
-        '/data/orders'
-    """
-    parts = parts_of(catalog, table)
-    return parts[0] if is_path(table) else Directory(catalog).found(parts).location
 
 
 def _check(catalog: Catalog, arguments: Arguments) -> Rows:
@@ -102,7 +83,7 @@ def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
     done = expire(
         located(catalog, str(arguments["table"])),
         catalog.storage,
-        older_than=_moment(micros),
+        older_than=moment_of(micros),
         retain_last=retained if isinstance(retained, int) else None,
     )
     notes = "; ".join(done.notes)
@@ -113,7 +94,7 @@ def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
     done = vacuum(
         located(catalog, str(arguments["table"])),
         catalog.storage,
-        older_than=_moment(arguments.get("older_than")),
+        older_than=moment_of(arguments.get("older_than")),
         dry_run=bool(arguments.get("dry_run")),
     )
     listed = "\n".join(done.files) if arguments.get("dry_run") else None
@@ -169,34 +150,11 @@ def _rewrite_partitions(catalog: Catalog, arguments: Arguments) -> Rows:
     return ((*counts, listed, "; ".join(done.notes)),)
 
 
-def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
-    version = arguments.get("version")
-    location = located(catalog, str(arguments["table"]))
-    moment = _moment(arguments.get("timestamp"))
-    number = version if isinstance(version, int) else None
-    return ((rollback(location, number, catalog.storage, timestamp=moment),),)
-
-
-def _changes(catalog: Catalog, arguments: Arguments) -> Rows:
-    parts = parts_of(catalog, str(arguments["table"]))
-    start = load(catalog, parts, str(arguments["from_version"]))
-    until, key = arguments.get("to_version"), arguments.get("key")
-    end = load(catalog, parts, None if until is None else str(until))
-    names = [name.strip() for name in str(key).split(",")] if key else []
-    return tuple(told_changes(read_changes(end, start, names)))
-
-
 def _register_table(catalog: Catalog, arguments: Arguments) -> Rows:
     parts = parts_of(catalog, str(arguments["table"]))
     done = register_table(catalog, parts, str(arguments["path"]))
     return ((done.name, done.snapshot.location, done.snapshot.version),)
 
-
-def _moment(micros: object) -> datetime | None:
-    return _EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
-
-
-_TABLE: Final = Parameter("table", is_required=True)
 
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure
@@ -204,14 +162,14 @@ PROCEDURES: Mapping[str, Procedure] = {
         Procedure(
             "check",
             "Check every rule of the format; a row for each violation.",
-            (_TABLE,),
+            (TABLE,),
             dict.fromkeys(("severity", "section", "object", "problem"), "string"),
             _check,
         ),
         Procedure(
             "repair",
             "Restore manifest columns and keys that a foreign client dropped.",
-            (_TABLE,),
+            (TABLE,),
             {
                 "version": "long",
                 "restored_columns": "string",
@@ -226,7 +184,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             "adopt",
             "Take an existing Lance dataset, or a folder of them, into a table.",
             (
-                _TABLE,
+                TABLE,
                 Parameter("path", is_required=True),
                 # As a path has them: region=eu/day=2025-01-01
                 Parameter("partition_values"),
@@ -252,7 +210,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             "expire_snapshots",
             "Forget old versions of a table, and delete the files that only they need.",
             (
-                _TABLE,
+                TABLE,
                 Parameter("older_than", "timestamp"),
                 Parameter("retain_last", "long"),
                 Parameter(
@@ -273,7 +231,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         Procedure(
             "vacuum",
             "Delete files below a table that no version names.",
-            (_TABLE, Parameter("older_than", "timestamp"), Parameter("dry_run", "boolean")),
+            (TABLE, Parameter("older_than", "timestamp"), Parameter("dry_run", "boolean")),
             {
                 **dict.fromkeys(("deleted_files", "freed_bytes", "removed_leaves"), "long"),
                 # One path a line, of a dry run alone.
@@ -286,7 +244,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             "compact",
             "Rewrite leaves of many small files into few large ones.",
             (
-                _TABLE,
+                TABLE,
                 Parameter("where"),
                 Parameter("target_bytes", "long"),
                 Parameter("strategy"),
@@ -305,14 +263,14 @@ PROCEDURES: Mapping[str, Procedure] = {
         Procedure(
             "analyze",
             "Count the statistics of columns that the manifest lacks.",
-            (_TABLE, Parameter("columns"), Parameter("where")),
+            (TABLE, Parameter("columns"), Parameter("where")),
             {**dict.fromkeys(("partitions", "rows", "version"), "long"), "notes": "string"},
             _analyze,
         ),
         Procedure(
             "rewrite_partitions",
             "Put the rows of partitions of older specs into partitions of the present one.",
-            (_TABLE, Parameter("where"), Parameter("dry_run", "boolean")),
+            (TABLE, Parameter("where"), Parameter("dry_run", "boolean")),
             {
                 **dict.fromkeys(
                     ("rewritten_partitions", "rows", "spec_version", "version"), "long"
@@ -324,30 +282,10 @@ PROCEDURES: Mapping[str, Procedure] = {
             _rewrite_partitions,
         ),
         Procedure(
-            "changes",
-            "Tell the rows that the commits between two versions deleted, inserted and updated.",
-            (
-                _TABLE,
-                Parameter("from_version", "long", is_required=True),
-                Parameter("to_version", "long"),
-                # Columns that identify a row, with commas between, so that updates are reported as
-                # such.
-                Parameter("key"),
-            ),
-            {
-                "change_type": "string",
-                "commit_version": "long",
-                "commit_timestamp": "timestamp",
-                # As JSON; the metadata table changes has the columns themselves.
-                "row": "string",
-            },
-            _changes,
-        ),
-        Procedure(
             "register_table",
             "Give a name to a partitioned namespace or a Lance dataset that is there.",
             (
-                _TABLE,
+                TABLE,
                 Parameter("path", is_required=True),
                 Parameter(
                     "metadata_file",
@@ -357,20 +295,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             {"table": "string", "location": "string", "version": "long"},
             _register_table,
         ),
-        Procedure(
-            "rollback",
-            "Make a table as it was at a version, as a new version.",
-            (_TABLE, Parameter("version", "long", is_required=True)),
-            {"version": "long"},
-            _rollback,
-        ),
-        Procedure(
-            "rollback_to_timestamp",
-            "Make a table as it was at a time, as a new version.",
-            (_TABLE, Parameter("timestamp", "timestamp", is_required=True)),
-            {"version": "long"},
-            _rollback,
-        ),
+        *VERSION_PROCEDURES,
     )
 }
 

@@ -18,11 +18,18 @@ from typing import TYPE_CHECKING, Final
 
 import lance
 
-from pennon.errors import PennonError, SnapshotNotFound, StorageFailure, TagRefused
+from pennon.errors import (
+    PennonError,
+    RollbackRefused,
+    SnapshotNotFound,
+    StorageFailure,
+    TagRefused,
+)
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
-from pennon.manifest.format.properties import SCHEMA, read_schema, read_specs
+from pennon.manifest.format.properties import SCHEMA, TRANSACTION, read_schema, read_specs
+from pennon.manifest.transaction_mode import STRONG
 from pennon.manifest.versions.tags import HELD, drop_tag, holding_name, set_tag
 
 if TYPE_CHECKING:
@@ -57,6 +64,7 @@ def rollback(
     Raises:
         SnapshotNotFound: There is no such version, or none that old.
         NotPartitionedNamespace: It was none at that version.
+        RollbackRefused: Its transactions are weak, or were.
         StorageFailure: The storage refused.
 
     Example:
@@ -70,6 +78,7 @@ def rollback(
     newest = open_manifest(location, storage_options=storage_options)
     if wanted.version == newest.version:
         return int(newest.version)
+    _check_modes(wanted, newest, location)
     with _held(wanted, location, storage_options):
         try:
             restored = copy_with_records(wanted, newest, storage_options)
@@ -85,6 +94,26 @@ def rollback(
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
     return made  # and not the newest one, which another writer may have made since
+
+
+def _check_modes(wanted: lance.LanceDataset, newest: lance.LanceDataset, location: str) -> None:
+    """Refuse a version that would not have the rows that it had.
+
+    Raises:
+        RollbackRefused: The version, or the newest one, is not of strong transactions. In weak mode
+            a version names no version of a leaf, and its writers commit to leaves.
+    """
+    of_wanted = wanted.metadata.get(TRANSACTION, STRONG)
+    of_newest = newest.metadata.get(TRANSACTION, STRONG)
+    if of_wanted == of_newest == STRONG:
+        return
+    why = "its transactions are weak, so that partitions are read at their newest rows"
+    advice = "Write back the rows that you miss"
+    if of_newest != STRONG and of_wanted == STRONG:
+        advice += f", which VERSION AS OF {wanted.version} still reads"
+    if of_newest == STRONG:
+        why = "its transactions were weak then, and no version says which rows partitions had"
+    raise RollbackRefused(table=location, version=wanted.version, why=why, advice=advice)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaves.progress import no_progress
+from pennon.maintenance.mode_change import set_transaction_mode
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
     from pennon.maintenance.leaves.progress import Progress
+    from pennon.maintenance.mode_change import ChangedMode
     from pennon.maintenance.repair import Repaired
     from pennon.maintenance.rewrite_partitions import RewrittenPartitions
     from pennon.maintenance.vacuum import Vacuumed
@@ -207,5 +209,32 @@ class Maintenance:
             The new version.
         """
         done = rollback(self.location, version, self.storage_options, timestamp=timestamp)
+        self.refresh()
+        return done
+
+    def set_transaction_mode(self, mode: str, progress: Progress = no_progress) -> ChangedMode:
+        """Make the table's transactions strong or weak; its rows stay where they are.
+
+        Writers that run meanwhile are refused, or have committed. Those of other clients in weak
+        mode know nothing of it and have to be stopped.
+
+        Args:
+            mode: ``strong``, or ``weak``: writes commit partition by partition, and every Lance
+                client sees their rows.
+            progress: Called with how far it is.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.append([{"letter": "a"}])
+            3
+            >>> letters.maintenance.set_transaction_mode("weak").leaves
+            1
+            >>> letters.scan().count_rows()
+            1
+        """
+        done = set_transaction_mode(self.location, mode, self.storage_options, progress=progress)
         self.refresh()
         return done

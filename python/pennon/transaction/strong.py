@@ -25,6 +25,7 @@ from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rew
 from pennon.manifest.commits.turn import Turn
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.table_identity import check_same_table, table_id
+from pennon.manifest.transaction_mode import STRONG, check_mode
 from pennon.transaction.commit_description import described
 from pennon.transaction.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.leaf_preparation import prepare_leaves
@@ -288,4 +289,6 @@ def _rewrites(
 def _opened(base: Snapshot, version: int | None) -> Snapshot:
     newer = Snapshot.open(base.location, version, storage_options=base.storage_options)
     check_same_table(newer, table_id(base))
+    if version is None:
+        check_mode(newer, STRONG)
     return newer

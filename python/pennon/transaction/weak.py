@@ -6,6 +6,10 @@ and fragments whose files a leaf has already are left out. So a row is never the
 data is never in a leaf that the manifest does not know.
 
 Statistics are not recorded: anyone may write to the main branch.
+
+Each leaf is opened before the last look at the manifest, and committed to as it was opened. Who
+makes the table's transactions strong says so in the manifest and then makes a commit of each leaf
+that Lance lets nothing be rebased over: one of the two is seen by the other.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leav
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.table_identity import check_same_table, table_id
+from pennon.manifest.transaction_mode import WEAK, check_mode
 from pennon.transaction.conflicts import ROWS_CHANGED, check_layouts
 from pennon.transaction.leaf_preparation import staged_values
 from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
@@ -53,8 +58,7 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
 
     Spec: "Single-Partition Transaction (Weak)".
     """
-    newest = Snapshot.open(base.location, storage_options=base.storage_options)
-    check_same_table(newest, table_id(base))
+    newest = _newest(base)
     dropped = check_layouts(changes, newest.schema.arrow, newest.specs)
     if dropped is not None:
         return dropped
@@ -70,20 +74,44 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
             return Conflicted(partition_text(values), ROWS_CHANGED)
     check_writable(base.location, changes, states)
 
-    def apply(object_id: str) -> None:
-        change = changes[object_id]
-        if isinstance(change, Drop) or object_id not in states:
-            return
-        _apply(snapshot, states[object_id].location, change)
-
     with ThreadPoolExecutor(max(1, min(_MAX_THREADS, len(changes)))) as pool:
-        applied = {object_id: pool.submit(apply, object_id) for object_id in sorted(changes)}
+        written = [
+            object_id
+            for object_id in sorted(changes)
+            if object_id in states and not isinstance(changes[object_id], Drop)
+        ]
+        opened = {
+            object_id: pool.submit(_opened, snapshot, states[object_id].location)
+            for object_id in written
+        }
+        leaves = {object_id: leaf.result() for object_id, leaf in opened.items()}
+        _newest(base)
+        applied = {
+            object_id: pool.submit(_apply, snapshot, leaf, changes[object_id])
+            for object_id, leaf in leaves.items()
+        }
         for object_id, future in applied.items():
             try:
                 future.result()
             except _RowsMoved:
                 return Conflicted(partition_text(states[object_id].values), ROWS_CHANGED)
+            except OSError as error:
+                if is_conflict(error):
+                    _newest(base)
+                raise
     return Committed(snapshot.version, snapshot)
+
+
+def _newest(base: Snapshot, version: int | None = None) -> Snapshot:
+    """Open the table as it is, which others may have replaced, or made one of strong mode."""
+    newest = Snapshot.open(base.location, version, storage_options=base.storage_options)
+    check_same_table(newest, table_id(base))
+    check_mode(newest, WEAK)
+    return newest
+
+
+def _opened(snapshot: Snapshot, location: str) -> lance.LanceDataset:
+    return open_leaf(snapshot.location, location, None, snapshot.storage_options)
 
 
 def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | None:
@@ -113,8 +141,7 @@ def _registered(base: Snapshot, changes: Mapping[str, Change]) -> Snapshot | Non
         else:
             version = None
             wait_for_others(attempt)
-        snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
-        check_same_table(snapshot, table_id(base))
+        snapshot = _newest(base, version)
         if version is not None:
             return snapshot
     return None
@@ -135,8 +162,7 @@ def _make_empty(snapshot: Snapshot, part: StagedPartition) -> None:
         remove_fragments(dataset, detached=False)
 
 
-def _apply(snapshot: Snapshot, location: str, change: Change) -> None:
-    dataset = open_leaf(snapshot.location, location, None, snapshot.storage_options)
+def _apply(snapshot: Snapshot, dataset: lance.LanceDataset, change: Change) -> None:
     schema = snapshot.schema.arrow
     if isinstance(change, Append):
         missing = _not_there(dataset, change.staged)

@@ -188,8 +188,12 @@ def _property(table: Table, changed: _Changed, change: Mapping[str, object]) -> 
         raise UnsupportedTableChange(
             change=f"change the property {name}",
             table=table.name,
-            why="it is fixed when the table is created",
-            advice="Create the table again with another value",
+            why="running writers have to be stopped for it"
+            if name == "transaction"
+            else "it is fixed when the table is created",
+            advice="CALL lance.system.set_transaction_mode(table, mode) changes it"
+            if name == "transaction"
+            else "Create the table again with another value",
         )
     if name == "comment":
         return replace(changed, comment=str(value) if value is not None else "")

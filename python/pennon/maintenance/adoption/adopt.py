@@ -24,6 +24,7 @@ from sqlglot import exp
 from pennon.errors import AdoptionRefused, LeafTypeMismatch
 from pennon.leaf.schema.adopted_dataset import NamedColumns, columns_by_name, state_ids
 from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.leaf.write.main_branch import stop_auto_cleanup
 from pennon.maintenance.adoption.given_values import path_values, values_of_spec
 from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows
 from pennon.maintenance.adoption.recovery import recovered_tuple
@@ -39,13 +40,13 @@ from pennon.manifest import (
     leaf_name,
 )
 from pennon.manifest.dataset.storage import MANIFEST
+from pennon.manifest.transaction_mode import STRONG, WEAK, check_mode
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import INITIAL_DEFAULT
 
 __all__ = ["Adopted", "adopt", "checked_columns", "datasets_below", "opened", "refused"]
 
 _VERSIONS: Final = "_versions"
-_AUTO_CLEANUP: Final = "lance.auto_cleanup."
 _ATTEMPTS: Final = 5
 
 
@@ -323,18 +324,14 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
 def _prepared(snapshot: Snapshot, candidate: _Candidate) -> LeafChange:
     """State the ids; what is told from here on is true of the dataset as it is."""
     dataset = state_ids(candidate.dataset, candidate.columns)
-    is_strong = snapshot.has_read_versions
-    if is_strong:
-        # Upstream's clean-up would delete what only detached versions use.
-        keys = [key for key in dataset.config() if key.startswith(_AUTO_CLEANUP)]
-        if keys:
-            dataset.delete_config_keys(keys)
+    if snapshot.is_strong:
+        stop_auto_cleanup(dataset)
     counted = LeafCommit.of(dataset)
     return LeafChange(
         candidate.name.object_id,
         candidate.location,
         candidate.values,
-        int(dataset.version) if is_strong else None,
+        int(dataset.version) if snapshot.is_strong else None,
         counted.num_rows,
         counted.num_bytes,
         counted.num_fragments,
@@ -367,6 +364,7 @@ def _commit(
 ) -> int:
     now = snapshot
     for _ in range(_ATTEMPTS):
+        check_mode(now, STRONG if snapshot.is_strong else WEAK)
         match commit_leaves(now, changes):
             case ManifestCommitted(version=version):
                 return version

@@ -4,7 +4,8 @@
 |---|---|
 | ``schema``, ``partition_spec_v<N>`` | JSON text, as the specification has them |
 | ``pennon.salt`` | 32 hexadecimal digits: the secret that partition names are derived with |
-| ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do |
+| ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do; while that changes they are
+  refused, and it is ``changing to``, the mode and whose change it is: ``commits/mode_commit.py`` |
 | ``pennon.comment`` | the table's comment |
 | ``pennon.turn`` | which commit others let through, and until when: ``commits/turn.py`` |
 | ``pennon.property.<name>`` | a table property of the user |
@@ -36,6 +37,7 @@ from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 
 __all__ = [
+    "CHANGING",
     "COMMENT",
     "DRAFT_ENABLED",
     "GUARD_BIT",
@@ -54,6 +56,7 @@ __all__ = [
 SCHEMA: Final = "schema"
 SALT: Final = "pennon.salt"
 TRANSACTION: Final = "pennon.transaction"
+CHANGING: Final = "changing to "
 COMMENT: Final = "pennon.comment"
 TURN: Final = "pennon.turn"
 WRITER_FLAGS: Final = "lance.namespace.manifest.writer_feature_flags"

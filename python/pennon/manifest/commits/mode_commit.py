@@ -1,0 +1,179 @@
+"""The commits by which a namespace gets the other transaction mode; readers notice none of them.
+
+Lance has no commit that changes rows and metadata at once. So the first one says in the metadata
+that the mode changes, and every writer that looks behind it stops. Then the rows get or lose their
+``read_version`` by a commit that is refused after any other change of rows: whoever looked before
+it commits before it, and is seen, or is refused. The last one states the new mode.
+
+Each change has a name of its own. A second one takes over from a first, which then cannot end.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pennon.errors import TransactionModeChanged
+from pennon.manifest.commits.exclusive_commit import exclusive
+from pennon.manifest.commits.manifest_outcome import (
+    ConcurrentChange,
+    ManifestCommitted,
+    ManifestOutcome,
+)
+from pennon.manifest.dataset.commit_conflict import is_conflict
+from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.format.columns import READ_VERSION
+from pennon.manifest.format.properties import CHANGING, TRANSACTION
+from pennon.manifest.format.rows import TABLE_VERSION, table_of_rows
+from pennon.manifest.snapshot import Snapshot
+from pennon.manifest.table_identity import open_commit_base
+
+if TYPE_CHECKING:
+    from pennon.manifest.format.commit_record import CommitRecord
+
+__all__ = [
+    "add_read_versions",
+    "begin_change",
+    "end_change",
+    "forget_read_versions",
+    "opened_in_change",
+]
+
+
+def begin_change(snapshot: Snapshot, mode: str) -> str:
+    """Stop the writers of a namespace.
+
+    Args:
+        snapshot: The newest one.
+        mode: What the transactions are to become.
+
+    Returns:
+        The name of the change; another one that was under way can end no more.
+
+    Raises:
+        StorageFailure: The storage refused.
+        TransactionModeChanged: Another change began at the same moment.
+    """
+    change = f"{CHANGING}{mode} {secrets.token_hex(8)}"
+    _state(open_commit_base(snapshot), snapshot.location, change)
+    return change
+
+
+def opened_in_change(
+    location: str, change: str, storage_options: StorageOptions | None = None
+) -> Snapshot:
+    """Open the newest version, in which a change is under way.
+
+    Raises:
+        TransactionModeChanged: Another one has taken over.
+    """
+    newest = Snapshot.open(location, storage_options=storage_options)
+    if newest.metadata.get(TRANSACTION) != change:
+        raise _taken_over(location)
+    return newest
+
+
+def add_read_versions(snapshot: Snapshot) -> ManifestOutcome:
+    """Add the column that names the versions of leaves; it names none.
+
+    Args:
+        snapshot: The newest one.
+
+    Returns:
+        The version, or that another commit came first.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    base = open_commit_base(snapshot)
+    try:
+        base.add_columns([READ_VERSION])
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("commit to", snapshot.location, error) from error
+        return ConcurrentChange()
+    return ManifestCommitted(base.version)
+
+
+def forget_read_versions(snapshot: Snapshot, record: CommitRecord) -> ManifestOutcome:
+    """Let every leaf be read at the newest version of its main branch.
+
+    Args:
+        snapshot: The newest one.
+        record: What the commit does.
+
+    Returns:
+        The version, or that another commit came first.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    base = open_commit_base(snapshot)
+    options = dict(snapshot.storage_options) or None
+    try:
+        rows = base.to_table(columns=list(base.schema.names))
+        rows = rows.filter(pc.not_equal(rows["object_type"], TABLE_VERSION))
+        at = rows.column_names.index(READ_VERSION.name)
+        rows = rows.set_column(at, rows.field(at), pa.nulls(len(rows), READ_VERSION.type))
+        rows = pa.concat_tables([rows, table_of_rows([record.row()], base.schema)])
+        fragments = lance.fragment.write_fragments(
+            rows.cast(base.schema), base, storage_options=options
+        )
+        replaced = lance.LanceOperation.Update(
+            removed_fragment_ids=[fragment.fragment_id for fragment in base.get_fragments()],
+            updated_fragments=[],
+            new_fragments=fragments,
+        )
+        operation = exclusive(base, replaced, snapshot.storage_options)
+        made = lance.LanceDataset.commit(
+            base, operation, base.version, storage_options=options, max_retries=0
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("commit to", snapshot.location, error) from error
+        return ConcurrentChange()
+    return ManifestCommitted(made.version)
+
+
+def end_change(
+    location: str, change: str, mode: str, storage_options: StorageOptions | None = None
+) -> int:
+    """Let writers go on, in the new mode.
+
+    Args:
+        location: The namespace.
+        change: The name of the change.
+        mode: The mode.
+        storage_options: Given to Lance.
+
+    Returns:
+        The version.
+
+    Raises:
+        StorageFailure: The storage refused.
+        TransactionModeChanged: Another change has taken over.
+    """
+    manifest = open_manifest(location, storage_options=storage_options)
+    if manifest.metadata.get(TRANSACTION) != change:
+        raise _taken_over(location)
+    return _state(manifest, location, mode)
+
+
+def _state(manifest: lance.LanceDataset, location: str, text: str) -> int:
+    """Write the mode; of two writers at once Lance lets one pass."""
+    try:
+        manifest.update_metadata({TRANSACTION: text})
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise storage_failure("change the transactions of", location, error) from error
+        raise _taken_over(location) from error
+    return int(manifest.version)
+
+
+def _taken_over(location: str) -> TransactionModeChanged:
+    why = "another process changes its transactions at this moment"
+    return TransactionModeChanged(table=location, why=why, advice="Run it again if need be")
