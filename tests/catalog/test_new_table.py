@@ -83,6 +83,7 @@ def test_a_way_to_change_rows_that_there_is_not_is_refused_where_it_is_set(
         ("write.isolaton", "snapshot", r"Write write\.isolation if"),
         ("delta.appendOnly", "true", "Leave it out"),
         ("write.compaction.enabled", "perhaps", "neither 'true' nor 'false'"),
+        ("write.statistics.columns", "nope", r"no column nope has statistics\. Write a number, or"),
     ],
 )
 def test_a_property_that_another_format_acts_upon_is_refused_with_what_to_write_instead(

@@ -209,6 +209,10 @@ STATEMENTS_ELSEWHERE = {
     "TRUNCATE TABLE {} PARTITION (id = 1)": "DELETE FROM lance.",
     "ALTER TABLE {} RECOVER PARTITIONS": "CALL lance.system.adopt(",
     "MSCK REPAIR TABLE {}": "CALL lance.system.check(",
+    "FSCK REPAIR TABLE {}": "CALL lance.system.check(",
+    "REORG TABLE {} APPLY (PURGE)": "CALL lance.system.compact(",
+    "CREATE TABLE {}_1 SHALLOW CLONE x": "AS SELECT * FROM",
+    "CREATE OR REPLACE TABLE {}_1 DEEP CLONE x VERSION AS OF 3": "AS SELECT * FROM",
     "ANALYZE TABLE {} COMPUTE STATISTICS FOR ALL COLUMNS": "CALL lance.system.analyze(",
     "ALTER TABLE {} SET IDENTIFIER FIELDS id": "MERGE INTO lance.",
     "ALTER TABLE {} CLUSTER BY (id)": "bucket(16, …)",
@@ -229,6 +233,23 @@ def test_a_table_like_another_has_its_columns_and_partitioning(spark: SparkSessi
     properties = spark.sql(f"SHOW TBLPROPERTIES {table}_1").collect()
     assert ("x", "y") in properties
     assert "a" not in dict(properties)
+
+
+def test_columns_are_listed_whatever_the_partitioning(spark: SparkSession, namespace: str):
+    spark.sql(
+        f"CREATE TABLE {namespace}.t (id INT, ts TIMESTAMP, `a b` STRING, s STRUCT<x: INT>)"
+        " PARTITIONED BY (months(ts), bucket(4, id), bucket(8, ts), truncate(2, `a b`), s.x)"
+        " COMMENT 'as it is'"
+    )
+    listed = spark.catalog.listColumns(f"{namespace}.t")
+    assert [(column.name, column.dataType, column.isPartition) for column in listed] == [
+        ("id", "int", True),
+        ("ts", "timestamp", True),
+        ("a b", "string", True),
+        ("s", "struct<x:int>", False),
+    ]
+    assert spark.catalog.getTable(f"{namespace}.t").description == "as it is"
+    assert "months(ts)" in partitioning(spark, f"{namespace}.t")
 
 
 def test_statements_of_other_tables_tell_what_to_type(spark: SparkSession, table: str):
@@ -280,6 +301,13 @@ def test_a_damaged_table_can_be_dropped_and_made_again(spark: SparkSession, name
         assert "damaged: restore it from a copy, or drop the table" in message
         spark.sql(f"DROP TABLE {namespace}.t")
         shutil.rmtree(folder)
+
+
+def test_a_path_where_no_table_is_is_no_unsupported_file(spark: SparkSession, table: str):
+    for query in ("SELECT * FROM {}", "WITH q AS (SELECT * FROM {}) SELECT * FROM q"):
+        message = failure_of(spark, query.format("lance.`/nowhere/orders`"))
+        assert message.startswith("[TABLE_NOT_FOUND] Cannot find table /nowhere/orders: ")
+    spark.sql("DROP TABLE IF EXISTS lance.`/nowhere/orders`")
 
 
 def test_names_are_case_sensitive_and_say_so(spark: SparkSession, table: str):

@@ -105,8 +105,11 @@ def test_a_stream_is_refused_where_a_repeated_batch_could_not_be_told(
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("option", ["branch", "replaceWhere", "overwrite-mode", "txnAppId"])
-def test_options_by_which_other_formats_choose_rows_are_refused(
+@pytest.mark.parametrize(
+    "option",
+    ["branch", "replaceWhere", "overwrite-mode", "txnAppId", "write-format", "snapshot-property.x"],
+)
+def test_options_by_which_other_formats_choose_rows_or_files_are_refused(
     spark: SparkSession, namespace: str, option: str
 ) -> None:
     table = f"{namespace}.t"

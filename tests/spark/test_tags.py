@@ -30,7 +30,7 @@ def test_tags_are_made_read_and_dropped(spark: SparkSession, namespace: str) -> 
     assert [(row.name, row.type) for row in refs] == [("main", "BRANCH"), ("before-load", "TAG")]
     assert len({row.snapshot_id for row in refs}) == 1
     spark.sql(f"ALTER TABLE {table} DROP /* it */ TAG `before-load`")
-    with pytest.raises(PySparkException, match="its tags are none"):
+    with pytest.raises(PySparkException, match="it has no tags"):
         spark.sql(f"SELECT * FROM {table} VERSION AS OF 'before-load'")
     with pytest.raises(PySparkException, match="BRANCHES_NOT_SUPPORTED"):
         spark.sql(f"ALTER TABLE {table} CREATE BRANCH b")

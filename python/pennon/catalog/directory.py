@@ -114,8 +114,8 @@ class Directory:
         """
         check_no_location(self.catalog, namespace, properties)
         self._make_root()
-        existing = self._describe(namespace)
-        if existing is not None:
+        self.properties(namespace[:-1])  # what is named as missing is the parent
+        if (existing := self._describe(namespace)) is not None:
             if if_not_exists and not is_table(existing):
                 return
             there = "a table" if is_table(existing) else "a namespace"

@@ -17,6 +17,10 @@ _OVERWRITE: Final = (
 )
 _ONCE: Final = "Write by writeStream.toTable(…), whose batches are written once"
 _ISOLATION: Final = "Set the table property write.<statement>.isolation-level"
+_SUMMARY: Final = (
+    "A commit has no words of its own: name its version by ALTER TABLE … CREATE TAG, or keep them"
+    " in a column"
+)
 _INSTEAD: Final[Mapping[str, str]] = {
     "branch": "The format has no branches: write to a copy made by CREATE TABLE … AS SELECT",
     "tag": "Tags name versions and are not written to: leave it out",
@@ -27,11 +31,26 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "txnversion": _ONCE,
     "isolation-level": _ISOLATION,
     "validate-from-snapshot-id": _ISOLATION,
+    "output-spec-id": "Leave it out: rows are written by the newest partition spec",
+    "write-format": "Leave it out: files are Lance's",
+    "delete-format": "Leave it out: files are Lance's",
+    "compression-codec": "Leave it out: files are Lance's",
+    "compression-level": "Leave it out: files are Lance's",
+    "compression-strategy": "Leave it out: files are Lance's",
+    "target-file-size-bytes": "Call system.compact(table => …, target_bytes => …)",
+    "distribution-mode": "Leave it out: rows are distributed by partition",
+    "fanout-enabled": "Leave it out: rows are clustered by partition",
+    "check-nullability": "Leave it out: NOT NULL always holds",
+    "check-ordering": "Leave it out: columns are written by their names with df.writeTo(…)",
+    "usermetadata": _SUMMARY,
+    "optimizewrite": "Leave it out: rows are clustered by partition",
 }
+# Names that begin so: what follows is the user's.
+_FAMILIES: Final[Mapping[str, str]] = {"snapshot-property.": _SUMMARY}
 
 
 def check_options(table: str, options: Mapping[str, str]) -> None:
-    """Refuse options that say which rows are replaced, where, or how often.
+    """Refuse options that say which rows are replaced, where, how often, or in which files.
 
     Args:
         table: The table's name.
@@ -44,6 +63,8 @@ def check_options(table: str, options: Mapping[str, str]) -> None:
         >>> check_options("lance.shop.orders", {"path": "…"})
     """
     for option in options:
-        advice = _INSTEAD.get(option.lower())
+        name = option.lower()
+        family = (advice for start, advice in _FAMILIES.items() if name.startswith(start))
+        advice = _INSTEAD.get(name) or next(family, None)
         if advice is not None:
             raise WriteOptionNotSupported(table=table, option=option, advice=advice)

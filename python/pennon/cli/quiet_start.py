@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pennon.errors import SparkDidNotStart
 
@@ -77,10 +77,17 @@ def message_of(error: Exception) -> str:
     # Of an exception that PySpark has translated, only its text is asked: its own getMessage
     # looks the condition up among Spark's and fails for Pennon's.
     thrown = getattr(error, "java_exception", None)
-    text = str((thrown.getMessage() if thrown is not None else None) or error)
+    text = str((_thrown_message(thrown) if thrown is not None else None) or error)
     kept = []
     for line in text.split("JVM stacktrace:", maxsplit=1)[0].splitlines():
         if line.lstrip().startswith(("at ", "Driver stacktrace", "Traceback (most recent")):
             break
         kept.append(line)
     return "\n".join(kept).strip()
+
+
+def _thrown_message(thrown: Any) -> str | None:
+    """Give the message of an exception of the JVM, without the plan that Spark's analyzer adds."""
+    is_of_analysis = "getSimpleMessage" in dir(thrown)
+    message: str | None = thrown.getSimpleMessage() if is_of_analysis else thrown.getMessage()
+    return message

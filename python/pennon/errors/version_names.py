@@ -36,7 +36,7 @@ class TagNotFound(PennonError):
     """There is no such tag."""
 
     condition = "TAG_NOT_FOUND"
-    template = "Cannot {verb} tag {tag} of {table}: its tags are {known}. Check the name."
+    template = "Cannot {verb} tag {tag} of {table}: {known}. Check the name."
     sql_state = "42704"
 
 

@@ -10,7 +10,7 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
 from pennon.catalog.tables.loaded_table import load
 from pennon.catalog.tables.row_history import read_changes, told_changes
-from pennon.errors import ProcedureArgument
+from pennon.errors import ProcedureArgument, SnapshotNotFound
 from pennon.maintenance.mode_change import MODES, set_transaction_mode
 from pennon.maintenance.procedure_signature import Arguments, Parameter, Procedure, Rows
 from pennon.maintenance.rollback import rollback
@@ -50,7 +50,11 @@ def _rollback(catalog: Catalog, arguments: Arguments) -> Rows:
     location = located(catalog, str(arguments["table"]))
     moment = moment_of(arguments.get("timestamp"))
     number = version if isinstance(version, int) else None
-    return ((rollback(location, number, catalog.storage, timestamp=moment),),)
+    try:
+        return ((rollback(location, number, catalog.storage, timestamp=moment),),)
+    except SnapshotNotFound as error:
+        name = catalog.full_name(parts_of(catalog, str(arguments["table"])))
+        raise error.of(name) from error
 
 
 def _changes(catalog: Catalog, arguments: Arguments) -> Rows:

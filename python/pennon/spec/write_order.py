@@ -221,7 +221,7 @@ def _column(text: str, tree: exp.Expr) -> tuple[str, OrderColumn]:
     column = tree.this if isinstance(tree, exp.Ordered) else tree
     is_all = isinstance(column, exp.Var)  # what sqlglot makes of a column called all
     if not is_all and (not isinstance(column, exp.Column) or len(column.parts) > 1):
-        reason = f"{column.sql(dialect='spark')} is no column of its own"
+        reason = "it has an expression, or a field of a struct, in the place of a column"
         raise WriteOrderSyntax(order=text, reason=reason)
     if not isinstance(tree, exp.Ordered):
         return column.name, OrderColumn(column.name)

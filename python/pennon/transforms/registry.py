@@ -38,6 +38,8 @@ _FORMS = {
     "truncate": "truncate(10, column)",
     "expression": "expression('lower(col0)', column)",
 }
+# What Iceberg calls them as well; as a word of SQL, date is no column's.
+_OTHER_NAMES = {"date": "days", "date_hour": "hours"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,10 @@ def from_sql(function: str, arguments: Sequence[Mapping[str, object]]) -> Transf
     Example:
         >>> print(from_sql("bucket", [{"literal": 16}, {"column": ["customer_id"]}]))
         bucket(16, customer_id)
+        >>> print(from_sql("date", [{"column": ["ordered_at"]}]))
+        days(ordered_at)
     """
-    name = function.lower()
+    name = _OTHER_NAMES.get(function.lower(), function.lower())
     if name not in _FORMS:
         raise UnknownTransform(name=function, known=", ".join(_FORMS))
     columns = tuple(_path(argument["column"]) for argument in arguments if "column" in argument)

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.column_changes import changed_columns
+from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT, OrderChange, statement_of
@@ -101,6 +102,7 @@ def alter_table(
         before = table.snapshot
         is_same = changed.schema is before.schema
         check_names(table.name, changed.properties)
+        check_counted_columns(table.name, changed.properties, changed.schema)
         properties = checked_order(changed.properties, changed.schema)
         check_isolation(properties)
         check_row_change_modes(properties)

@@ -10,7 +10,7 @@ from pennon.catalog.configured_catalog import is_local, plain_path
 from pennon.catalog.ddl.new_table import check_table_name
 from pennon.catalog.directory import Directory
 from pennon.catalog.tables.loaded_table import Table, load
-from pennon.errors import RegistrationRefused
+from pennon.errors import RegistrationRefused, TableNotFound
 from pennon.manifest.dataset.storage import MANIFEST
 from pennon.manifest.table_layout import TableLayout
 
@@ -57,7 +57,10 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
     directory = Directory(catalog)
     directory.check_absent(identifier)
     location = _one_spelling(catalog, catalog.address(path))
-    layout = load(catalog, (location,)).snapshot.layout
+    try:
+        layout = load(catalog, (location,)).snapshot.layout
+    except TableNotFound as error:
+        raise TableNotFound(table=location, near="nothing readable is there") from error
     _check_whole(catalog, identifier, location, layout)
     _check_unnamed(catalog, directory, identifier, location)
     is_plain = layout is TableLayout.PLAIN

@@ -33,6 +33,8 @@ _DELETE: Final = (
 _NO_KEYS: Final = "the format has no identifier fields"
 _MERGE: Final = "MERGE INTO {table} … ON …, which names the columns that identify a row"
 _HISTORY: Final = "SELECT * FROM {table}.history, or {table}.snapshots for what each commit did"
+_OWN_FILES: Final = "each table has files of its own"
+_COPY: Final = "CREATE TABLE {table} PARTITIONED BY (…) AS SELECT * FROM …"
 _ADVICE: Final = (
     _Advice(("ADD", "PARTITION"), _VALUES, "INSERT INTO {table} …, which makes it with its rows"),
     _Advice(("DROP", "PARTITION"), _VALUES, _DELETE),
@@ -67,6 +69,10 @@ _ADVICE: Final = (
         "CALL {catalog}.system.vacuum(table => '{name}'), which deletes files that no version"
         " names, or expire_snapshots, which deletes old versions",
     ),
+    _Advice(("FSCK",), _NO_STATEMENT, "CALL {catalog}.system.check(table => '{name}')"),
+    _Advice(("REORG", "TABLE"), _NO_STATEMENT, "CALL {catalog}.system.compact(table => '{name}')"),
+    _Advice(("SHALLOW", "CLONE"), _OWN_FILES, _COPY),
+    _Advice(("DEEP", "CLONE"), _OWN_FILES, _COPY),
     _Advice(("OPTIMIZE",), _NO_STATEMENT, "CALL {catalog}.system.compact(table => '{name}')"),
     _Advice(
         ("RESTORE",),

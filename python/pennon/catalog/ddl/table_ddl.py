@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
+from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table, check_table_name
 from pennon.catalog.ddl.write_order_change import checked_order
@@ -129,6 +130,7 @@ def stage(
     is_strong = properties.get("transaction", "strong").lower() != "weak"
     kept = {name: value for name, value in properties.items() if name not in RESERVED}
     check_names(catalog.full_name(identifier), kept)
+    check_counted_columns(catalog.full_name(identifier), kept, columns)
     kept = checked_order(kept, columns)
     check_isolation(kept)
     check_row_change_modes(kept)

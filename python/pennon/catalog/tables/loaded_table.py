@@ -22,6 +22,7 @@ from pennon.draft import open_snapshot
 from pennon.errors import (
     NamespaceHasNoManifest,
     PathNotTable,
+    SnapshotNotFound,
     TableMadeAnew,
     TableNotFound,
     TableVersionNotFound,
@@ -159,7 +160,10 @@ def load(
     number = _number(name, registration.location, version, catalog.storage)
     found: Snapshot | None
     if registration.is_partitioned:
-        found = open_snapshot(registration.location, number, timestamp, catalog.storage)
+        try:
+            found = open_snapshot(registration.location, number, timestamp, catalog.storage)
+        except SnapshotNotFound as error:
+            raise error.of(name) from error
     else:
         found = open_plain(registration.location, number, timestamp, catalog.storage)
     if found is None:
@@ -265,6 +269,6 @@ def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) ->
         raise TableVersionNotFound(
             table=table,
             wanted=f"at version {name!r}",
-            why=f"versions are whole numbers or tags, and its tags are {listed_names(tags)}",
+            why=f"versions are whole numbers or tags, and {listed_names(tags)}",
         )
     return tags[name].version

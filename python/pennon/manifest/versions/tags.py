@@ -279,8 +279,13 @@ def check_name(name: str, table: str) -> None:
 
 
 def listed_names(tags: Mapping[str, Tag]) -> str:
-    """Give the names for an error; ``none`` where there is none."""
-    return ", ".join(sorted(tags)) or "none"
+    """Tell the names in an error.
+
+    Example:
+        >>> listed_names({})
+        'it has no tags'
+    """
+    return f"its tags are {', '.join(sorted(tags))}" if tags else "it has no tags"
 
 
 def _tag(name: str, listed: Mapping[str, object]) -> Tag:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _FIELD_ID = b"lance:field_id"
+# So many columns are listed of a table that has not the one asked for.
+_LISTED = 20
 
 
 def column_path(node: exp.Expr) -> tuple[str, ...] | None:
@@ -137,5 +139,7 @@ def _paths(fields: Sequence[pa.Field], above: tuple[str, ...] = ()) -> Iterator[
 def _near(path: Sequence[str], schema: pa.Schema) -> str:
     names = [".".join(known) for known in _paths(list(schema))]
     by_lower = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(".".join(path).lower(), list(by_lower), n=5, cutoff=0.5)
-    return ", ".join(by_lower[name] for name in near) if near else ", ".join(names[:20])
+    close = difflib.get_close_matches(".".join(path).lower(), list(by_lower), n=5, cutoff=0.5)
+    near = [by_lower[name] for name in close]
+    listed = [*near, *(name for name in names if name not in near)]
+    return ", ".join([*listed[:_LISTED], *(["…"] if len(listed) > _LISTED else [])])

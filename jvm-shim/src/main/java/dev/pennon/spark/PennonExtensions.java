@@ -3,6 +3,8 @@ package dev.pennon.spark;
 import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.plan.DerivedKeyRule;
 import dev.pennon.spark.plan.JoinPlanning;
+import dev.pennon.spark.statements.ListedColumnsRule;
+import dev.pennon.spark.statements.MissingPathRule;
 import dev.pennon.spark.statements.MissingTableRule;
 import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.statements.RowChangeMetadata;
@@ -18,7 +20,9 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectParser(PennonParser::new);
     extensions.injectResolutionRule(StatementOwners::new);
     extensions.injectResolutionRule(session -> new RowChangeMetadata());
+    extensions.injectHintResolutionRule(MissingPathRule::new);
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
+    extensions.injectPostHocResolutionRule(session -> new ListedColumnsRule());
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);

@@ -39,11 +39,21 @@ final class TableStatements {
           List.of("DESC", "HISTORY"),
           List.of("DESCRIBE", "DETAIL"),
           List.of("MSCK", "REPAIR", "TABLE"),
+          List.of("FSCK", "REPAIR", "TABLE"),
+          List.of("REORG", "TABLE"),
           List.of("ANALYZE", "TABLE"),
           List.of("TRUNCATE", "TABLE"),
           List.of("CREATE", "VIEW", "IF", "NOT", "EXISTS"),
           List.of("CREATE", "VIEW"),
           List.of("CREATE", "OR", "REPLACE", "VIEW"));
+
+  /** What stands before the name of a new table, which may be a clone. */
+  private static final List<List<String>> MAKING =
+      List.of(
+          List.of("CREATE", "TABLE", "IF", "NOT", "EXISTS"),
+          List.of("CREATE", "TABLE"),
+          List.of("CREATE", "OR", "REPLACE", "TABLE"),
+          List.of("REPLACE", "TABLE"));
 
   private TableStatements() {}
 
@@ -54,7 +64,7 @@ final class TableStatements {
    */
   static String inWordsOfSpark(String sql, Function<String, Optional<String>> ours) {
     List<Token> tokens = SqlTokens.of(sql);
-    Optional<String> answered = answered(tokens, ours);
+    Optional<String> answered = answered(tokens, ours).or(() -> cloned(tokens, ours));
     if (answered.isPresent()) {
       return answered.get();
     }
@@ -99,11 +109,33 @@ final class TableStatements {
       String text = asProperty(SqlTokens.text(tokens.subList(0, start)));
       boolean isView = words.get(0).equals("CREATE");
       return ours.apply(name)
-          .map(table -> isView
-              ? "CREATE TABLE " + name + " (view INT) " + text.substring("SET ".length())
-              : "ALTER TABLE " + name + " " + text);
+          .map(table -> isView ? making(name, text) : "ALTER TABLE " + name + " " + text);
     }
     return Optional.empty();
+  }
+
+  /** {@code CREATE TABLE a SHALLOW CLONE b}, of Delta's, for a table of Pennon. */
+  private static Optional<String> cloned(
+      List<Token> tokens, Function<String, Optional<String>> ours) {
+    for (List<String> words : MAKING) {
+      int start = words.size();
+      if (start >= tokens.size() || !areWords(tokens, 0, words.toArray(String[]::new))) {
+        continue;
+      }
+      int end = SqlTokens.endOfName(tokens, start);
+      if (end > 0
+          && (areWords(tokens, end, "SHALLOW", "CLONE") || areWords(tokens, end, "DEEP", "CLONE"))) {
+        String name = SqlTokens.text(tokens.subList(start, end));
+        String text = asProperty(SqlTokens.text(tokens.subList(end, end + 2)));
+        return ours.apply(name).map(table -> making(name, text));
+      }
+    }
+    return Optional.empty();
+  }
+
+  /** A statement about an object that is to be made, whose meaning stands in a property. */
+  private static String making(String name, String property) {
+    return "CREATE TABLE " + name + " (column INT) " + property.substring("SET ".length());
   }
 
   /** The clause that stands for a statement's text. */

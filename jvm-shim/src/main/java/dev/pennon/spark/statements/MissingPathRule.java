@@ -1,0 +1,47 @@
+package dev.pennon.spark.statements;
+
+import static dev.pennon.spark.compat.Sequences.items;
+
+import dev.pennon.spark.PennonCatalog;
+import dev.pennon.spark.compat.SessionCatalogs;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.Identifier;
+
+/**
+ * Says that nothing is at a path which is queried, {@code FROM lance.`/data/orders`}.
+ *
+ * <p>Where a catalog is called as a data source is, Spark takes the path of a table that is not
+ * there for that of a file, and says that it cannot query files of that source. It does so among the
+ * first rules of resolution; this one stands before them.
+ */
+public final class MissingPathRule extends Rule<LogicalPlan> {
+  private final SparkSession session;
+
+  public MissingPathRule(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    items(plan.collectLeaves()).forEach(this::check);
+    return plan;
+  }
+
+  private void check(LogicalPlan leaf) {
+    if (!(leaf instanceof UnresolvedRelation relation)) {
+      return;
+    }
+    List<String> parts = items(relation.multipartIdentifier());
+    if (parts.size() != 2 || !parts.get(1).contains("/")) {
+      return;
+    }
+    SessionCatalogs catalogs = SessionCatalogs.of(session);
+    if (catalogs.has(parts.get(0)) && catalogs.get(parts.get(0)) instanceof PennonCatalog catalog) {
+      catalog.loadTable(Identifier.of(new String[0], parts.get(1)));
+    }
+  }
+}
