@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp, generator, tokens
@@ -24,6 +24,7 @@ from pennon.predicate.null_lists import with_null_safe_lists
 if not generator.__file__.endswith(".py"):  # a class of C, of which instances of ours cannot be
     raise CompiledSqlglot(place=generator.__file__)
 
+_Equality = TypeVar("_Equality", bound=exp.Binary)
 _ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
 _ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _ZONELESS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
@@ -37,6 +38,18 @@ def _literal(written: generator.Generator, scalar: pa.Scalar) -> str:
     if isinstance(value, int) and pa.types.is_integer(scalar.type) and value > _LEAST_PLAIN:
         return str(value)
     return written.sql(to_expression(scalar))
+
+
+def _value_last(equality: _Equality) -> _Equality:
+    """Put a value on the right: of ``DATE '…' = a AND a = DATE '…'`` DataFusion 54 finds no row.
+
+    It looks for values that exclude each other, and one that it has computed is another to it than
+    the same one that was on the right.
+    """
+    left, right = equality.this, equality.expression
+    if left.find(exp.Column) is not None or right.find(exp.Column) is None:
+        return equality
+    return type(equality)(this=right.copy(), expression=left.copy())
 
 
 class DataFusion(Dialect):
@@ -73,6 +86,14 @@ class DataFusion(Dialect):
             exp.DType.UINT: "INT UNSIGNED",
             exp.DType.UBIGINT: "BIGINT UNSIGNED",
         }
+
+        def eq_sql(self, expression: exp.EQ) -> str:
+            """Write a value behind what is compared with it."""
+            return super().eq_sql(_value_last(expression))
+
+        def neq_sql(self, expression: exp.NEQ) -> str:
+            """Write a value behind what is compared with it: below a NOT this is an equality."""
+            return super().neq_sql(_value_last(expression))
 
         def preprocess(self, expression: exp.Expr) -> exp.Expr:
             """Write lists on one operand so that NULL stays NULL."""
@@ -116,11 +137,11 @@ class DataFusion(Dialect):
 
         def nullsafeeq_sql(self, expression: exp.NullSafeEQ) -> str:
             """Write parentheses: DataFusion reads a following AND into the right side."""
-            return f"({super().nullsafeeq_sql(expression)})"
+            return f"({super().nullsafeeq_sql(_value_last(expression))})"
 
         def nullsafeneq_sql(self, expression: exp.NullSafeNEQ) -> str:
             """Write its negation, in parentheses too."""
-            return f"({super().nullsafeneq_sql(expression)})"
+            return f"({super().nullsafeneq_sql(_value_last(expression))})"
 
         def isnan_sql(self, expression: exp.IsNan) -> str:
             """Write a test for NaN without the underscore."""
