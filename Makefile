@@ -135,6 +135,9 @@ torture-joins: $(INSTALLED) $(JAR) ## N random joins, each against the same quer
 torture-execution: $(INSTALLED) $(JAR) ## N random queries of several tables in the workers, against plain Spark
 	@$(BIN)/python -m tests.torture.execution --queries $(or $(N),1000) $(ARGS)
 
+torture-predicates: $(INSTALLED) $(JAR) ## N random conditions on tables that evolve, each beside Spark's own filter
+	@$(BIN)/python -m tests.torture.predicates --conditions $(or $(N),2000) $(ARGS)
+
 torture-functions: $(INSTALLED) $(JAR) ## Spark's functions beside Python's, on N random values of each type
 	@$(BIN)/python -m tests.torture.functions --rows $(or $(N),1000000) $(ARGS)
 
@@ -170,4 +173,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-functions torture-rows torture-statements torture-commits clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-rows torture-statements torture-commits clean
