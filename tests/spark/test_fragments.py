@@ -123,6 +123,8 @@ QUERIES = [
     "SELECT i, flag, {x} FROM x GROUP BY i, flag",
     "SELECT {x} FROM x WHERE v > 0.5 AND d >= DATE'2019-12-31'",
     "SELECT count(*) FROM x",
+    "SELECT s, count(*) FROM x WHERE DATE'2019-12-31' = d GROUP BY s",
+    "SELECT s, count(*) FROM x WHERE NOT (1.37 <> dec) AND CAST(1 AS SMALLINT) = i16 GROUP BY s",
     "SELECT min(f + 1D), max(f + 1D) FROM x",
     "SELECT count(*), sum(v), min(s) FROM x WHERE id = -1",
     "SELECT id, {x} FROM x GROUP BY id",
@@ -286,3 +288,15 @@ def test_a_join_of_another_snapshot_is_another_fragment(spark: SparkSession) -> 
     assert execute(spark, sql.format("lance.fragments.z")).rows != before
     plan = executed_plan(spark.sql(sql.format("lance.fragments.z")))
     assert "fragment: " in plan
+
+
+def test_explain_is_short_and_explain_formatted_is_whole(spark: SparkSession) -> None:
+    sql = "SELECT year(x.ts), count(*) FROM x JOIN y ON x.id = y.id GROUP BY 1"
+    [simple], [whole] = (spark.sql(f"EXPLAIN {mode} {sql}").collect() for mode in ("", "FORMATTED"))
+    [scan] = re.findall(r"fragment: .*", simple[0])
+    assert max(map(len, scan.split("; "))) <= 121
+    assert re.search(r"; query: SELECT [^;]* … [^;]*;", scan)
+    [query] = re.findall(r"^query: .*", whole[0], re.MULTILINE)
+    assert len(query) > 121
+    assert "INNER JOIN" in query
+    assert "…" not in query

@@ -126,7 +126,7 @@ def test_a_join_of_different_bucket_counts_is_one_fragment(tables: Tables) -> No
     found = tables.rows(fragment, rows)
     assert len(found) == MATCHES
     assert all(row[0] == row[3] for row in found)
-    assert "INNER JOIN" in fragment["description"]
+    assert "INNER JOIN" in fragment["details"]
     assert "\nr0: orders\nr0 partitions: " in fragment["description"]
     assert "\nr1: items\nr1 partitions: 4 of 4" in fragment["description"]
     assert "r1 grouping: bucket(4, id) as one key (4 groups)" in fragment["description"]

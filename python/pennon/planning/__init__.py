@@ -1,6 +1,6 @@
 """Predicate and snapshot in, scan plan out: partitions, their versions and what is left."""
 
-from pennon.planning.explain import explain, shortened, summary
+from pennon.planning.explain import explain, shortened, shortened_within, summary
 from pennon.planning.scan_plan import PlannedPartition, ScanPlan, plan_scan
 
 __all__ = [
@@ -9,5 +9,6 @@ __all__ = [
     "explain",
     "plan_scan",
     "shortened",
+    "shortened_within",
     "summary",
 ]

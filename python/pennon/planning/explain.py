@@ -140,6 +140,18 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+def shortened_within(text: str) -> str:
+    """Cut the middle out of a long query: what it gives stands first, its order and limit last.
+
+    Example:
+        >>> short = shortened_within("SELECT a FROM (" + "x" * 1000 + ") ORDER BY a LIMIT 3")
+        >>> len(short), short[:15], short[-20:]
+        (120, 'SELECT a FROM (', ') ORDER BY a LIMIT 3')
+    """
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[: half - 2]} … {text[-half + 1 :]}"
+
+
 def explain(plan: ScanPlan) -> str:
     """Describe a plan: partitions chosen of how many, manifest SQL, residual filters.
 

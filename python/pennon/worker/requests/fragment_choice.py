@@ -17,7 +17,7 @@ from pennon.execution.engine import result_schema
 from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
-from pennon.planning import summary
+from pennon.planning import shortened_within, summary
 from pennon.predicate.expressions.semantics import is_utc_zone
 from pennon.predicate.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
@@ -202,11 +202,13 @@ class _Planner:
         ]
         texts = task_texts(tasks, query.scans, leaves, keys)
         rows, num_bytes = self.size(candidate, len(texts))
+        details = self.details(candidate, tasks, prunings, filters)
         reply = FragmentReply(
             root=candidate.root,
             mode=str(candidate.mode),
             scan=token,
-            description=self.description(candidate, tasks, prunings, filters),
+            description="\n".join(map(shortened_within, details.splitlines())),
+            details=details,
             columns=tuple(query.columns),
             rows=rows,
             bytes=num_bytes,
@@ -242,6 +244,7 @@ class _Planner:
             mode=str(candidate.mode),
             scan=token,
             description="\n".join(lines),
+            details="\n".join(lines),
             columns=tuple(answer.columns),
             rows=rows,
             bytes=num_bytes,
@@ -280,7 +283,7 @@ class _Planner:
         width = row_bytes(candidate.query.schema.types)
         return int(rows), int(rows * width)
 
-    def description(
+    def details(
         self,
         candidate: Candidate,
         tasks: FragmentTasks,

@@ -34,7 +34,8 @@ class FragmentReply:
         root: Position of the node that it stands for.
         mode: How its rows relate to those of the node: ``rows``, ``partial`` or ``complete``.
         scan: What executors send with every task; holds storage options.
-        description: For EXPLAIN.
+        description: For EXPLAIN: short lines.
+        details: For EXPLAIN FORMATTED: the whole lines.
         columns: Expression ids of its columns, in order.
         rows: Estimated number of rows; None where nothing is known.
         bytes: Estimated bytes of them.
@@ -48,6 +49,7 @@ class FragmentReply:
     mode: str
     scan: str
     description: str
+    details: str
     columns: tuple[int, ...]
     rows: int | None
     bytes: int | None

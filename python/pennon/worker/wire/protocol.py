@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "ac45dc7d3675"
+PROTOCOL: Final = "4ebbfb9f97de"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

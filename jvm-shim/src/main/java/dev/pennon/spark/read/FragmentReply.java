@@ -9,7 +9,8 @@ import java.util.OptionalLong;
  * @param root the position of the node that it stands for
  * @param mode how its columns relate to that node
  * @param scan the worker's token of it, which executors send with every task's
- * @param description the worker's text for EXPLAIN
+ * @param description the worker's text for EXPLAIN, of short lines
+ * @param details its whole lines, for EXPLAIN FORMATTED
  * @param rows estimated number of rows that it gives
  * @param bytes estimated bytes of them
  * @param restriction which groups of the node's it has; empty for all
@@ -22,6 +23,7 @@ public record FragmentReply(
     Mode mode,
     String scan,
     String description,
+    String details,
     OptionalLong rows,
     OptionalLong bytes,
     String restriction,

@@ -15,13 +15,14 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.StructType;
 
 /**
  * A part of a query that the worker executes, as a scan: joins, filters and aggregates over the
  * partitions of one key group per task (design §5).
  */
-public final class FragmentScan implements SupportsReportStatistics, Batch {
+public final class FragmentScan implements SupportsReportStatistics, Batch, SupportsMetadata {
   private final FragmentReply fragment;
   private final KeyedLeaves tasks;
   private final StructType schema;
@@ -84,6 +85,12 @@ public final class FragmentScan implements SupportsReportStatistics, Batch {
   @Override
   public String description() {
     return fragment.description().lines().map(String::strip).collect(Collectors.joining("; "));
+  }
+
+  /** The lines of EXPLAIN FORMATTED, whole. */
+  @Override
+  public scala.collection.immutable.Map<String, String> getMetaData() {
+    return DetailLines.of(fragment.details().lines());
   }
 
   @Override

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -36,7 +35,6 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A planned scan as Spark sees it.
@@ -286,12 +284,8 @@ public final class PennonScan
   /** The lines of EXPLAIN FORMATTED: a name and a text each. */
   @Override
   public scala.collection.immutable.Map<String, String> getMetaData() {
-    Map<String, String> lines = new LinkedHashMap<>();
-    Stream.concat(plan.reply().details().lines(), Stream.of("grouping: " + grouping()))
-        .map(line -> line.split(": ", 2))
-        .filter(pair -> pair.length == 2)
-        .forEach(pair -> lines.merge(pair[0], pair[1], (one, other) -> one + "; " + other));
-    return scala.collection.immutable.Map.from(CollectionConverters.asScala(lines));
+    return DetailLines.of(
+        Stream.concat(plan.reply().details().lines(), Stream.of("grouping: " + grouping())));
   }
 
   /** Partitions of which something is read; parts of one are counted once. */
