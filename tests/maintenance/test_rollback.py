@@ -83,13 +83,14 @@ def test_a_rollback_beside_an_expiry_names_nothing_that_is_gone(
 def test_a_rollback_tells_its_own_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = append(make(tmp_path), {1: "eu"})
     append(wanted, {2: "eu"})
-    restore = lance.LanceDataset.restore
+    restore = vars(rollback_module)["restore_version"]
 
-    def followed(dataset: lance.LanceDataset) -> None:
-        restore(dataset)
+    def followed(*arguments: Any) -> Any:
+        made = restore(*arguments)
         append(latest(wanted), {3: "eu"})
+        return made
 
-    monkeypatch.setattr(lance.LanceDataset, "restore", followed)
+    monkeypatch.setattr(rollback_module, "restore_version", followed)
     made = rollback(wanted.location, wanted.version)
     assert regions(wanted.at_version(made)) == {"eu": [1]}
     assert regions(latest(wanted)) == {"eu": [1, 3]}
@@ -104,11 +105,13 @@ def test_a_commit_that_a_rollback_met_is_recorded_once_or_has_expired(
     location = wanted.location
     met = Transaction(newer)
     met.append(stage(newer, {3: "eu"}))
-    restore, add_records = lance.LanceDataset.restore, vars(rollback_module)["add_records"]
+    restore, add_records = (
+        vars(rollback_module)[name] for name in ("restore_version", "add_records")
+    )
 
-    def beside(dataset: lance.LanceDataset) -> None:
+    def beside(*arguments: Any) -> Any:
         assert isinstance(met.commit(), Committed)
-        restore(dataset)
+        return restore(*arguments)
 
     def interrupted(*arguments: Any) -> None:
         if what == "expired":
@@ -117,7 +120,7 @@ def test_a_commit_that_a_rollback_met_is_recorded_once_or_has_expired(
             assert isinstance(met.commit(), Committed)
         add_records(*arguments)
 
-    monkeypatch.setattr(lance.LanceDataset, "restore", beside)
+    monkeypatch.setattr(rollback_module, "restore_version", beside)
     monkeypatch.setattr(rollback_module, "add_records", interrupted)
     made = rollback(location, wanted.version)
     assert regions(wanted.at_version(made)) == {"eu": [1]}

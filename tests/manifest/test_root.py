@@ -21,6 +21,7 @@ from pennon.manifest import (
     create,
     leaf_name,
 )
+from pennon.manifest.commits import root_change
 from pennon.spec import NamespaceSchema, add_field, drop_field, spec_of
 from pennon.transforms.registry import TransformCall, from_sql
 
@@ -160,7 +161,7 @@ def test_a_crash_between_columns_and_metadata_leaves_the_namespace_as_it_was(
         raise Killed
 
     with monkeypatch.context() as crash:
-        crash.setattr(lance.LanceDataset, "update_metadata", die)
+        crash.setattr(root_change, "commit_metadata", die)
         with pytest.raises(Killed):
             change_root(first, spec=spec)
 

@@ -13,19 +13,38 @@ LAYOUTS = (
     "PARTITIONED BY (months(d))",
     "PARTITIONED BY (truncate(1, k), years(d))",
     "PARTITIONED BY (bucket(4, id, k))",
+    "PARTITIONED BY (q)",
+    "PARTITIONED BY (days(m), bucket(2, q))",
+    "PARTITIONED BY (y)",
+    "PARTITIONED BY (bucket(3, y), hours(m))",
 )
 EVOLUTIONS = (
     "ADD PARTITION FIELD bucket(2, id)",
     "ADD PARTITION FIELD k",
     "ADD PARTITION FIELD years(d)",
+    "ADD PARTITION FIELD bucket(2, y)",
+    "ADD PARTITION FIELD months(m)",
 )
-COLUMNS = "id BIGINT, k STRING, d DATE, v INT"
+NAMES = ("id", "k", "d", "v", "q", "m", "y", "n")
+# The type of n is written in each engine's words.
+COLUMNS = (
+    "id BIGINT, k STRING, d DATE, v INT, q DECIMAL(20, 3), m TIMESTAMP_NTZ, y BINARY, n {struct}"
+)
+_DECIMALS = ("0", "0.001", "-1.5", "12.345", "9000000000000000.125", "NULL")
+_MOMENTS = (
+    *("'2021-12-31 23:59:59'", "'2021-12-31 22:00:00.000001'", "'2022-01-01 00:00:00'"),
+    *("'1969-12-31 23:59:59.999999'", "NULL"),
+)
+_BYTES = ("''", "'ab'", "'abc'", "'zz'", "NULL")
 _KEYS = ("'a'", "'b'", "'bc'", "'ä'", "''", "NULL")
 _CONDITIONS = (
     *("v > 50", "v % 7 = 3", "id BETWEEN 10 AND 30", "id IN (1, 2, 77)", "k = 'a'", "k IS NULL"),
     *("k IS NOT NULL AND v < 20", "d < DATE '2020-02-01'", "d IS NULL OR id < 5", "NOT (v > 40)"),
     *("k = 'b' AND d >= DATE '2020-01-15'", "id % 11 = 0", "length(k) = 2", "v IS NULL"),
     *("k IN ('a', 'ä') OR id > 90", "1 = 1", "id = 42", "coalesce(k, 'a') = 'a'"),
+    *("x.q > 10.5", "x.q = 0.001", "x.q IN (0, -1.5, 9000000000000000.125)", "x.q IS NULL"),
+    *("m >= CAST('2021-12-31 23:00:00' AS TIMESTAMP_NTZ)", "m IS NULL OR x.q < 0"),
+    *("y = CAST('ab' AS BINARY)", "y IS NOT NULL AND v > 30", "x.n.a > 40", "x.n.b = 'b'"),
 )
 _SUBQUERIES = (
     "id IN (SELECT id FROM {other} WHERE v > 30)",
@@ -42,6 +61,8 @@ _SUBQUERIES = (
 _CHANGES = (
     *("v = v + 1", "k = 'b'", "k = NULL", "d = DATE '2020-03-03', v = 0", "id = id + 100"),
     *("k = k || 'x', v = NULL", "d = NULL"),
+    *("q = q + 1.5", "q = NULL, m = CAST('1969-12-31 23:59:59.999999' AS TIMESTAMP_NTZ)"),
+    *("y = CAST('zz' AS BINARY)", "y = NULL", "n = named_struct('a', v, 'b', k)", "n = NULL"),
 )
 
 
@@ -61,13 +82,16 @@ def rows(choose: random.Random, count: int, first_id: int = 0, *, is_unique: boo
     made = [
         f"({number if choose.random() < 0.97 or is_unique else 'NULL'},"
         f" {choose.choice(_KEYS)},"
-        f" {_date(choose)}, {choose.randrange(100) if choose.random() < 0.95 else 'NULL'})"
+        f" {_date(choose)}, {choose.randrange(100) if choose.random() < 0.95 else 'NULL'},"
+        f" {choose.choice(_DECIMALS)}, {choose.choice(_MOMENTS)}, {choose.choice(_BYTES)})"
         for number in ids
     ]
     values = ", ".join(made)
     return (
-        "SELECT CAST(a AS BIGINT) AS id, CAST(b AS STRING) AS k, c AS d, CAST(e AS INT) AS v"
-        f" FROM (VALUES {values}) AS x(a, b, c, e)"
+        "SELECT CAST(a AS BIGINT) AS id, CAST(b AS STRING) AS k, c AS d, CAST(e AS INT) AS v,"
+        " CAST(f AS DECIMAL(20, 3)) AS q, CAST(g AS TIMESTAMP_NTZ) AS m, CAST(h AS BINARY) AS y,"
+        " CASE WHEN e % 9 <> 4 THEN named_struct('a', CAST(e AS INT), 'b', CAST(b AS STRING)) END"
+        f" AS n FROM (VALUES {values}) AS x(a, b, c, e, f, g, h)"
     )
 
 
@@ -104,7 +128,8 @@ def _merge(choose: random.Random) -> str:
     if choose.random() < 0.4:
         least = choose.randrange(100)
         source = (
-            "SELECT id, max(k) AS k, max(d) AS d, max(v) AS v"
+            "SELECT id, max(k) AS k, max(d) AS d, max(v) AS v, max(q) AS q, max(m) AS m,"
+            " max(y) AS y, named_struct('a', max(v), 'b', max(k)) AS n"
             f" FROM {{other}} WHERE v >= {least} GROUP BY id"
         )
     on = choose.choice(
@@ -114,6 +139,8 @@ def _merge(choose: random.Random) -> str:
             "t.id = s.id AND t.d = s.d",
             "t.id = s.id AND t.k = 'a'",
             "t.id = s.id AND t.k IS NOT DISTINCT FROM s.k",
+            "t.id = s.id AND t.q = s.q",
+            "t.id = s.id AND t.y IS NOT DISTINCT FROM s.y AND t.m IS NOT DISTINCT FROM s.m",
             "t.id IS NOT DISTINCT FROM s.id AND t.k IS NOT DISTINCT FROM s.k AND t.d = s.d",
         )
     )
@@ -121,7 +148,15 @@ def _merge(choose: random.Random) -> str:
     if choose.random() < 0.4:
         clauses.append("WHEN MATCHED AND t.v > 60 THEN DELETE")
     if choose.random() < 0.4:
-        clauses.append("WHEN MATCHED AND s.v < 30 THEN UPDATE SET k = s.k, d = s.d")
+        clauses.append(
+            choose.choice(
+                (
+                    "WHEN MATCHED AND s.v < 30 THEN UPDATE SET k = s.k, d = s.d",
+                    "WHEN MATCHED AND s.v < 30 THEN UPDATE SET q = s.q, y = s.y, n = s.n",
+                    "WHEN MATCHED AND t.n.a < 50 THEN UPDATE SET m = s.m, q = t.q - 1",
+                )
+            )
+        )
     if choose.random() < 0.6:
         clauses.append(
             choose.choice(
@@ -130,7 +165,12 @@ def _merge(choose: random.Random) -> str:
         )
     if choose.random() < 0.7 or not clauses:
         condition = choose.choice(("", " AND s.v > 20"))
-        insert = "(id, k, d, v) VALUES (s.id, s.k, s.d, s.v)"
+        insert = choose.choice(
+            (
+                "(id, k, d, v) VALUES (s.id, s.k, s.d, s.v)",
+                "(id, k, d, v, q, m, y, n) VALUES (s.id, s.k, s.d, s.v, s.q, s.m, s.y, s.n)",
+            )
+        )
         clauses.append(f"WHEN NOT MATCHED{condition} THEN INSERT {insert}")
     if choose.random() < 0.3:
         clauses.append(

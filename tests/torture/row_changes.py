@@ -21,7 +21,7 @@ import lance
 from pyspark.errors import PySparkException
 from tests.conftest import RUN_CONF
 from tests.torture.held_statements import analyzed
-from tests.torture.random_row_changes import COLUMNS, LAYOUTS, rows, statement
+from tests.torture.random_row_changes import COLUMNS, LAYOUTS, NAMES, rows, statement
 
 from pennon import session
 
@@ -75,11 +75,16 @@ def run_table(
         table = f"lance.`{path}`"
     else:
         modes = f"TBLPROPERTIES ({_COPY_ON_WRITE})" if copies else ""
-        spark.sql(f"CREATE TABLE {table} ({COLUMNS}) {layout} {modes}")
+        columns = COLUMNS.format(struct="STRUCT<a: INT, b: STRING>")
+        spark.sql(f"CREATE TABLE {table} ({columns}) {layout} {modes}")
         spark.sql(f"INSERT INTO {table} {first}")
     is_alike = layout != "plain" and choose.random() < 0.6
     spark.sql(f"CREATE TABLE {beside} {layout if is_alike else ''} AS {other}")
-    engine.execute(f"CREATE TABLE t ({COLUMNS})")
+    engine.execute("CREATE TYPE TIMESTAMP_NTZ AS TIMESTAMP")
+    engine.execute(
+        "CREATE MACRO named_struct(first, one, second, two) AS struct_pack(a := one, b := two)"
+    )
+    engine.execute(f"CREATE TABLE t ({COLUMNS.format(struct='STRUCT(a INT, b VARCHAR)')})")
     engine.execute(f"INSERT INTO t {first}")
     engine.execute(f"CREATE TABLE o AS {other}")
     for _ in range(statements):
@@ -126,11 +131,25 @@ def _run_behind(spark: SparkSession, statement: str, table: str, choose: random.
 def _compare(
     spark: SparkSession, engine: duckdb.DuckDBPyConnection, table: str, ran: list[str]
 ) -> None:
-    ours = Counter(map(tuple, spark.table(table).select("id", "k", "d", "v").collect()))
-    theirs = Counter(engine.execute("SELECT id, k, d, v FROM t").fetchall())
+    ours = Counter(map(_plain, spark.table(table).select(*NAMES).collect()))
+    theirs = Counter(map(_plain, engine.execute(f"SELECT {', '.join(NAMES)} FROM t").fetchall()))
     if ours != theirs:
         lost, extra = theirs - ours, ours - theirs
         raise Difference("\n".join([*ran, f"missing: {lost}", f"too many: {extra}"]))
+
+
+def _plain(row: tuple[object, ...]) -> tuple[object, ...]:
+    """Write a row in values that both engines' clients give alike."""
+    return tuple(
+        bytes(value)
+        if isinstance(value, bytearray)
+        else tuple(value.values())
+        if isinstance(value, dict)
+        else _plain(value)
+        if isinstance(value, tuple)
+        else value
+        for value in row
+    )
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ from pennon.manifest.commits.mode_commit import (
     forget_read_versions,
     opened_in_change,
 )
+from pennon.manifest.commits.stated_commit import schema_id
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
@@ -242,6 +243,7 @@ class _Change:
             "alter",
             base_version=snapshot.version,
             spec_version=snapshot.current_spec.spec_version,
+            schema_id=schema_id(snapshot.metadata),
             partitions=num_leaves,
             added_rows=0,
             removed_rows=0,

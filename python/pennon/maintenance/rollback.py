@@ -26,6 +26,7 @@ from pennon.errors import (
     TagRefused,
 )
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
+from pennon.manifest.commits.stated_commit import restore_version
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.properties import SCHEMA, TRANSACTION, read_schema, read_specs
@@ -74,7 +75,7 @@ def rollback(
     Spec: "Read Behavior".
     """
     wanted = open_manifest(location, version, timestamp, storage_options)
-    read_specs(wanted.metadata, location)
+    specs = read_specs(wanted.metadata, location)
     newest = open_manifest(location, storage_options=storage_options)
     if wanted.version == newest.version:
         return int(newest.version)
@@ -83,8 +84,8 @@ def rollback(
         try:
             restored = copy_with_records(wanted, newest, storage_options)
             restored = _with_ids_given(restored, newest, location)
-            restored.restore()  # type: ignore[no-untyped-call]
-            made = int(restored.version)
+            number, version = max(specs), restored.version
+            made = int(restore_version(newest, version, wanted, number, storage_options).version)
             if made > newest.version + 1:  # other commits came first, and what they recorded went
                 # Where that version has expired since, what it read has gone with it. The rollback
                 # is made, and nothing behind that may tell that it failed.

@@ -71,11 +71,14 @@ def _summary(entry: HistoryEntry) -> list[tuple[str, str]]:
     record = entry.record
     if record is None:
         return []
+    is_of_metadata = record.added_rows is None and record.removed_rows is None
     stated = {
         "added-records": record.added_rows,
         "deleted-records": record.removed_rows,
-        "changed-partition-count": record.partitions,
-        "spec-version": record.spec_version,
+        "changed-partition-count": record.partitions or (None if is_of_metadata else 0),
+        "base-version": record.base_version or None,
+        "spec-version": record.spec_version or None,
+        "schema-id": record.schema_id,
         "commit-id": record.identity.id,
         "user": record.identity.user,
         "application": record.identity.application,

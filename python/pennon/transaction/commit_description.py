@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from pennon.manifest.commits.stated_commit import schema_id
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite
 
@@ -53,6 +54,7 @@ def described(
         operation or _named(changes),
         base_version=base.version,
         spec_version=base.current_spec.spec_version,
+        schema_id=schema_id(base.metadata),
         partitions=len(changes),
         added_rows=added,
         removed_rows=sum(counts) if len(counts) == len(removed) else None,

@@ -24,6 +24,7 @@ from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.statistics.distinct_values import DistinctValues
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot
+from pennon.manifest.commits.stated_commit import schema_id
 from pennon.manifest.commits.statistics_commit import commit_statistics
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.format.column_statistics import LeafStatistics
@@ -194,6 +195,7 @@ def _commit(snapshot: Snapshot, counted: Sequence[LeafChange], done: Analyzed) -
             "analyze",
             newest.version,
             newest.current_spec.spec_version,
+            schema_id(newest.metadata),
             partitions=len(left),
             added_rows=0,
             removed_rows=0,

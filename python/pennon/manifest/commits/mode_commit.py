@@ -24,6 +24,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestCommitted,
     ManifestOutcome,
 )
+from pennon.manifest.commits.stated_commit import commit_metadata
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.columns import READ_VERSION
@@ -59,7 +60,7 @@ def begin_change(snapshot: Snapshot, mode: str) -> str:
         TransactionModeChanged: Another change began at the same moment.
     """
     change = f"{CHANGING}{mode} {secrets.token_hex(8)}"
-    _state(open_commit_base(snapshot), snapshot.location, change)
+    _state(open_commit_base(snapshot), snapshot.location, change, snapshot.storage_options)
     return change
 
 
@@ -160,18 +161,20 @@ def end_change(
     manifest = open_manifest(location, storage_options=storage_options)
     if manifest.metadata.get(TRANSACTION) != change:
         raise _taken_over(location)
-    return _state(manifest, location, mode)
+    return _state(manifest, location, mode, storage_options)
 
 
-def _state(manifest: lance.LanceDataset, location: str, text: str) -> int:
+def _state(
+    manifest: lance.LanceDataset, location: str, text: str, options: StorageOptions | None
+) -> int:
     """Write the mode; of two writers at once Lance lets one pass."""
     try:
-        manifest.update_metadata({TRANSACTION: text})
+        made = commit_metadata(manifest, {TRANSACTION: text}, storage_options=options)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("change the transactions of", location, error) from error
         raise _taken_over(location) from error
-    return int(manifest.version)
+    return int(made.version)
 
 
 def _taken_over(location: str) -> TransactionModeChanged:

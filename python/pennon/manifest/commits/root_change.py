@@ -21,6 +21,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestCommitted,
     ManifestOutcome,
 )
+from pennon.manifest.commits.stated_commit import commit_metadata
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.columns import partition_columns
@@ -79,7 +80,8 @@ def change_root(
         if spec is not None:
             _fit_columns(base, spec)
         if written:
-            base.update_metadata(written)
+            number = snapshot.current_spec.spec_version
+            base = commit_metadata(base, written, number, snapshot.storage_options)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("change", snapshot.location, error) from error

@@ -29,6 +29,7 @@ __all__ = [
     "CommitRecord",
     "commit_key",
     "made_together",
+    "record_of_message",
     "records_in",
 ]
 
@@ -85,6 +86,7 @@ class CommitRecord:
         operation: ``append``, ``overwrite``, ``delete``, …; ``given up`` where it never will be.
         base_version: The version of ``__manifest`` that its statement read.
         spec_version: The newest partition spec at that version.
+        schema_id: Tells the namespace schema at that version from others.
         partitions: How many partitions it changed.
         added_rows: Rows that it added; None where unknown.
         removed_rows: Rows that it removed; None where unknown.
@@ -101,6 +103,7 @@ class CommitRecord:
     operation: str
     base_version: int = 0
     spec_version: int = 0
+    schema_id: str = ""
     partitions: int = 0
     added_rows: int | None = None
     removed_rows: int | None = None
@@ -141,6 +144,25 @@ class CommitRecord:
         who = {name: stored[name] for name in CommitIdentity.__slots__ if name in stored}
         what = {name: stored[name] for name in cls.__slots__ if name in stored}
         return cls(CommitIdentity(**who), **what)
+
+
+def record_of_message(text: str | None) -> CommitRecord | None:
+    """Read the record that Lance's commit message holds where the commit writes no rows.
+
+    Args:
+        text: The message; another writer may have any.
+
+    Example:
+        >>> record = CommitRecord(CommitIdentity("c1", "ada"), "alter", 3)
+        >>> record_of_message(record.to_json()) == record, record_of_message("nightly job")
+        (True, None)
+    """
+    try:
+        stored = json.loads(text or "")
+    except ValueError:
+        return None
+    is_record = isinstance(stored, dict) and {"id", "operation"} <= stored.keys()
+    return CommitRecord.from_json(text) if is_record and text else None
 
 
 def commit_key(commit_id: str) -> str:

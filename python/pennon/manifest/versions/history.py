@@ -24,7 +24,12 @@ from pennon.manifest.dataset.storage import (
     open_manifest,
     storage_failure,
 )
-from pennon.manifest.format.commit_record import CommitRecord, made_together, records_in
+from pennon.manifest.format.commit_record import (
+    CommitRecord,
+    made_together,
+    record_of_message,
+    records_in,
+)
 from pennon.manifest.format.properties import TURN
 from pennon.manifest.versions.shared_fragments import open_unexpired
 
@@ -34,6 +39,8 @@ T = TypeVar("T")
 
 _COLUMNS: Final = ["object_type", "metadata"]
 _MAX_THREADS: Final = 8
+# Under it Lance keeps the message of a commit.
+_MESSAGE: Final = "__lance_commit_message"
 _NAMES: Final[Mapping[str, str]] = {
     "Overwrite": "create",
     "UpdateConfig": "alter",
@@ -176,6 +183,9 @@ def _maker(
             except (OSError, RuntimeError, ValueError) as error:
                 raise storage_failure("read", location, error) from error
             records += records_in(rows)
+    stated = record_of_message((transaction.transaction_properties or {}).get(_MESSAGE))
+    if not records and stated is not None:
+        return stated.operation, stated
     if not records:
         return ("maintenance" if _is_of_turn(transaction) else _NAMES.get(kind, "write")), None
     return records[0].operation, made_together(records)

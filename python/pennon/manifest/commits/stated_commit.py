@@ -1,0 +1,103 @@
+"""Commits of ``__manifest`` that write no rows: their record is Lance's commit message."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING
+
+import lance
+
+from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
+from pennon.manifest.format.properties import SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.manifest.dataset.storage import StorageOptions
+
+__all__ = ["commit_metadata", "restore_version", "schema_id"]
+
+
+def schema_id(metadata: Mapping[str, str]) -> str:
+    """Tell the schema of a version from others: equal schemas have equal ids.
+
+    Args:
+        metadata: The metadata of ``__manifest`` at the version.
+
+    Example:
+        >>> schema_id({"schema": "{}"})
+        'c92c38f8'
+    """
+    text = metadata.get(SCHEMA, "")
+    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def commit_metadata(
+    base: lance.LanceDataset,
+    written: Mapping[str, str | None],
+    spec_version: int = 0,
+    storage_options: StorageOptions | None = None,
+) -> lance.LanceDataset:
+    """Change keys of the metadata; Lance refuses it where another commit changes one of them.
+
+    Args:
+        base: ``__manifest`` at the version that the change was made for.
+        written: Values by key; None removes it.
+        spec_version: The newest partition spec at that version.
+        storage_options: Given to Lance.
+
+    Raises:
+        OSError: Another commit came first, or the storage refused.
+    """
+    updates = lance.LanceOperation.UpdateMap(dict(written))
+    changed = lance.LanceOperation.UpdateConfig(table_metadata_updates=updates)
+    return _committed(base, changed, "alter", base, spec_version, storage_options)
+
+
+def restore_version(
+    newest: lance.LanceDataset,
+    restored: int,
+    older: lance.LanceDataset,
+    spec_version: int = 0,
+    storage_options: StorageOptions | None = None,
+) -> lance.LanceDataset:
+    """Make a version the newest one, whatever others commit meanwhile.
+
+    Args:
+        newest: ``__manifest`` at its newest version.
+        restored: The version, detached or not.
+        older: The version of the main branch that it is a copy of.
+        spec_version: The newest partition spec at that version.
+        storage_options: Given to Lance.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    brought = lance.LanceOperation.Restore(restored)
+    return _committed(newest, brought, "rollback", older, spec_version, storage_options)
+
+
+def _committed(  # noqa: PLR0917
+    dataset: lance.LanceDataset,
+    operation: lance.LanceOperation.BaseOperation,
+    name: str,
+    base: lance.LanceDataset,
+    spec_version: int,
+    storage_options: StorageOptions | None,
+) -> lance.LanceDataset:
+    record = CommitRecord(
+        CommitIdentity.fresh(),
+        name,
+        base_version=int(base.version),
+        spec_version=spec_version,
+        schema_id=schema_id(base.metadata),
+        made_at=int(time.time()),
+    )
+    return lance.LanceDataset.commit(
+        dataset,
+        operation,
+        read_version=dataset.version,
+        commit_message=record.to_json(),
+        storage_options=dict(storage_options or {}) or None,
+    )
