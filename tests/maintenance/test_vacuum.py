@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -104,6 +106,27 @@ def test_a_write_that_runs_keeps_its_files_by_their_age(tmp_path: Path) -> None:
     transaction.append(staged)
     assert isinstance(transaction.commit(), Committed)
     assert regions(latest(snapshot)) == {"eu": [1, 2], "new": [3]}
+
+
+def test_a_folder_that_its_writer_removes_meanwhile_is_passed_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = append(make(tmp_path), {1: "eu"})
+    stage(snapshot, {2: "refused", 3: "never"})
+    strays = {path for path in Path(snapshot.location).iterdir() if path.name.endswith("$dataset")}
+    walk = Path.rglob
+    removed: list[Path] = []
+
+    def walked(folder: Path, pattern: str) -> Iterator[Path]:
+        if folder in strays and not removed:
+            removed.append(folder)
+            shutil.rmtree(folder)
+        return walk(folder, pattern)
+
+    monkeypatch.setattr(Path, "rglob", walked)
+    done = vacuum(snapshot.location, older_than=later())
+    assert (len(removed), len(done.leaves)) == (1, 1)
+    assert check(snapshot.location).is_valid
 
 
 def test_leaves_of_expired_versions_go_as_a_whole(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.transaction.test_row_changes import found
 import pennon
 from pennon.catalog.layouts.partitioned_table import PartitionedTable
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import CommitGivenUp
+from pennon.errors import CommitGivenUp, WriteConflict
 from pennon.leaf import WriteTarget
 from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
@@ -269,6 +269,26 @@ def test_rows_made_of_what_was_read_need_their_base(tmp_path: Path) -> None:
     expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
     assert isinstance(transaction.commit(), Conflicted)
     assert regions(latest(base)) == {"eu": [1], "us": [7]}
+
+
+@pytest.mark.parametrize("mode", [WriteMode.MERGE, WriteMode.OVERWRITE])
+def test_a_base_whose_files_went_while_it_was_open_is_a_conflict(
+    tmp_path: Path, mode: WriteMode
+) -> None:
+    base, identity = append(make(tmp_path), {1: "eu"}), CommitIdentity("c")
+    gone = [deletion.to_json() for deletion in found(base, {1})]
+    new = [partition.to_json() for partition in stage(base, {7: "eu"})]
+    table = PartitionedTable("t", latest(base))
+    for number in range(8):  # until the manifest's fragments are merged
+        append(latest(base), {10 + number: "us"})
+    expire(base.location, older_than=datetime.now(UTC) + timedelta(minutes=1))
+    commits = {
+        WriteMode.MERGE: lambda: table.change_rows(mode, gone, new, [["id < 9"]], identity),
+        WriteMode.OVERWRITE: lambda: table.commit(mode, ["region = 'eu'"], new, identity),
+    }
+    with pytest.raises(WriteConflict, match=f"version {base.version}, which .* has expired"):
+        commits[mode]()
+    assert regions(latest(base))["eu"] == [1]
 
 
 def test_a_change_of_rows_is_asked_for_again_when_its_base_has_expired(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Only files of Lance datasets are touched, and only folders that are named as lea
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -189,12 +190,16 @@ def _remove_folder(
 ) -> None:
     """Remove a leaf that no version of the manifest knows, unless something in it is young."""
     folder = Path(leaf_uri(location, place))
-    entries = [path for path in folder.rglob("*") if path.is_file()]
-    stats = [entry.stat() for entry in entries] or [folder.stat()]
+    try:
+        sizes = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+        stats = [*sizes.values()] or [folder.stat()]
+    except FileNotFoundError:  # a writer that was refused removes what it has made
+        return
     if max(stat.st_mtime for stat in stats) >= limit.timestamp():
         return
     done.leaves.append(place)
-    done.files += [str(entry.relative_to(location)) for entry in sorted(entries)]
-    done.num_bytes += sum(entry.stat().st_size for entry in entries)
+    done.files += [str(entry.relative_to(location)) for entry in sorted(sizes)]
+    done.num_bytes += sum(stat.st_size for stat in stats if sizes)
     if not dry_run:
-        shutil.rmtree(folder)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(folder)

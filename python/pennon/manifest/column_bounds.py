@@ -20,7 +20,7 @@ from sqlglot import exp
 from pennon.caching import Cache, TableKey, combined_identity
 from pennon.errors import InternalError
 from pennon.manifest.dataset.select import ADDRESS
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.format.statistics import IS_COUNTED, statistics_columns
@@ -334,6 +334,6 @@ def _rows(snapshot: Snapshot, fragment: lance.LanceFragment) -> Iterator[pa.Tabl
                 yield pa.Table.from_batches(read)
                 read = []
     except (pa.ArrowInvalid, OSError) as error:  # Lance raises either of them
-        raise storage_failure("read", snapshot.manifest.uri, error) from error
+        raise reading_failure(snapshot.manifest, error) from error
     if read:
         yield pa.Table.from_batches(read)

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from pennon.errors import InternalError
 from pennon.manifest.dataset.select import ADDRESS, LeafQuery, select, statement
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.named_rows import MOST_NAMES, named_rows
 from pennon.manifest.partition_index import SPEC_VERSION, PartitionIndex
@@ -130,7 +130,7 @@ def _named_rows(
     try:
         rows = manifest.to_table(columns=list(columns), filter=text)
     except OSError as error:
-        raise storage_failure("read", manifest.uri, error) from error
+        raise reading_failure(manifest, error) from error
     return LeafQuery(text, rows.replace_schema_metadata(None))
 
 
@@ -243,7 +243,7 @@ def _fetched(
         # Row ids are addresses where they are not stable, and a manifest's are not.
         rows = manifest._take_rows(addresses.to_pylist(), columns=columns)  # noqa: SLF001
     except OSError as error:
-        raise storage_failure("read", manifest.uri, error) from error
+        raise reading_failure(manifest, error) from error
     if rows.num_rows != len(addresses):
         raise InternalError(what=f"{len(addresses)} rows of {manifest.uri} were {rows.num_rows}")
     return rows.replace_schema_metadata(None)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.caching import CarriedOver, TableKey
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.names import SEPARATOR
 from pennon.manifest.format.rows import NAMESPACE, TABLE
 from pennon.predicate.dialect import DataFusion
@@ -89,7 +89,7 @@ def _read(manifest: lance.LanceDataset, names: Sequence[str]) -> dict[str, pa.Ta
     try:
         rows = manifest.to_table(columns=list(manifest.schema.names), filter=text)
     except OSError as error:
-        raise storage_failure("read", manifest.uri, error) from error
+        raise reading_failure(manifest, error) from error
     return {**dict.fromkeys(asked, rows.schema.empty_table()), **_by_name(rows)}
 
 

@@ -24,7 +24,7 @@ from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, combined_identity
 from pennon.manifest.dataset.select import ADDRESS, in_order
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.rows import TABLE
 from pennon.predicate.dialect import DataFusion
@@ -247,7 +247,7 @@ class _Assembly:
                 columns=columns, filter=condition, fragments=fragments, with_row_address=True
             ).to_table()
         except (pa.ArrowInvalid, OSError) as error:  # Lance raises either of them
-            raise storage_failure("read", self._key.location, error) from error
+            raise reading_failure(self._manifest, error) from error
         return in_order(table)
 
     def _spec_versions(self, names: pa.ChunkedArray) -> pa.ChunkedArray:

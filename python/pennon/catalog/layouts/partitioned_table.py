@@ -69,8 +69,7 @@ class PartitionedTable(StoredTable):
             check_same_table(newest, target.table_id)
             if mode is WriteMode.APPEND or find_commit(location, commit.id, storage) is not None:
                 return cls(name, newest)
-            why = f"version {version}, which the statement read, has expired meanwhile"
-            raise WriteConflict(table=name, why=why) from None
+            raise _expired(name, version) from None
         check_same_table(base, target.table_id)
         if identity and identity.partition(LOOK)[0] != base.identity:
             raise TableMadeAnew(table=name, location=location)
@@ -129,7 +128,11 @@ class PartitionedTable(StoredTable):
         if mode is WriteMode.APPEND:
             transaction.append(parts)
         else:
-            replace_rows(transaction, parts, self._replaced(mode, predicates, parts))
+            try:
+                replaced = self._replaced(mode, predicates, parts)
+            except SnapshotNotFound as error:
+                raise _expired(self.name, self.snapshot.version) from error
+            replace_rows(transaction, parts, replaced)
             if mode is WriteMode.OVERWRITE:
                 transaction.cover(predicates)
         return self._committed(transaction)
@@ -145,10 +148,15 @@ class PartitionedTable(StoredTable):
         """Mark rows as deleted in their leaves and add others, with one commit of the manifest."""
         self.check_writable("write to")
         rows = [DeletedRows.from_json(text) for text in deleted]
-        if identity is not None and not self._has(rows) and self._is_made(identity):
-            return self.snapshot.version  # an earlier try, whose base has expired since
         transaction = Transaction(self.snapshot, identity, str(mode))
-        transaction.change_rows(rows, map(StagedPartition.from_json, staged), reads)
+        try:
+            if identity is not None and not self._has(rows) and self._is_made(identity):
+                return self.snapshot.version  # an earlier try, whose base has expired since
+            transaction.change_rows(rows, map(StagedPartition.from_json, staged), reads)
+        except SnapshotNotFound as error:
+            if identity is not None and self._is_made(identity):
+                return self.snapshot.version
+            raise _expired(self.name, self.snapshot.version) from error
         return self._committed(transaction)
 
     def drop_partitions(
@@ -246,3 +254,8 @@ def _delete_strays(location: str) -> None:
     for folder in Path(location).iterdir():
         if folder.is_dir() and is_leaf_directory(folder.name):
             shutil.rmtree(folder)
+
+
+def _expired(table: str, version: int) -> WriteConflict:
+    why = f"version {version}, which the statement read, has expired meanwhile"
+    return WriteConflict(table=table, why=why)

@@ -16,7 +16,12 @@ from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.select import select
-from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.dataset.storage import (
+    StorageOptions,
+    open_manifest,
+    reading_failure,
+    storage_failure,
+)
 from pennon.manifest.format.commit_record import (
     COMMIT,
     GIVEN_UP,
@@ -79,7 +84,7 @@ def is_any_there(manifest: lance.LanceDataset, commit_ids: Sequence[str]) -> boo
     try:
         return bool(manifest.count_rows(condition))
     except OSError as error:
-        raise storage_failure("read", manifest.uri, error) from error
+        raise reading_failure(manifest, error) from error
 
 
 def rewritten_leaves(location: str, storage_options: StorageOptions | None = None) -> Rewrites:

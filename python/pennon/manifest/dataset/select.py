@@ -18,7 +18,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.errors import InternalError
-from pennon.manifest.dataset.storage import MANIFEST, storage_failure
+from pennon.manifest.dataset.storage import MANIFEST, is_of_storage, reading_failure
 from pennon.manifest.format.statistics import without_columns
 from pennon.predicate.dialect import DataFusion
 
@@ -73,8 +73,8 @@ def select(
         batches = map(_brief, reader) if is_brief else reader
         table = pa.Table.from_batches(batches, reader.schema)
     except (ValueError, OSError, RuntimeError) as error:
-        if isinstance(error, OSError) or "LanceError(IO)" in str(error):
-            raise storage_failure("read", manifest.uri, error) from error
+        if is_of_storage(error):
+            raise reading_failure(manifest, error) from error
         raise InternalError(what=f"Lance refused the manifest query {sql}: {error}") from error
     return LeafQuery(sql, in_order(table).replace_schema_metadata(None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from lance.dataset import Version
 from pennon.errors import (
     InternalError,
     NamespaceHasNoManifest,
+    PennonError,
     SnapshotNotFound,
     StorageFailure,
     StorageFull,
@@ -27,6 +29,7 @@ __all__ = [
     "listed_versions",
     "manifest_uri",
     "open_manifest",
+    "reading_failure",
     "storage_failure",
 ]
 
@@ -151,7 +154,28 @@ def is_of_storage(error: Exception) -> bool:
         >>> is_of_storage(RuntimeError("LanceError(IO): no answer")), is_of_storage(RuntimeError())
         (True, False)
     """
-    return isinstance(error, OSError) or "LanceError(IO)" in str(error)
+    words = ("LanceError(IO)", "External error: Not found")
+    return isinstance(error, OSError) or any(word in str(error) for word in words)
+
+
+def reading_failure(manifest: lance.LanceDataset, error: Exception) -> PennonError:
+    """Make the error of a version of ``__manifest`` that cannot be read.
+
+    Args:
+        manifest: The version, which may have expired since it was opened.
+        error: Lance's.
+    """
+    version = int(manifest.version)
+    if "not found" in str(error).lower():
+        with contextlib.suppress(StorageFailure):
+            listed = listed_versions(manifest)
+            if version not in {int(entry["version"]) for entry in listed}:
+                return SnapshotNotFound(
+                    location=str(manifest.uri).rstrip("/").removesuffix(f"/{MANIFEST}"),
+                    asked=f"at version {version}",
+                    existing=VersionTimes.of(listed).existing(version),
+                )
+    return storage_failure("read", manifest.uri, error)
 
 
 def storage_failure(verb: str, location: str, error: Exception) -> StorageFailure:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import CarriedOver, TableKey
-from pennon.manifest.dataset.storage import storage_failure
+from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.rows import TABLE_VERSION
 from pennon.predicate.dialect import DataFusion
 
@@ -98,7 +98,7 @@ def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Tab
         # Half of the CPU of Lance's SQL, and each commit of few leaves pays for it.
         rows = manifest.to_table(columns=columns, filter=condition)
     except OSError as error:
-        raise storage_failure("read", manifest.uri, error) from error
+        raise reading_failure(manifest, error) from error
     parts = pc.extract_regex(rows["object_id"], _PARTS)
     found = pa.table(
         {
