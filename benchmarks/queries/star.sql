@@ -205,3 +205,65 @@ SELECT * FROM sales WHERE sold_on = DATE '2023-08-15' AND quantity > 8 ORDER BY 
 -- semi join of a filtered dimension
 SELECT count(*) AS n, sum(s.amount) AS amount FROM sales s
 WHERE s.item_id IN (SELECT item_id FROM items WHERE brand = 'brand 3') AND s.sold_on >= DATE '2023-06-01';
+
+-- cheap and dear sales of an item
+SELECT i.brand, count(*) AS n, sum(s.price) AS price, avg(s.price) AS average
+FROM sales s JOIN items i ON s.item_id = i.item_id
+JOIN (SELECT item_id, avg(price) AS usual FROM sales GROUP BY item_id) u ON s.item_id = u.item_id
+WHERE s.price > 1.5 * u.usual GROUP BY i.brand ORDER BY 1;
+
+-- the month of a day
+SELECT t.kind, count(*) AS n, sum(s.amount) AS amount FROM sales s JOIN stores t ON s.store_id = t.store_id
+JOIN dates d ON s.sold_on = d.day
+WHERE d.year * 12 + d.month = (SELECT DISTINCT year * 12 + month FROM dates WHERE day = DATE '2024-05-17')
+GROUP BY t.kind ORDER BY 1;
+
+-- stores that sell more than the first
+SELECT t.store_name, sum(s.amount) AS amount FROM sales s JOIN stores t ON s.store_id = t.store_id
+GROUP BY t.store_name
+HAVING sum(s.amount) > 1.01 * (SELECT sum(amount) FROM sales WHERE store_id = 1 GROUP BY store_id) ORDER BY 1;
+
+-- bands of quantities
+SELECT r.region, CASE WHEN (SELECT count(*) FROM sales WHERE quantity BETWEEN 1 AND 3) > 1000
+  THEN (SELECT avg(price) FROM sales WHERE quantity BETWEEN 1 AND 3)
+  ELSE (SELECT avg(amount) FROM sales WHERE quantity BETWEEN 1 AND 3) END AS few,
+  CASE WHEN (SELECT count(*) FROM sales WHERE quantity BETWEEN 4 AND 10) > 1000000
+  THEN (SELECT avg(price) FROM sales WHERE quantity BETWEEN 4 AND 10)
+  ELSE (SELECT avg(amount) FROM sales WHERE quantity BETWEEN 4 AND 10) END AS many
+FROM regions r WHERE r.region_id = 1;
+
+-- weeks a year apart
+WITH weeks AS (
+  SELECT datediff(sold_on, DATE '2023-01-01') div 7 AS week, sum(amount) AS amount FROM sales GROUP BY 1)
+SELECT one.week, one.amount, other.amount AS later, other.amount / one.amount AS growth
+FROM weeks one JOIN weeks other ON one.week = other.week - 52 ORDER BY 1;
+
+-- months above their neighbours
+WITH monthly AS (
+  SELECT i.brand, year(s.sold_on) AS year, month(s.sold_on) AS month, sum(s.amount) AS amount
+  FROM sales s JOIN items i ON s.item_id = i.item_id GROUP BY 1, 2, 3),
+ranked AS (
+  SELECT brand, year, month, amount, avg(amount) OVER (PARTITION BY brand, year) AS average,
+         rank() OVER (PARTITION BY brand ORDER BY year, month) AS place FROM monthly)
+SELECT one.brand, one.month, one.amount, before.amount AS before, after.amount AS after
+FROM ranked one JOIN ranked before ON one.brand = before.brand AND one.place = before.place + 1
+JOIN ranked after ON one.brand = after.brand AND one.place = after.place - 1
+WHERE one.year = 2024 AND one.amount > 1.02 * one.average ORDER BY 1, 2 LIMIT 100;
+
+-- segments of cities with the best stores
+SELECT t.kind, y.city, sum(s.amount) AS amount, grouping(t.kind) + grouping(y.city) AS level,
+       rank() OVER (PARTITION BY grouping(t.kind) + grouping(y.city) ORDER BY sum(s.amount) DESC) AS place
+FROM sales s JOIN stores t ON s.store_id = t.store_id JOIN cities y ON t.city_id = y.city_id
+WHERE y.city IN (
+  SELECT city FROM (
+    SELECT y2.city, rank() OVER (PARTITION BY y2.city ORDER BY sum(s2.amount) DESC) AS best
+    FROM sales s2 JOIN stores t2 ON s2.store_id = t2.store_id JOIN cities y2 ON t2.city_id = y2.city_id
+    GROUP BY y2.city) WHERE best <= 5)
+GROUP BY ROLLUP (t.kind, y.city) ORDER BY level DESC, 1, 2, place;
+
+-- cities by their first letters
+SELECT count(*) AS n FROM (
+  SELECT substr(y.city, 1, 6) AS place FROM cities y JOIN stores t ON t.city_id = y.city_id
+  INTERSECT
+  SELECT substr(y.city, 1, 6) FROM cities y JOIN customers c ON c.city_id = y.city_id
+  JOIN sales s ON s.customer_id = c.customer_id WHERE s.sold_on >= DATE '2024-11-01');

@@ -44,6 +44,7 @@ from pennon.errors.execution import (
     FragmentFailed,
     FragmentMemory,
     FragmentOverflow,
+    FragmentRows,
 )
 from pennon.errors.installation import (
     CompiledSqlglot,
@@ -183,6 +184,7 @@ __all__ = [
     "FragmentFailed",
     "FragmentMemory",
     "FragmentOverflow",
+    "FragmentRows",
     "InternalError",
     "InvalidArrowJson",
     "InvalidColumnName",

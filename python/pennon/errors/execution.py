@@ -27,6 +27,17 @@ class FragmentDivision(PennonError):
     sql_state = "22012"
 
 
+class FragmentRows(PennonError):
+    """A subquery that stands for one value has more than one row, as in Spark itself."""
+
+    condition = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+    template = (
+        "Cannot compute a part of the query: a subquery that is used as one value has {rows} rows."
+        " Aggregate them, or end the subquery with LIMIT 1."
+    )
+    sql_state = "21000"
+
+
 class FragmentMemory(PennonError):
     """A query needs more memory than the worker gives to all of its queries."""
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
+from pennon.errors import (
+    FragmentDivision,
+    FragmentFailed,
+    FragmentMemory,
+    FragmentOverflow,
+    FragmentRows,
+)
 from pennon.execution.memory import pool_bytes
 from pennon.transforms.datafusion_errors import DataFusionErrors
 
@@ -17,6 +23,9 @@ _OVERFLOWS: Final = (
     "overflow",
     "can't cast value",
 )
+TOO_MANY_ROWS: Final = "rows of a subquery for one value: "
+"""What stands before their number where a query finds too many."""
+_NUMBER_OF_ROWS: Final = re.compile(re.escape(TOO_MANY_ROWS) + r"(?P<rows>\d+)")
 _DIVISIONS: Final = ("divide by zero", "division by zero")
 _LONGEST_REASON: Final = 300
 # Lance says beside what went wrong where in its own sources.
@@ -45,7 +54,10 @@ def engine_failures() -> DataFusionErrors:
 
 def _translated(
     error: BaseException,
-) -> FragmentDivision | FragmentMemory | FragmentOverflow | FragmentFailed:
+) -> FragmentDivision | FragmentMemory | FragmentOverflow | FragmentRows | FragmentFailed:
+    counted = _NUMBER_OF_ROWS.search(str(error))
+    if counted is not None:
+        return FragmentRows(rows=counted["rows"])
     lowered = str(error).lower()
     if any(words in lowered for words in _EXHAUSTED):
         return FragmentMemory(pool=pool_bytes(), why=_reason(error))

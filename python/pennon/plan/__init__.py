@@ -23,7 +23,7 @@ from pennon.plan.nodes import (
     WindowCall,
     WindowFrame,
 )
-from pennon.plan.tree import Plan, children_of
+from pennon.plan.tree import Plan, children_of, is_one_row
 
 __all__ = [
     "AggregateCall",
@@ -49,4 +49,5 @@ __all__ = [
     "WindowCall",
     "WindowFrame",
     "children_of",
+    "is_one_row",
 ]

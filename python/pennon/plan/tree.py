@@ -94,13 +94,6 @@ class Plan(Sequence[PlanNode]):
             nodes.setdefault(position, Pass(rows))
         return self.replaced(nodes) if nodes else self
 
-    def is_one_row(self, position: int) -> bool:
-        """Whether an operator has exactly one row: it is an aggregate of everything."""
-        node = self.nodes[position]
-        while isinstance(node, Project):
-            node = self.nodes[node.child]
-        return isinstance(node, Group) and node.keys == () and not node.group_by
-
     def is_filtered(self, position: int) -> bool:
         """Whether conditions leave out rows at or below a node."""
         below = (self.nodes[at] for at in self.subtree(position))
@@ -122,6 +115,14 @@ class Plan(Sequence[PlanNode]):
     def replaced(self, nodes: Mapping[int, PlanNode]) -> Plan:
         """See the plan with other nodes at some positions."""
         return Plan(tuple(nodes.get(at, node) for at, node in enumerate(self.nodes)))
+
+
+def is_one_row(nodes: Sequence[PlanNode], position: int) -> bool:
+    """Whether an operator has exactly one row: it is an aggregate of everything."""
+    node = nodes[position]
+    while isinstance(node, Project):
+        node = nodes[node.child]
+    return isinstance(node, Group) and node.keys == () and not node.group_by
 
 
 def children_of(node: PlanNode) -> tuple[int, ...]:

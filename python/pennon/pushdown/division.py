@@ -133,10 +133,7 @@ def with_small_values(plan: Plan, semantics: Semantics, most_bytes: int) -> Plan
     """Leave the subqueries of one value to Spark that a worker does not evaluate for itself."""
     chooser = _Chooser(plan, sizes_of(plan), semantics, most_bytes)
     left = [
-        position
-        for position in plan.scalars
-        if not (plan.is_one_row(plan.children(position)[1]))
-        or not chooser.is_small(plan.children(position)[1])
+        position for position in plan.scalars if not chooser.is_small(plan.children(position)[1])
     ]
     return plan.without_values(left)
 

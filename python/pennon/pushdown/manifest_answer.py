@@ -35,7 +35,7 @@ from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.pushdown.counted_values import counted_names, counted_values
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
-from pennon.pushdown.selected import Selected, named, selected_table
+from pennon.pushdown.selects.selected import Selected, named, selected_table
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:

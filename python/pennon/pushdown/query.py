@@ -20,22 +20,24 @@ from pennon.plan import (
     Scan,
     Union,
     Window,
+    is_one_row,
 )
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
-from pennon.predicate.expressions.float_order import comparable, extreme_of
+from pennon.predicate.expressions.aggregates import MOMENTS
+from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
-from pennon.pushdown.joined import joined, with_wanted_keys
-from pennon.pushdown.selected import (
+from pennon.pushdown.selects.aggregated import aggregated, told_apart
+from pennon.pushdown.selects.joined import joined, only_row, with_wanted_keys
+from pennon.pushdown.selects.selected import (
     Selected,
     named,
     selected_from,
     selected_table,
 )
-from pennon.pushdown.united import repeated, united
-from pennon.pushdown.windowed import windowed
+from pennon.pushdown.selects.united import repeated, united
+from pennon.pushdown.selects.windowed import windowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -287,6 +289,8 @@ class FragmentWriter:
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
         for output in outputs:
+            if f"c{output.id}" in types:
+                continue  # one attribute that Spark names twice
             value = self.output(output, below.types)
             types[f"c{output.id}"] = value.type
             columns.append(named(value.tree, f"c{output.id}"))
@@ -307,6 +311,8 @@ class FragmentWriter:
         self.implied |= node.implied
         if node.join_type is JoinType.SCALAR:
             self.values |= set(right.types)
+            if not is_one_row(self.nodes, node.right):
+                right = only_row(f"t{position}o", right)
         return joined(f"t{position}", node, (left, right), self.semantics)
 
     def expanded(self, position: int, node: Expand) -> Selected:
@@ -325,6 +331,9 @@ class FragmentWriter:
             below = self.restricted(below, f"t{position}", self.restriction)
         if node.keys is None or node.calls is None:
             raise Declined(why="an aggregate function that is not known")
+        below, calls = told_apart(
+            f"t{position}v", below, node.calls, self.semantics, self.aggregated
+        )
         types: dict[str, pa.DataType] = {}
         keys, columns = [], []
         for key in node.keys:
@@ -334,7 +343,7 @@ class FragmentWriter:
             columns.append(named(comparable(value), f"c{key.id}"))
         is_merged = self.is_merged and position == self.split
         is_grouped = bool(keys) or (is_merged and any(call.is_distinct for call in node.calls))
-        for function in node.calls:
+        for function in calls:
             if function.is_distinct and is_merged:
                 # Spark counts or sums the different values; a task reports each of its own once.
                 kind = function.argument_type
@@ -370,28 +379,7 @@ class FragmentWriter:
             call: The function and its argument.
             columns: The types of the columns below.
         """
-        if call.name == "count" and call.argument == "1":
-            found = Typed(exp.Count(this=exp.Star()), pa.int64())
-        else:
-            value = typed_expression(call.argument, columns, self.semantics)
-            match call.name:
-                case "sum":
-                    found = total(value, self.semantics)
-                case "count":
-                    found = Typed(exp.Count(this=value.tree), pa.int64())
-                case "count_distinct":
-                    different = exp.Distinct(expressions=[comparable(value)])
-                    found = Typed(exp.Count(this=different), pa.int64())
-                case "sum_distinct":
-                    found = total(value, self.semantics, is_distinct=True)
-                case "min":
-                    found = Typed(exp.Min(this=extreme_of(value)), value.type)
-                case "max":
-                    found = Typed(exp.Max(this=extreme_of(value)), value.type)
-                case name if name in MOMENTS:
-                    found = moment(name, value)
-                case other:
-                    raise Declined(why=f"the aggregate function {other}")
+        found = aggregated(call, columns, self.semantics)
         if found.type != call.type:
             raise Declined(why=f"a {call.name} of type {call.type} that would be {found.type}")
         return found

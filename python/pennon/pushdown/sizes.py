@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.plan import Expand, Group, Join, JoinType, Limit, Scan, Union, Window, children_of
-from pennon.pushdown.null_aware import null_aware_pair
+from pennon.pushdown.selects.join_conditions import is_hashed, null_aware_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,11 @@ def sizes_of(plan: Plan) -> tuple[Size, ...]:
     """Estimate every operator of a plan."""
     sizes: list[Size] = []
     for node in plan:
-        sizes.append(_size(node, [sizes[child] for child in children_of(node)]))
+        below = [sizes[child] for child in children_of(node)]
+        has_key = isinstance(node, Join) and (
+            is_hashed(plan, node) or null_aware_pair(node) is not None
+        )
+        sizes.append(_size(node, below, has_key=has_key))
     return tuple(sizes)
 
 
@@ -78,7 +82,7 @@ def _value_bytes(kind: pa.DataType | None) -> int:
         return _BYTES_OF_A_TEXT
 
 
-def _size(node: PlanNode, below: Sequence[Size]) -> Size:
+def _size(node: PlanNode, below: Sequence[Size], *, has_key: bool) -> Size:
     if isinstance(node, Scan):
         width = row_bytes(column.type for column in node.columns)
         rows = math.inf if node.num_rows is None else float(node.num_rows)
@@ -91,8 +95,7 @@ def _size(node: PlanNode, below: Sequence[Size]) -> Size:
             return Size(below[0].rows, read, pairs)
         case Join():
             left, right = below
-            is_equality = bool(node.equated) or null_aware_pair(node) is not None
-            product = 0.0 if is_equality else left.rows * right.rows
+            product = 0.0 if has_key else left.rows * right.rows
             if node.join_type in (JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE):
                 rows = left.rows
             elif product:

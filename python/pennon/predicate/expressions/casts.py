@@ -13,18 +13,31 @@ NULL rules: NULL stays NULL.
 | date to text | year, month, day; a sign before more than four digits | by cycles |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
 | DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
+| DOUBLE to decimal | its text half up; NaN is NULL | up to 14 digits, by the DOUBLE at the half |
 | boolean to number | 0 and 1 | none |
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from sqlglot import exp
 
 from pennon.predicate.expressions import calendar_cycles
 from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, cast, lossy_cast
+from pennon.predicate.expressions.typed import (
+    NTZ,
+    ZONED,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    integer,
+    lossy_cast,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +69,8 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         # in UTC the same number; Arrow's own cast asks the calendar, which ends
         local = cast(value.tree, NTZ) if pa.types.is_date(value.type) else value.tree
         return Typed(cast(cast(local, pa.int64()), target), target)
+    if pa.types.is_floating(value.type) and pa.types.is_decimal(target):
+        return Typed(_decimal_of_double(value.tree, target), target, can_fail=True)
     write = lossy_cast if _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
 
@@ -81,10 +96,42 @@ def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | 
         return False
     if source == pa.float64() and target == pa.int32():
         return True if semantics.ansi else None
+    if source == pa.float64() and pa.types.is_decimal(target):
+        return True if semantics.ansi and target.precision < _DOUBLE_DIGITS else None
     if pa.types.is_boolean(source):
         is_number = pa.types.is_signed_integer(target) or target == pa.float64()
         return False if is_number else None
     return _time_failure(source, target, semantics)
+
+
+def _decimal_of_double(number: exp.Expr, target: pa.DataType) -> exp.Expr:
+    """Round as the DOUBLE's text says.
+
+    A text of at most 15 digits is that of the DOUBLE which is nearest to it, and greater DOUBLEs
+    have greater texts. So what is not less than the DOUBLE at the half is rounded up.
+    """
+    magnitude, units = call("abs", number), 10**target.scale
+    cut = cast(call("floor", binary(exp.Mul, magnitude, _double(units))), pa.int64())
+    odd = binary(exp.Add, binary(exp.Mul, integer(2, pa.int64()), cut), integer(1, pa.int64()))
+    half = binary(exp.Div, cast(exp.paren(odd), pa.float64()), _double(2 * units))
+    is_up = binary(exp.GTE, magnitude.copy(), half)
+    up = choice((is_up, integer(1, pa.int64())), default=integer(0, pa.int64()))
+    digits = cast(exp.paren(binary(exp.Add, cut.copy(), up)), pa.decimal128(INTEGER_DIGITS[64], 0))
+    if target.scale:
+        least = exp.Literal.string(f"{Decimal(1).scaleb(-target.scale):f}")
+        digits = binary(exp.Mul, digits, cast(least, pa.decimal128(target.scale, target.scale)))
+    rounded = cast(exp.paren(digits), target)
+    is_negative = binary(exp.LT, number.copy(), _double(0))
+    is_number = binary(exp.LT, magnitude.copy(), cast(exp.Literal.string("Infinity"), pa.float64()))
+    return choice(
+        (exp.And(this=is_number, expression=is_negative), exp.Neg(this=rounded)),
+        (is_number.copy(), rounded.copy()),
+        default=exp.Null(),
+    )
+
+
+def _double(value: int) -> exp.Expr:
+    return cast(exp.Literal.string(str(value)), pa.float64())
 
 
 def _text_failure(value: Typed, semantics: Semantics) -> bool | None:

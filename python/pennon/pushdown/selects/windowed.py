@@ -43,7 +43,7 @@ from pennon.predicate.expressions.typed import (
 )
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.literals import literal_value
-from pennon.pushdown.selected import Selected, named, selected_from
+from pennon.pushdown.selects.selected import Selected, named, selected_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,24 +7,31 @@ partner exists is TRUE or FALSE, never NULL.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError, PredicateTooDeep
+from pennon.execution.engine_failures import TOO_MANY_ROWS
 from pennon.plan import JoinType
 from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, enclosed, is_null
+from pennon.predicate.expressions.typed import (
+    Typed,
+    call,
+    cast,
+    choice,
+    enclosed,
+    integer,
+    is_null,
+)
 from pennon.predicate.expressions.typed_expression import (
-    operands_of,
     typed_condition,
     typed_expression,
 )
-from pennon.predicate.parse import parse_expression
-from pennon.pushdown.null_aware import null_aware_pair
-from pennon.pushdown.selected import (
+from pennon.pushdown.selects.join_conditions import conjuncts_of, finds_partners, null_aware_pair
+from pennon.pushdown.selects.selected import (
     Selected,
     named,
     selected_columns,
@@ -82,7 +89,7 @@ def joined(
     if pair is not None:
         return _not_in(name, inputs, pair, semantics)
     both = {**left.types, **right.types}
-    condition = typed_condition(node.condition, both, semantics)
+    condition = _condition(node.condition, inputs, semantics)
     is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
     types = left.types if is_filter else both
     side, kind = side_and_kind
@@ -98,6 +105,28 @@ def joined(
     select = selected_from(left, name, _columns(types))
     select.append("joins", beside)
     return Selected(select, types)
+
+
+def _condition(
+    text: str | None, inputs: tuple[Selected, Selected], semantics: Semantics
+) -> exp.Expr:
+    """Write a condition: equalities that find partners by themselves, where DataFusion sees them.
+
+    Raises:
+        Declined: It is not known to be computed as Spark does.
+    """
+    left, right = (side.types for side in inputs)
+    both = {**left, **right}
+    conjuncts = conjuncts_of(text)
+    equalities = [part for part in conjuncts if finds_partners(part, left, right)]
+    others = [part for part in conjuncts if part not in equalities]
+    if not equalities or len(conjuncts) == 1:
+        return typed_condition(text, both, semantics)
+    written = [typed_condition(part, both, semantics) for part in equalities]
+    if others:
+        rest = reduce(lambda one, other: exp.And(this=one, expression=other), others)
+        written.append(enclosed(typed_condition(rest, both, semantics)))
+    return reduce(lambda one, other: exp.And(this=one, expression=other), written)
 
 
 def with_wanted_keys(name: str, below: Selected, key: str, wanted: Selected) -> Selected:
@@ -121,6 +150,27 @@ def with_wanted_keys(name: str, below: Selected, key: str, wanted: Selected) -> 
     beside = partner.subquery(f"{name}w", copy=False)
     select.append("joins", exp.Join(this=beside, on=equal, side="LEFT", kind="SEMI"))
     return Selected(select, below.types)
+
+
+def only_row(name: str, below: Selected) -> Selected:
+    """Make one row of a subquery's: NULLs where it has none; more than one are an error.
+
+    Args:
+        name: What the subquery's rows are called.
+        below: They.
+    """
+    count = exp.Count(this=exp.Star())
+    # What is no number cannot be cast to one; the text depends on the rows, so only they fail.
+    text = call("concat", exp.Literal.string(TOO_MANY_ROWS), cast(count.copy(), pa.utf8()))
+    error = cast(text, pa.int32())
+    is_one = exp.LTE(this=count, expression=whole_number(1))
+    passed = choice((is_one, integer(1, pa.int32())), default=error)
+    columns = []
+    for column, kind in below.types.items():
+        value = cast(call("first_value", exp.column(column, quoted=True)), kind)
+        is_passed = exp.EQ(this=passed.copy(), expression=integer(1, pa.int32()))
+        columns.append(named(choice((is_passed, value), default=None), column))
+    return Selected(selected_from(below, name, columns), below.types)
 
 
 def _not_in(
@@ -206,15 +256,9 @@ def _equalities(condition: str) -> list[exp.EQ]:
     Raises:
         Declined: It is more than equalities.
     """
-    try:
-        tree = parse_expression(condition)
-    except (PredicateSyntaxError, PredicateTooDeep) as error:
-        raise Declined(why=condition) from error
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    conjuncts = operands_of(tree) if isinstance(tree, exp.And) else [tree]
+    conjuncts = conjuncts_of(condition)
     equalities = [conjunct for conjunct in conjuncts if isinstance(conjunct, exp.EQ)]
-    if len(equalities) < len(conjuncts):
+    if not equalities or len(equalities) < len(conjuncts):
         raise Declined(why="an existence by other than equalities")
     return equalities
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import call
-from pennon.pushdown.selected import (
+from pennon.pushdown.selects.selected import (
     Selected,
     named,
     selected_columns,

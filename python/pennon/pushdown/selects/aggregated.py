@@ -1,0 +1,131 @@
+"""Writes the calls of an aggregate, each under a name that DataFusion tells from the others.
+
+DataFusion names a call by its text without casts, and refuses two of one name: a sum of integers
+beside their average, which adds them up as DOUBLEs. Arguments that differ in casts only are
+columns of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
+from pennon.predicate.expressions.float_order import comparable, extreme_of
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import Typed
+from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.pushdown.selects.selected import Selected, named, selected_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pennon.plan import AggregateCall
+    from pennon.predicate.expressions.semantics import Semantics
+
+_COLUMN: Final = re.compile(r"`c\d+`")
+_ROWS: Final = "1"  # the argument of a call that counts rows
+
+
+def aggregated(
+    call: AggregateCall, columns: Mapping[str, pa.DataType], semantics: Semantics
+) -> Typed:
+    """Write one call of an aggregate function.
+
+    Args:
+        call: The function and its argument.
+        columns: The types of the columns below.
+        semantics: The session's.
+
+    Raises:
+        Declined: The function is not known to give Spark's result.
+    """
+    if call.name == "count" and call.argument == _ROWS:
+        return Typed(exp.Count(this=exp.Star()), pa.int64())
+    value = typed_expression(call.argument, columns, semantics)
+    match call.name:
+        case "sum":
+            return total(value, semantics)
+        case "count":
+            return Typed(exp.Count(this=value.tree), pa.int64())
+        case "count_distinct":
+            different = exp.Distinct(expressions=[comparable(value)])
+            return Typed(exp.Count(this=different), pa.int64())
+        case "sum_distinct":
+            return total(value, semantics, is_distinct=True)
+        case "min":
+            return Typed(exp.Min(this=extreme_of(value)), value.type)
+        case "max":
+            return Typed(exp.Max(this=extreme_of(value)), value.type)
+        case name if name in MOMENTS:
+            return moment(name, value)
+    raise Declined(why=f"the aggregate function {call.name}")
+
+
+def told_apart(
+    name: str,
+    below: Selected,
+    calls: Sequence[AggregateCall],
+    semantics: Semantics,
+    write: Callable[[AggregateCall, Mapping[str, pa.DataType]], Typed],
+) -> tuple[Selected, list[AggregateCall]]:
+    """Make columns of the arguments by which DataFusion would not tell calls from each other.
+
+    Args:
+        name: What the rows below are called.
+        below: The rows.
+        calls: The functions over them.
+        semantics: The session's.
+        write: Writes a function over columns.
+
+    Returns:
+        The rows with those columns, and the same functions over them.
+
+    Raises:
+        Declined: A function is not known to give Spark's result.
+    """
+    columns = Counter(_columns(call) for call in calls)
+    texts: dict[str, str] = {}
+    own: dict[str, Typed] = {}
+    told: list[AggregateCall] = []
+    for call in calls:
+        if columns[_columns(call)] == 1 or call.argument == _ROWS:
+            told.append(call)
+            continue
+        tree = write(call, below.types).tree
+        text = _text(tree)
+        if texts.setdefault(_text(_without_casts(tree)), text) == text:
+            told.append(call)
+            continue
+        column = f"v{call.output}"
+        own[column] = typed_expression(call.argument, below.types, semantics)
+        told.append(replace(call, argument=f"`{column}`"))
+    if not own:
+        return below, told
+    kept: list[exp.Expr] = [exp.column(column, quoted=True) for column in below.types]
+    kept += [named(value.tree, column) for column, value in own.items()]
+    types = {**below.types, **{column: value.type for column, value in own.items()}}
+    return Selected(selected_from(below, name, kept), types), told
+
+
+def _columns(call: AggregateCall) -> tuple[str, ...]:
+    return tuple(_COLUMN.findall(call.argument or ""))
+
+
+def _without_casts(tree: exp.Expr) -> exp.Expr:
+    holder = exp.Paren(this=tree.copy())
+    for node in reversed(list(holder.find_all(exp.Cast, exp.Paren))):
+        if node is not holder:
+            node.replace(node.this)
+    bare: exp.Expr = holder.this
+    return bare
+
+
+def _text(tree: exp.Expr) -> str:
+    return tree.sql(dialect=DataFusion)

@@ -1,0 +1,131 @@
+"""What a join's condition says of how partners are found: by equal values, or as NOT IN does.
+
+Spark computes both values of an equality for every row, whatever stands before it in the condition,
+and so may DataFusion.
+
+NULL rules: an equality that is NULL finds nothing. ``NOT IN``, an anti join that knows of NULLs,
+keeps a row where the right side is empty; otherwise only where its value is not NULL, equals no
+value of the right side, and the right side has no NULL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from pennon.errors import PredicateSyntaxError, PredicateTooDeep
+from pennon.plan import Expand, Group, JoinType, Project, Scan, Union, Window
+from pennon.predicate.expressions.typed_expression import operands_of
+from pennon.predicate.parse import parse_with_lists
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pennon.plan import Join, Plan, PlanNode
+
+
+def conjuncts_of(condition: str | None) -> list[exp.Expr]:
+    """List what a condition demands together; nothing where it has no text that can be read."""
+    if condition is None:
+        return []
+    try:
+        tree = _bare(parse_with_lists(condition))
+    except (PredicateSyntaxError, PredicateTooDeep):
+        return []
+    return operands_of(tree) if isinstance(tree, exp.And) else [tree]
+
+
+def finds_partners(conjunct: exp.Expr, left: Collection[str], right: Collection[str]) -> bool:
+    """Whether a conjunct equates a value of the left side with one of the right side.
+
+    Args:
+        conjunct: A part of a condition.
+        left: The columns of the left side.
+        right: The columns of the right side.
+
+    Example:
+        >>> (week,) = conjuncts_of("`c1` = (`c2` - 52)")
+        >>> finds_partners(week, ["c1"], ["c2"]), finds_partners(week, ["c1", "c2"], ["c3"])
+        (True, False)
+    """
+    if not isinstance(conjunct, exp.EQ):
+        return False
+    values = [
+        {column.name for column in value.find_all(exp.Column)}
+        for value in (conjunct.this, conjunct.expression)
+    ]
+    return all(values) and any(
+        values[0].issubset(one) and values[1].issubset(other)
+        for one, other in ((left, right), (right, left))
+    )
+
+
+def is_hashed(plan: Plan, join: Join) -> bool:
+    """Whether a join finds partners by a value, of columns or of expressions."""
+    if join.equated:
+        return True
+    conjuncts = [part for part in conjuncts_of(join.condition) if isinstance(part, exp.EQ)]
+    if not conjuncts:
+        return False
+    left, right = (
+        {f"c{attribute}" for attribute in _attributes(plan, side)}
+        for side in (join.left, join.right)
+    )
+    return any(finds_partners(conjunct, left, right) for conjunct in conjuncts)
+
+
+def null_aware_pair(join: Join) -> tuple[exp.Expr, exp.Expr] | None:
+    """Find the two values of a null-aware anti join.
+
+    Returns:
+        The values in the order of the equality; None for any other join.
+
+    Example:
+        >>> from pennon.plan import Join
+        >>> text = "(`c1` = `c2`) OR ((`c1` = `c2`) IS NULL)"
+        >>> null_aware_pair(Join(0, 1, JoinType.ANTI, text)) is not None
+        True
+    """
+    if join.join_type is not JoinType.ANTI or join.condition is None or join.equated:
+        return None
+    try:
+        tree = _bare(parse_with_lists(join.condition))
+    except PredicateSyntaxError:
+        return None
+    if not isinstance(tree, exp.Or):
+        return None
+    equality, unknown = _bare(tree.this), _bare(tree.expression)
+    if not (
+        isinstance(equality, exp.EQ)
+        and isinstance(unknown, exp.Is)
+        and isinstance(_bare(unknown.expression), exp.Null)
+        and _bare(unknown.this) == equality
+    ):
+        return None
+    return equality.this, equality.expression
+
+
+def _attributes(plan: Plan, position: int) -> Iterator[int]:
+    """List the attributes that are made at or below a node, those of its rows among them."""
+    for at in plan.subtree(position):
+        yield from _made(plan[at])
+
+
+def _made(node: PlanNode) -> Sequence[int]:
+    match node:
+        case Scan(columns=columns):
+            return [column.id for column in columns]
+        case Project(outputs=outputs) | Window(outputs=outputs) | Expand(outputs=outputs):
+            return [output.id for output in outputs or ()]
+        case Group(outputs=outputs, columns=columns):
+            return [*(output.id for output in outputs or ()), *(new for new, _ in columns)]
+        case Union(columns=columns):
+            return [made for made, _ in columns]
+    return []
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree

@@ -1,0 +1,105 @@
+"""Names that DataFusion wants to be different, and queries as deep as analysts nest them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.pushdown.computed import aggregate_of, computed, grouped, relation, scan_of
+
+from pennon.plan import (
+    AggregateCall,
+    Filter,
+    Join,
+    JoinType,
+    Output,
+    Plan,
+    PlanNode,
+    Project,
+    Scan,
+)
+from pennon.pushdown.division import MOST_PAIRS
+from pennon.pushdown.sizes import sizes_of
+
+ROWS = pa.table({"c1": ["a", "b", "a"], "c2": pa.array([1, 2, 4], pa.int32())})
+
+
+def test_a_sum_of_integers_stands_beside_the_sum_of_the_same_as_doubles(tmp_path: Path) -> None:
+    """So Spark writes ``sum(x), avg(x)`` of short decimals; the names of both have no casts."""
+    calls = [
+        AggregateCall(21, "sum", "`c2`", pa.int64()),
+        AggregateCall(22, "sum", "CAST(`c2` AS DOUBLE)", pa.float64()),
+        AggregateCall(23, "sum", "CAST(`c2` AS DECIMAL(10,0))", pa.decimal128(20, 0)),
+        AggregateCall(24, "count", "`c2`", pa.int64()),
+        AggregateCall(25, "sum", "unscaledvalue(`c3`)", pa.int64()),
+        AggregateCall(26, "sum", "CAST(unscaledvalue(`c3`) AS DOUBLE)", pa.float64()),
+    ]
+    group = grouped(0, [Output(20, "`c1`", pa.utf8())], calls)
+    prices = ROWS["c2"].cast(pa.decimal128(12, 2)).cast(pa.decimal128(7, 2))
+    rows = ROWS.append_column("c3", prices)
+    found = aggregate_of([], group, rows, tmp_path).sort_by("c20").to_pydict()
+    assert found == {
+        "c20": ["a", "b"],
+        "c21": [5, 2],
+        "c22": [5.0, 2.0],
+        "c23": [5, 2],
+        "c24": [2, 1],
+        "c25": [500, 200],
+        "c26": [500.0, 200.0],
+    }
+
+
+def test_a_column_that_a_projection_names_twice_is_there(tmp_path: Path) -> None:
+    outputs = (Output(1, "`c1`", pa.utf8()), Output(9, "`c2`", pa.int32()))
+    nodes = [scan_of(ROWS), Project(0, (*outputs, outputs[0])), Filter(1, "(`c1` = 'b')")]
+    found = computed(nodes, [relation(tmp_path, "rows", ROWS.schema, [ROWS])])
+    assert found.to_pydict() == {"c1": ["b"], "c9": [2]}
+
+
+def test_forty_operators_within_each_other_are_one_query(tmp_path: Path) -> None:
+    nodes: list[PlanNode] = [scan_of(ROWS)]
+    for at in range(20):
+        nodes.append(Project(len(nodes) - 1, (Output(2, "`c2`", pa.int32()),)))
+        nodes.append(Filter(len(nodes) - 1, f"(`c2` > CAST({at - 18} AS INT))"))
+    found = computed(nodes, [relation(tmp_path, "rows", ROWS.schema, [ROWS])])
+    assert found.to_pydict() == {"c2": [2, 4]}
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_hashed"),
+    [
+        ("(`c1` = (`c2` - CAST(52 AS BIGINT)))", True),
+        (
+            "((coalesce(`c2`, CAST(0 AS BIGINT)) = coalesce(`c1`, CAST(0 AS BIGINT))) AND TRUE)",
+            True,
+        ),
+        ("(`c1` < `c2`)", False),
+        ("((`c1` + `c2`) = CAST(52 AS BIGINT))", False),
+        ("((`c1` = `c2`) OR (`c1` = CAST(1 AS BIGINT)))", False),
+        (None, False),
+    ],
+)
+def test_an_equality_of_expressions_finds_partners_without_comparing_all_pairs(
+    condition: str | None, *, is_hashed: bool
+) -> None:
+    large = Plan(
+        (
+            Scan(scan_of(pa.schema([("c1", pa.int64())])).columns, num_rows=1_000_000),
+            Scan(scan_of(pa.schema([("c2", pa.int64())])).columns, num_rows=1_000_000),
+            Join(0, 1, JoinType.INNER, condition),
+        )
+    )
+    assert (sizes_of(large)[2].pairs <= MOST_PAIRS) == is_hashed
+
+
+def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path) -> None:
+    weeks = pa.table({"c1": pa.array([53, 54, 60], pa.int64()), "c2": [1, 5, 9]})
+    later = pa.table({"c11": pa.array([1, 2, 2], pa.int64()), "c12": [3, 3, 9]})
+    condition = "((`c2` > `c12`) AND (`c11` = (`c1` - CAST(52 AS BIGINT))))"
+    nodes = [scan_of(weeks), scan_of(later), Join(0, 1, JoinType.INNER, condition)]
+    relations = [
+        relation(tmp_path, "weeks", weeks.schema, [weeks]),
+        relation(tmp_path, "later", later.schema, [later]),
+    ]
+    assert computed(nodes, relations).to_pylist() == [{"c1": 54, "c2": 5, "c11": 2, "c12": 3}]
