@@ -24,6 +24,15 @@ rows.where("k = 3").writeTo("lance.far.t").append()
 print("rows", spark.table("lance.far.t").where("k = 3").count())
 joined = spark.sql("SELECT count(*) FROM lance.far.t a JOIN lance.far.t b ON a.id = b.id")
 print("joined", joined.collect()[0][0])
+spark.sql("UPDATE lance.far.t SET k = 11 WHERE id < 5")
+spark.sql("DELETE FROM lance.far.t WHERE id >= 10 AND k <> 3")
+source = spark.range(5, 12).select("id", F.lit(12).alias("k"))
+merge = source.alias("s").mergeInto("lance.far.t", F.expr("lance.far.t.id = s.id"))
+merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+kept = spark.sql("SELECT id, k FROM lance.far.t WHERE id < 13 ORDER BY id, k").collect()
+print("changed", [tuple(row) for row in kept])
+operations = spark.sql("SELECT operation FROM lance.far.t.snapshots ORDER BY snapshot_id").collect()
+print("told", [row[0] for row in operations if row[0] != "maintenance"][-3:])
 try:
     spark.table("lance.far.nothing").collect()
 except PySparkException as error:
@@ -32,11 +41,18 @@ spark.stop()
 """
 
 
-def test_a_connect_client_creates_appends_evolves_joins_and_is_refused(tmp_path: Path) -> None:
+def test_a_connect_client_creates_appends_evolves_joins_changes_rows_and_is_refused(
+    tmp_path: Path,
+) -> None:
     with serving("connect", tmp_path) as port:
         printed = run_script(CLIENT, str(port)).splitlines()
     # 100 rows have k = 3, once from create and once from append: 900 + 100 * 2 * 2 pairs.
-    assert printed == ["rows 200", "joined 1300", "refused True False"]
+    changed = [(id_, 11) for id_ in (0, 1, 2, 3, 3, 4)]
+    changed += [(id_, 12) for id_ in range(5, 12)]
+    assert printed == [
+        *("rows 200", "joined 1300", f"changed {changed}", "told ['update', 'delete', 'merge']"),
+        "refused True False",
+    ]
 
 
 def test_joins_do_not_shuffle_under_connect(tmp_path: Path) -> None:

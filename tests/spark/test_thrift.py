@@ -37,7 +37,7 @@ def beeline(port: int, *statements: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_beeline_makes_fills_reads_and_evolves_a_table(thrift_port: int) -> None:
+def test_beeline_makes_fills_changes_and_evolves_a_table(thrift_port: int) -> None:
     done = beeline(
         thrift_port,
         "CREATE NAMESPACE lance.bee;",
@@ -46,9 +46,15 @@ def test_beeline_makes_fills_reads_and_evolves_a_table(thrift_port: int) -> None
         "ALTER TABLE lance.bee.t ADD PARTITION FIELD truncate(2, s) AS prefix;",
         "INSERT INTO lance.bee.t VALUES (100, 'w');",
         "SELECT count(*), max(id), max(s) FROM lance.bee.t WHERE id >= 50;",
+        "DELETE FROM lance.bee.t WHERE id BETWEEN 10 AND 89;",
+        "UPDATE lance.bee.t SET s = 'x' WHERE id = 1;",
+        "MERGE INTO lance.bee.t t USING (SELECT 2 AS id UNION ALL SELECT 500) s ON t.id = s.id"
+        " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, 'y');",
+        "SELECT count(*), max(id), count_if(s = 'x'), count_if(s = 'y'), count_if(id = 2)"
+        " FROM lance.bee.t;",
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["51", "100", "w"]
+    assert done.stdout.split() == ["51", "100", "w", "21", "500", "1", "1", "0"]
 
 
 def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port: int) -> None:

@@ -71,7 +71,10 @@ def run_table(
     engine = duckdb.connect()
     if layout == "plain":
         path = f"{tempfile.mkdtemp()}/t{seed}"
-        lance.write_dataset(spark.sql(first).toArrow(), path, max_rows_per_file=50)
+        read = spark.sql(first).toArrow()
+        # Taken, for Lance panics at decimals that are not aligned to 16 bytes, as Spark's are not.
+        aligned = read.take(list(range(read.num_rows)))
+        lance.write_dataset(aligned, path, max_rows_per_file=50)
         table = f"lance.`{path}`"
     else:
         modes = f"TBLPROPERTIES ({_COPY_ON_WRITE})" if copies else ""
