@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pytest
 
@@ -10,6 +12,9 @@ from pennon.errors import FragmentDivision, PredicateNotEvaluable, PredicateTooD
 from pennon.planning.explain import summary
 from pennon.planning.scan_report import scan_report
 from pennon.predicate.parse import parse_predicate, readable_predicates
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VALUES = [
     ("US", 1, "abc1"),
@@ -124,3 +129,45 @@ def test_chains_may_be_long_and_nests_are_refused_in_order(
     assert len(readable_predicates([nested, "id = 1"])) == 1
     listed = f"id IN ({', '.join(map(str, range(7, 20_000)))})"
     assert namespace.scan(where=listed).to_arrow().num_rows == 8
+
+
+@pytest.mark.parametrize(
+    ("partitioning", "condition", "keeps", "partitions"),
+    [
+        ("lower", "lower(country) = 'eu'", lambda row: lower(row) == "eu", 1),
+        ("lower", "NOT (lower(country) = 'eu')", lambda row: lower(row) in ("us", "de"), 2),
+        ("lower", "lower(country) LIKE 'e%'", lambda row: lower(row) == "eu", 1),
+        ("lower", "lower(country) IS NULL", lambda row: lower(row) is None, 1),
+        ("lower", "lower(country) = 'eu' OR k = 1", lambda row: row["id"] % 5 in (0, 3, 4), 4),
+        ("lower", "lower(country) = 'eu' AND k = 7", lambda row: row["id"] % 5 == 3, 1),
+        ("lower", "lower(s) = 'x'", lambda row: row["s"] == "x", 4),
+        ("lower", "upper(country) = 'EU'", lambda row: lower(row) == "eu", 4),
+        ("left", "left(s, 2) = 'ab'", lambda row: row["id"] % 5 in (0, 1), 1),
+        ("left", "substring(s, 1, 1) = 'a'", lambda row: row["id"] % 5 in (0, 1, 2), 2),
+        ("left", "substring(s, 2, 1) = 'b'", lambda row: row["id"] % 5 in (0, 1), 4),
+        ("left", "left(s, 3) = 'abc'", lambda row: row["id"] % 5 == 0, 4),
+    ],
+)
+def test_what_a_field_is_computed_by_is_its_value(
+    tmp_path: Path, partitioning: str, condition: str, keeps: object, partitions: int
+) -> None:
+    by = {"lower": "expression('lower(col0)', country)", "left": "truncate(2, s)"}[partitioning]
+    uncounted = {"write.statistics.columns": "0"}
+    made = pennon.create(str(tmp_path / "n"), SCHEMA, [by], properties=uncounted)
+    made.append(pa.Table.from_pylist(ROWS, SCHEMA))
+    scan = pennon.open(str(tmp_path / "n")).scan(where=condition)
+    expected = sorted(row["id"] for row in ROWS if keeps(row))  # type: ignore[operator]
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == expected
+    assert len(scan.plan().partitions) == partitions
+
+
+def test_comparisons_of_floats_are_told_without_what_stands_for_the_order_of_nan(
+    tmp_path: Path,
+) -> None:
+    schema = pa.schema([("f", pa.float64())])
+    made = pennon.create(str(tmp_path / "n"), schema)
+    made.append(pa.table({"f": [1.0, None, float("nan")]}, schema))
+    plan = made.scan(where="f > 5 AND f <= 7.5 AND f NOT IN (6, 6.5)").plan()
+    told = dict(scan_report(plan))
+    assert told["residual"] == "`f` > 5.0 AND `f` <= 7.5 AND `f` NOT IN (6.0, 6.5) in 1 partitions"
+    assert "isnan" not in summary(plan)

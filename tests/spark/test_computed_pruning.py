@@ -85,6 +85,11 @@ CASES = [
     (BY_PREFIX, "lance.system.truncate(1, region) IN ('d', 'U') AND id % 4 = 0", 2),
     (BY_PREFIX, "lance.system.truncate(2, region) = 'EU'", 4),
     (BY_PREFIX, "region LIKE 'e%'", 1),
+    # What a field is computed by is its value.
+    (BY_PREFIX, "left(region, 1) = 'E'", 1),
+    (BY_PREFIX, "substring(region, 1, 1) IN ('d', 'U') AND id % 4 = 0", 2),
+    (BY_EXPRESSION, "lower(region) = 'eu'", 1),
+    (BY_EXPRESSION, "lower(region) NOT IN ('eu', 'us') OR lower(region) IS NULL", 1),
     # Appendix D: a transform without a projection has the literals put in its columns' places.
     (BY_EXPRESSION, "region = 'EU'", 1),
     (BY_EXPRESSION, "region IN ('EU', 'de', 'none')", 2),

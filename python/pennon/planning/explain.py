@@ -7,6 +7,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.planning.projection.bound_predicate import (
@@ -14,6 +15,7 @@ from pennon.planning.projection.bound_predicate import (
     AnyOf,
     BoundPredicate,
     CalendarField,
+    Compared,
     Opaque,
     is_exact,
 )
@@ -83,6 +85,13 @@ def written_conditions(predicate: BoundPredicate) -> Mapping[str, str]:
             text = leaf_filter(predicate).sql(dialect=DataFusion)
             below = {} if predicate.implied is None else written_conditions(predicate.implied)
             return {text: written, **below}
+        case Compared(column=column, comparison=comparison):
+            values = ", ".join(map(str, comparison.values))
+            if pa.types.is_floating(column.type) and values:
+                text = leaf_filter(predicate).sql(dialect=DataFusion)
+                name = column.expression().sql(dialect=DataFusion)
+                listed = f"({values})" if comparison.operator.is_list else values
+                return {text: f"{name} {comparison.operator} {listed}"}
         case CalendarField(part=name, column=column):
             with suppress(Declined):
                 value = Typed(column.expression(), column.type)

@@ -96,17 +96,31 @@ def _is_known_without_ansi(
     return True
 
 
+def column_paths(tree: exp.Expr) -> set[tuple[str, ...]]:
+    """List the column references of a tree, nested fields as a whole.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> sorted(column_paths(parse_one("a + b.c > a")))
+        [('a',), ('b', 'c')]
+    """
+    return {path for _, path in _outermost(tree)}
+
+
+def _outermost(tree: exp.Expr) -> list[tuple[exp.Expr, tuple[str, ...]]]:
+    return [
+        (inner, path)
+        for inner in tree.find_all(exp.Column, exp.Dot)
+        if (path := column_path(inner)) is not None and not isinstance(inner.parent, exp.Dot)
+    ]
+
+
 def replaced_columns(
     tree: exp.Expr, replacement: Callable[[tuple[str, ...]], exp.Expression]
 ) -> exp.Expression:
     """Replace every column reference of a tree, nested fields as a whole."""
     root = exp.Paren(this=tree)
-    outermost = [
-        (inner, path)
-        for inner in root.find_all(exp.Column, exp.Dot)
-        if (path := column_path(inner)) is not None and not isinstance(inner.parent, exp.Dot)
-    ]
-    for inner, path in outermost:
+    for inner, path in _outermost(root):
         inner.replace(replacement(path))
     whole: exp.Expression = root.this
     whole.pop()

@@ -27,8 +27,9 @@ from pennon.planning.projection.bound_predicate import (
     SourceColumn,
     TransformedColumn,
 )
-from pennon.planning.projection.computed_condition import replaced_columns
+from pennon.planning.projection.computed_condition import column_paths, replaced_columns
 from pennon.planning.projection.domains import domain_of
+from pennon.planning.projection.field_values import with_field_values
 from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition, is_not_null
@@ -195,9 +196,15 @@ class SpecProjection:
             for field in self._of_column(source):
                 if isinstance(field.transform, Identity):
                     columns[source.path] = field.read(field.column) or field.column
+        tree: exp.Expr = predicate.expression.copy()
         if len(columns) < len(predicate.sources):
-            return None
-        return replaced_columns(predicate.expression.copy(), lambda path: columns[path].copy())
+            for at, field in enumerate(self.fields):
+                value = exp.column(f"value {at}", quoted=True)
+                tree = with_field_values(tree, field.transform, field.sources, value)
+                columns[(value.name,)] = field.column
+            if not column_paths(tree) <= columns.keys():
+                return None
+        return replaced_columns(tree, lambda path: columns[path].copy())
 
     def _transformed(
         self, called: TransformedColumn
