@@ -96,16 +96,23 @@ def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespac
     spark.sql(
         f"CREATE TABLE {table} PARTITIONED BY (k) AS SELECT id, region, k, ts, CAST(ts AS DATE) d,"
         " CAST(id AS DECIMAL(12, 2)) / 8 AS price, REPEAT(region, 9) AS long,"
-        f" IF(id = 7, DOUBLE('NaN'), id) AS f FROM ({ROWS})"
+        " IF(id = 7, DOUBLE('NaN'), id) AS f, IF(id = 7, -0D, id - 90D) AS zero,"
+        " IF(id = 7, -DOUBLE('Infinity'), id + 0.1D) AS g,"
+        " IF(id % 5 = 0, NULL, FLOAT(id + 0.1)) AS h"
+        f" FROM ({ROWS})"
     )
     answered = [
         "SELECT max(id), min(id), count(id), count(region), count(*) FROM {t}",
         "SELECT min(region), max(region), min(ts), max(d), min(price) FROM {t}",
         "SELECT k, max(id), count(region) + 1 FROM {t} WHERE k > 0 GROUP BY k",
         "SELECT max(i) FROM (SELECT id AS i, k FROM {t}) WHERE k = 1",
+        "SELECT min(g), max(g), count(g), min(h), max(h), count(h) FROM {t}",
     ]
     read = [
         "SELECT max(f) FROM {t}",
+        "SELECT min(f) FROM {t}",
+        "SELECT max(zero) FROM {t}",
+        "SELECT k, min(g), max(h) FROM {t} GROUP BY k",
         "SELECT max(id + 1) FROM {t}",
         "SELECT max(long) FROM {t}",
         "SELECT sum(id), max(id) FROM {t}",

@@ -1,7 +1,8 @@
 """The exact column statistics in the manifest that can answer aggregates: extremes, NULL counts.
 
 They stand for the rows where they were counted of the very rows that are there, in every partition
-that counts. Floats have none: bounds do not distinguish the zeros, nor the NaNs.
+that counts. Bounds of floats do not distinguish the zeros, nor do they tell what is beside a NaN:
+where one is either, they answer nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pennon.predicate.expressions.typed import is_plain
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pennon.manifest.statistics_texts import ColumnBounds
     from pennon.plan import Column
     from pennon.planning import ScanPlan
 
@@ -70,7 +72,7 @@ def counted_values(
     for number, bounds in column_bounds(
         plan.snapshot, leaves, {number: types[number] for number in wanted}
     ).items():
-        if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py():
+        if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py() or _is_ambiguous(bounds):
             continue
         column = wanted[number]
         least, most, values = counted_names(column.id)
@@ -80,10 +82,20 @@ def counted_values(
     return found
 
 
+def _is_ambiguous(bounds: ColumnBounds) -> bool:
+    """Whether a bound of floats is a zero, of whichever sign, or NaN."""
+    if not pa.types.is_floating(bounds.lower.type):
+        return False
+    return any(
+        pc.any(pc.or_(pc.is_nan(bound), pc.equal(bound, 0.0)), min_count=0).as_py()
+        for bound in (bounds.lower, bounds.upper)
+    )
+
+
 def _is_known(column: Column, types: Mapping[int, pa.DataType], ids: Mapping[str, int]) -> bool:
     """Whether a column is of a type whose bounds are its values, as Spark has them, too."""
     kind = types[ids[column.name]]
     if column.type is None or not is_plain(column.type) or not is_counted_type(kind):
         return False
     is_alike = kind.equals(column.type) or pa.types.is_string(column.type)
-    return is_alike and not (pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+    return is_alike and not pa.types.is_boolean(kind)
