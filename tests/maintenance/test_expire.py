@@ -14,6 +14,7 @@ import pytest
 from tests.separate_process import run_script
 from tests.transaction.lake import append, latest, make, regions, stage
 
+import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import NotPartitionedNamespace, ProcedureArgument, SnapshotNotFound
@@ -260,3 +261,41 @@ def test_the_command_and_the_procedure_do_it(
         call(catalog, "expire_snapshots", {"table": snapshot.location, "retain_last": 0})
     with pytest.raises(SystemExit):
         main(["expire", snapshot.location, "--retain-last", "0"])
+
+
+def test_metadata_tables_after_an_expiry_tell_of_the_versions_that_are_left(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("region", pa.string())])
+
+    def rows(first: int, regions_: list[str]) -> pa.Table:
+        ids = range(first, first + len(regions_))
+        return pa.table({"id": ids, "region": regions_}, schema)
+
+    path = str(tmp_path / "t")
+    table = pennon.create(path, schema, ["region"])
+    table.append(rows(0, ["a", "a", "b", "c"]))
+    table.add_partition_field("bucket(2, id)")
+    table.append(rows(10, ["a", "d"]))
+    table.delete("region = 'c'")
+    table.create_tag("keep")
+    kept = table.version
+    table.append(rows(20, ["e", "e"]))
+    expired = expire(path, older_than=later(), retain_last=1)
+    assert expired.versions
+    table = pennon.open(path)
+    assert table.metadata("snapshots")["snapshot_id"].to_pylist() == [kept, table.version]
+    assert table.metadata("history")["snapshot_id"].to_pylist() == [kept, table.version]
+    refs = table.metadata("refs")
+    assert dict(zip(refs["name"].to_pylist(), refs["snapshot_id"].to_pylist(), strict=True)) == {
+        "main": table.version,
+        "keep": kept,
+    }
+    for seen, counted in ((table, 7), (pennon.open(path, "keep"), 5)):
+        partitions = seen.metadata("partitions")
+        assert sum(partitions["record_count"].to_pylist()) == counted == seen.scan().count_rows()
+        assert set(partitions["spec_version"].to_pylist()) == {1, 2}
+        assert sum(seen.metadata("files")["record_count"].to_pylist()) == counted
+        assert set(seen.metadata("specs")["spec_version"].to_pylist()) == {1, 2}
+        changed_in = partitions["last_updated_snapshot_id"].to_pylist()
+        assert set(changed_in) <= {None, kept, table.version}
+    tuples = table.metadata("partitions")["partition"].to_pylist()
+    assert {row["region"] for row in tuples} == {"a", "b", "d", "e"}

@@ -44,6 +44,7 @@ _ZONES: Final = (
     "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "Africa/Monrovia", "+14:00",
 )  # fmt: skip
 _MOST_COLUMNS: Final = 3
+_SUBQUERIES: Final = 4
 _PER_FIELD: Final = 25
 _FIELDS_PER_TABLE: Final = 2
 # Parquet's bounds leave NaN out, and Spark's filters on them lose its rows.
@@ -162,6 +163,11 @@ def _differences(
             yield f"SELECT id FROM {version.table} WHERE {condition}\n{ours}"
     names = random.sample(list(version.columns), _MOST_COLUMNS)
     grouped = random.choice([*version.sources, *version.columns])
+    conditions = Conditions(random, version.columns, version.sources)
+    below = [conditions.subquery(version.view) for _ in range(_SUBQUERIES)]
+    yield from _same(
+        spark, version, [f"SELECT t.id FROM {{}} AS t WHERE {condition}" for condition in below]
+    )
     yield from _aggregates(spark, version, random.sample(asked, min(2, len(asked))), names, grouped)
 
 
@@ -197,7 +203,7 @@ def _rows_by_condition(
         rows = spark.sql(query).collect()
     except Exception as failure:  # noqa: BLE001 - whatever it is, the condition has to be told
         if len(asked) == 1:
-            return {asked[0]: f"{type(failure).__name__}: {str(failure)[:1500]}"}
+            return {asked[0]: _failure(spark, version, asked[0], failure)}
         half = len(asked) // 2
         first = _rows_by_condition(spark, version, asked[:half])
         return first | _rows_by_condition(spark, version, asked[half:])
@@ -205,6 +211,17 @@ def _rows_by_condition(
     for at, number in rows:
         counted[at][number] += 1
     return {condition: counted[at] for at, condition in enumerate(asked)}
+
+
+def _failure(
+    spark: SparkSession, version: Version, condition: str, failure: Exception
+) -> Counter[object] | str:
+    """Tell why a condition fails; where Spark's own filter does, too, count what it means."""
+    try:
+        spark.sql(f"SELECT id FROM {version.view} WHERE {condition}").collect()
+    except PySparkException:
+        return _meant(spark, version, [condition])[condition] or Counter()
+    return f"{type(failure).__name__}: {str(failure)[:1500]}"
 
 
 def _aggregates(
@@ -217,24 +234,36 @@ def _aggregates(
         if (kind := version.columns[name])
     )
     key = _text(grouped, version.columns[grouped])
-    for condition in [*asked, "TRUE"]:
-        for query in (
-            f"SELECT count(*), {listed} FROM {{}} WHERE {condition}",
-            f"SELECT {key}, count(*) FROM {{}} WHERE {condition} GROUP BY {grouped}",
-            f"SELECT DISTINCT {key} FROM {{}} WHERE {condition}",
-        ):
-            try:
-                theirs = Counter(map(str, spark.sql(query.format(version.view)).collect()))
-            except PySparkException:
-                continue
-            try:
-                ours = Counter(map(str, spark.sql(query.format(version.table)).collect()))
-            except Exception as failure:  # noqa: BLE001 - whatever it is, it has to be told
-                yield f"{query.format(version.table)}\n{type(failure).__name__}: {failure}"[:1500]
-                continue
-            if ours != theirs:
-                said = f"too many: {ours - theirs}, missing: {theirs - ours}"
-                yield f"{query.format(version.table)}\n{said}"
+    yield from _same(
+        spark,
+        version,
+        [
+            query
+            for condition in [*asked, "TRUE"]
+            for query in (
+                f"SELECT count(*), {listed} FROM {{}} WHERE {condition}",
+                f"SELECT {key}, count(*) FROM {{}} WHERE {condition} GROUP BY {grouped}",
+                f"SELECT DISTINCT {key} FROM {{}} WHERE {condition}",
+            )
+        ],
+    )
+
+
+def _same(spark: SparkSession, version: Version, queries: list[str]) -> Iterator[str]:
+    """Run queries of the table beside the same of its Parquet copy; yield those that differ."""
+    for query in queries:
+        try:
+            theirs = Counter(map(str, spark.sql(query.format(version.view)).collect()))
+        except PySparkException:
+            continue
+        try:
+            ours = Counter(map(str, spark.sql(query.format(version.table)).collect()))
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it has to be told
+            yield f"{query.format(version.table)}\n{type(failure).__name__}: {failure}"[:1500]
+            continue
+        if ours != theirs:
+            said = f"too many: {ours - theirs}, missing: {theirs - ours}"
+            yield f"{query.format(version.table)}\n{said}"
 
 
 def _text(expression: str, kind: str) -> str:

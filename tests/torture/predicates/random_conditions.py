@@ -88,6 +88,28 @@ class Conditions:
         }.get(kind) or (self._time if kind in _TIMES else self._number)  # fmt: skip
         return self.random.choice([*makers, own, own, own])(column, kind)
 
+    def subquery(self, view: str) -> str:
+        """Make a condition of table ``t`` on the rows of a view, whose values are found first.
+
+        Args:
+            view: A view with these columns.
+        """
+        column = self._column()
+        few = f"{view} AS v WHERE v.id % {self.random.choice((5, 11, 40))} = 3"
+        less = self.random.choice(("<", ">=", "=", "<=>"))
+        return self.random.choice(
+            [
+                f"t.{column} IN (SELECT v.{column} FROM {few})",
+                f"t.{column} NOT IN (SELECT v.{column} FROM {few} AND v.{column} IS NOT NULL)",
+                f"EXISTS (SELECT 1 FROM {few} AND v.{column} = t.{column})",
+                f"EXISTS (SELECT 1 FROM {few} AND v.{column} <=> t.{column})",
+                f"NOT EXISTS (SELECT 1 FROM {few} AND v.{column} = t.{column})",
+                f"t.{column} {less} (SELECT max(v.{column}) FROM {few})",
+                f"t.{column} {less} (SELECT min(v.{column}) FROM {few} AND v.id = t.id)",
+                f"t.{column} IN (SELECT v.{column} FROM {few}) OR {self.atom()}",
+            ]
+        )
+
     def _column(self) -> str:
         if self.sources and self.random.random() < 0.75:
             return self.random.choice(self.sources)
