@@ -29,8 +29,8 @@ from pennon.planning.projection.bound_predicate import (
 )
 from pennon.planning.projection.computed_condition import column_paths, replaced_columns
 from pennon.planning.projection.domains import domain_of
-from pennon.planning.projection.field_values import with_field_values
 from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
+from pennon.planning.projection.transform_calls import with_field_values
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition, is_not_null
 from pennon.predicate.connectives import and_all, or_all
