@@ -7,6 +7,7 @@ import random
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from inspect import getdoc, isfunction
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +26,9 @@ from pennon.errors import (
 )
 from pennon.leaf import clustered
 from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
-from pennon.namespace import PartitionedNamespace
+from pennon.namespace import Lake, PartitionedNamespace, Scan
+from pennon.namespace.row_merge import Merge
+from pennon.namespace.upkeep import Maintenance
 from pennon.spec.write_order import WriteOrder
 
 SCHEMA = pa.schema(
@@ -199,6 +202,7 @@ def test_a_failed_append_leaves_no_file(table: PartitionedNamespace) -> None:
 UNWRITABLE = """
 import os, sys
 from decimal import Decimal
+from inspect import getdoc, isfunction
 from pathlib import Path
 import pyarrow as pa
 import pennon
@@ -379,3 +383,16 @@ def test_years_that_python_does_not_have(tmp_path: Path) -> None:
     table.add_partition_field("bucket(2, n)")
     assert "v1: d=12921-08-18" in table.maintenance.rewrite_partitions().partitions
     assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [3, 11]
+
+
+@pytest.mark.parametrize("offered", [Lake, PartitionedNamespace, Scan, Merge, Maintenance])
+def test_whatever_a_user_calls_has_an_example_that_runs(offered: type) -> None:
+    members = {
+        name: member.fget if isinstance(member, property) else member
+        for cls in offered.__mro__
+        for name, member in vars(cls).items()
+        if not name.startswith("_") and (isinstance(member, property) or isfunction(member))
+    }
+    assert members
+    without = [name for name, member in members.items() if ">>> " not in (getdoc(member) or "")]
+    assert without == []

@@ -65,7 +65,13 @@ class Lake:
 
     @property
     def root(self) -> str:
-        """The folder or URL."""
+        """The folder or URL.
+
+        Example:
+            >>> import pennon
+            >>> pennon.connect("/lake").root
+            '/lake'
+        """
         return self._catalog.root
 
     def load_table(self, name: str, version: int | str | None = None) -> PartitionedNamespace:
@@ -77,6 +83,18 @@ class Lake:
 
         Raises:
             TableNotFound: There is none; the error lists near names.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> version = orders.append([{"id": 1}])
+            >>> lake.load_table("shop.orders").scan().to_arrow().to_pylist()
+            [{'id': 1}]
+            >>> lake.load_table("shop.orders", version - 1).scan().count_rows()
+            0
         """
         number = None if version is None else str(version)
         table = load(self._catalog, parts_of(self._catalog, name), number)
@@ -87,6 +105,15 @@ class Lake:
 
         Raises:
             TableNotFound: There is none; the error lists near names.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> lake.location_of("shop.orders") == orders.location
+            True
         """
         parts = parts_of(self._catalog, name)
         return parts[0] if is_path(name) else Directory(self._catalog).found(parts).location
@@ -105,6 +132,16 @@ class Lake:
         Raises:
             TableAlreadyExists: There is a table of that name.
             NamespaceNotFound: Its namespace is missing.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> schema = pa.schema({"id": pa.int64(), "day": pa.date32()})
+            >>> orders = lake.create_table("shop.orders", schema, ["months(day)", "bucket(4, id)"])
+            >>> len(orders.spec.fields)
+            3
         """
         stated = {} if comment is None else {"comment": comment}
         table = table_ddl.create(
@@ -127,6 +164,16 @@ class Lake:
         Raises:
             TableAlreadyExists: The name is taken, or the table has one in that namespace.
             TableNotFound: Nothing is there.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> path = tempfile.mkdtemp() + "/elsewhere"
+            >>> made = pennon.create(path, pa.schema({"id": pa.int64()}))
+            >>> lake.register_table("shop.orders", path).location == path
+            True
         """
         table = register_table(self._catalog, parts_of(self._catalog, name), path)
         return PartitionedNamespace(self._catalog, table)
@@ -136,28 +183,77 @@ class Lake:
 
         Raises:
             TableNotFound: There is none.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> lake.drop_table("shop.orders")
+            >>> lake.list_tables()
+            []
         """
         identifier = parts_of(self._catalog, name)
         if not table_ddl.drop(self._catalog, identifier):
             Directory(self._catalog).found(identifier)
 
     def rename_table(self, name: str, to: str) -> None:
-        """Give a table another name; its files stay where they are."""
+        """Give a table another name; its files stay where they are.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> lake.rename_table("shop.orders", "shop.sales")
+            >>> lake.list_tables()
+            ['shop.sales']
+        """
         table_ddl.rename(self._catalog, parts_of(self._catalog, name), parts_of(self._catalog, to))
 
     def table_exists(self, name: str) -> bool:
-        """Tell whether there is a table of that name."""
+        """Tell whether there is a table of that name.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> (lake.table_exists("shop.orders"), lake.table_exists("shop.sales"))
+            (True, False)
+        """
         return Directory(self._catalog).find(parts_of(self._catalog, name)) is not None
 
     def list_tables(self, namespace: str | None = None) -> list[str]:
-        """List the names of the tables of a namespace; without one, of all namespaces."""
+        """List the names of the tables of a namespace; without one, of all namespaces.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> lake.list_tables()
+            ['shop.orders']
+        """
         directory = Directory(self._catalog)
         start = () if namespace is None else parts_of(self._catalog, namespace)
         below = (start,) if namespace is not None else directory.with_descendants(())
         return [spelled((*parent, name)) for parent in below for name in directory.tables(parent)]
 
     def list_namespaces(self, parent: str | None = None) -> list[str]:
-        """List the names of the namespaces below another one, or of the root."""
+        """List the names of the namespaces below another one, or of the root.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> lake.list_namespaces()
+            ['shop']
+        """
         start = () if parent is None else parts_of(self._catalog, parent)
         return [spelled(child) for child in Directory(self._catalog).namespaces(start)]
 
@@ -167,13 +263,32 @@ class Lake:
         Args:
             name: Its name.
             exist_ok: Whether it is no error that there is one.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> lake.create_namespace("shop", exist_ok=True)
+            >>> lake.list_namespaces()
+            ['shop']
         """
         Directory(self._catalog).create_namespace(
             parts_of(self._catalog, name), {}, if_not_exists=exist_ok
         )
 
     def drop_namespace(self, name: str, *, cascade: bool = False) -> None:
-        """Drop a namespace, with all that is in it when ``cascade``."""
+        """Drop a namespace, with all that is in it when ``cascade``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> lake.drop_namespace("shop", cascade=True)
+            >>> lake.list_namespaces()
+            []
+        """
         table_ddl.drop_namespace(self._catalog, parts_of(self._catalog, name), cascade=cascade)
 
     def __repr__(self) -> str:

@@ -42,52 +42,147 @@ class OpenTable:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The table at the version that the object is at."""
+        """The table at the version that the object is at.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.snapshot.version == letters.version
+            True
+        """
         return self._table.snapshot
 
     @property
     def name(self) -> str:
-        """The table's name in its catalog, or its path."""
+        """The table's name in its catalog, or its path.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> lake = pennon.connect(tempfile.mkdtemp())
+            >>> lake.create_namespace("shop")
+            >>> orders = lake.create_table("shop.orders", pa.schema({"id": pa.int64()}))
+            >>> orders.name
+            'lance.shop.orders'
+        """
         return self._table.name
 
     @property
     def location(self) -> str:
-        """Path or URL of the namespace."""
+        """Path or URL of the namespace.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.location == path
+            True
+        """
         return self.snapshot.location
 
     @property
     def version(self) -> int:
-        """Version of ``__manifest``."""
+        """Version of ``__manifest``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> before = letters.version
+            >>> letters.append([{"letter": "a"}]) == letters.version > before
+            True
+        """
         return self.snapshot.version
 
     @property
     def is_draft(self) -> bool:
-        """Whether it has the layout of the older draft, which is only read."""
+        """Whether it has the layout of the older draft, which is only read.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.is_draft
+            False
+        """
         return self.snapshot.layout is TableLayout.DRAFT
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns; each carries its id under ``lance:field_id``."""
+        """The columns; each carries its id under ``lance:field_id``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.schema.names
+            ['letter']
+        """
         return self.snapshot.schema.arrow
 
     @property
     def spec(self) -> PartitionSpec:
-        """The partition spec that new rows are written with."""
+        """The partition spec that new rows are written with.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.add_partition_field("truncate(1, letter)", "initial")
+            >>> [field.field_id for field in letters.spec.fields]
+            ['initial']
+        """
         return self.snapshot.current_spec
 
     @property
     def specs(self) -> Mapping[int, PartitionSpec]:
-        """Every partition spec by version."""
+        """Every partition spec by version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.add_partition_field("letter")
+            >>> {number: len(spec.fields) for number, spec in letters.specs.items()}
+            {1: 0, 2: 1}
+        """
         return self.snapshot.specs
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The user's table properties."""
+        """The user's table properties.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.set_properties({"team": "shop"})
+            >>> letters.properties["team"]
+            'shop'
+        """
         return self.snapshot.properties
 
     @property
     def maintenance(self) -> Maintenance:
-        """Checks, repairs and clean-up of the table."""
+        """Checks, repairs and clean-up of the table.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.check().is_valid
+            True
+        """
         return Maintenance(self.location, self._catalog.storage, self._follow)
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
@@ -212,6 +307,15 @@ class OpenTable:
 
         Raises:
             NamespacePinned: It was opened at a version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = pennon.open(path).append([{"letter": "a"}])
+            >>> (letters.scan().count_rows(), letters.refresh().scan().count_rows())
+            (0, 1)
         """
         self._check_unpinned("refresh")
         self._table = load(self._catalog, self._table.identifier)

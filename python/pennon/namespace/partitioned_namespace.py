@@ -76,6 +76,15 @@ class PartitionedNamespace(TableRows):
 
         Raises:
             PartitionFieldNotFound: The current spec has no such field; lists those there.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
+            >>> version = letters.drop_partition_field("letter")
+            >>> letters.spec.fields
+            ()
         """
         return self._evolve("drop", field=field)
 
@@ -89,6 +98,15 @@ class PartitionedNamespace(TableRows):
 
         Returns:
             The version with the new spec.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
+            >>> version = letters.replace_partition_field("letter", "bucket(4, letter)", "shard")
+            >>> [field.field_id for field in letters.spec.fields]
+            ['shard']
         """
         return self._evolve("replace", field=field, transform=transform, name=name)
 
@@ -136,6 +154,15 @@ class PartitionedNamespace(TableRows):
 
         Returns:
             The version with the new name.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.rename_column("letter", "sign")
+            >>> letters.schema.names
+            ['sign']
         """
         return self._change(renamed(name, to))
 
@@ -144,6 +171,16 @@ class PartitionedNamespace(TableRows):
 
         Returns:
             The version without the column.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.add_column("size", pa.int32())
+            >>> version = letters.drop_column("size")
+            >>> letters.schema.names
+            ['letter']
         """
         return self._change({"change": "delete_column", "column": name.split(".")})
 
@@ -168,6 +205,16 @@ class PartitionedNamespace(TableRows):
 
         Raises:
             UnsupportedTableChange: The change is not safe.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.add_column("size", pa.int32())
+            >>> version = letters.alter_column("size", type=pa.int64(), comment="in points")
+            >>> letters.schema.field("size").type
+            DataType(int64)
         """
         return self._change(*altered(name, type, nullable=nullable, comment=comment))
 
@@ -176,6 +223,16 @@ class PartitionedNamespace(TableRows):
 
         Returns:
             The version with the properties.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.set_properties({"team": "shop"})
+            >>> version = letters.set_properties({"team": None})
+            >>> "team" in letters.properties
+            False
         """
         return self._change(*property_changes(properties))
 
@@ -224,6 +281,16 @@ class PartitionedNamespace(TableRows):
 
         Raises:
             TagNotFound: There is none of that name; lists those there are.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> tagged = letters.create_tag("empty")
+            >>> letters.drop_tag("empty")
+            >>> letters.tags()
+            {}
         """
         self._check_unpinned("change the tags of")
         change_tag(self._catalog, self._table.identifier, TagChange("drop", name))

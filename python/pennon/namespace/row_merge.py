@@ -84,15 +84,60 @@ class Merge:
     others_where: str | None = None
 
     def when_matched_update_all(self) -> Self:
-        """Update rows that are in both: the source's columns get its values, others stay."""
+        """Update rows that are in both: the source's columns get its values, others stay.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/stock"
+            >>> schema = pa.schema({"item": pa.string(), "count": pa.int64()})
+            >>> stock = pennon.create(path, schema)
+            >>> version = stock.append([{"item": "a", "count": 1}, {"item": "b", "count": 2}])
+            >>> merge = stock.merge(
+            ...     [{"item": "b", "count": 5}, {"item": "c", "count": 7}], on="item"
+            ... )
+            >>> merge.when_matched_update_all().execute().num_updated_rows
+            1
+            >>> stock.scan("item = 'b'").to_arrow()["count"].to_pylist()
+            [5]
+        """
         return replace(self, matched="update")
 
     def when_matched_delete(self) -> Self:
-        """Delete the table's rows that are in both."""
+        """Delete the table's rows that are in both.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/stock"
+            >>> schema = pa.schema({"item": pa.string(), "count": pa.int64()})
+            >>> stock = pennon.create(path, schema)
+            >>> version = stock.append([{"item": "a", "count": 1}, {"item": "b", "count": 2}])
+            >>> merge = stock.merge(
+            ...     [{"item": "b", "count": 5}, {"item": "c", "count": 7}], on="item"
+            ... )
+            >>> merge.when_matched_delete().execute().num_deleted_rows
+            1
+            >>> stock.scan().to_arrow()["item"].to_pylist()
+            ['a']
+        """
         return replace(self, matched="delete")
 
     def when_not_matched_insert_all(self) -> Self:
-        """Add the source's rows that are not in the table; columns that it lacks are NULL."""
+        """Add the source's rows that are not in the table; columns that it lacks are NULL.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/stock"
+            >>> schema = pa.schema({"item": pa.string(), "count": pa.int64()})
+            >>> stock = pennon.create(path, schema)
+            >>> version = stock.append([{"item": "a", "count": 1}, {"item": "b", "count": 2}])
+            >>> merge = stock.merge(
+            ...     [{"item": "b", "count": 5}, {"item": "c", "count": 7}], on="item"
+            ... )
+            >>> merge.when_not_matched_insert_all().execute().num_inserted_rows
+            1
+            >>> sorted(stock.scan().to_arrow()["item"].to_pylist())
+            ['a', 'b', 'c']
+        """
         return replace(self, inserts=True)
 
     def when_not_matched_by_source_delete(self, where: str | None = None) -> Self:
@@ -100,6 +145,20 @@ class Merge:
 
         Args:
             where: Only those that satisfy this condition in Spark SQL.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/stock"
+            >>> schema = pa.schema({"item": pa.string(), "count": pa.int64()})
+            >>> stock = pennon.create(path, schema)
+            >>> version = stock.append([{"item": "a", "count": 1}, {"item": "b", "count": 2}])
+            >>> merge = stock.merge(
+            ...     [{"item": "b", "count": 5}, {"item": "c", "count": 7}], on="item"
+            ... )
+            >>> merge.when_not_matched_by_source_delete("count < 2").execute().num_deleted_rows
+            1
+            >>> stock.scan().to_arrow()["item"].to_pylist()
+            ['b']
         """
         return replace(self, deletes_others=True, others_where=where)
 
@@ -110,6 +169,19 @@ class Merge:
             MergeCardinality: Several rows of the source are to update the same row.
             MergeKeyRefused: A column of ``on`` is missing, or of a type that is no key.
             WriteConflict: Another commit changed rows that the keys are about.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/stock"
+            >>> schema = pa.schema({"item": pa.string(), "count": pa.int64()})
+            >>> stock = pennon.create(path, schema)
+            >>> version = stock.append([{"item": "a", "count": 1}, {"item": "b", "count": 2}])
+            >>> merge = stock.merge(
+            ...     [{"item": "b", "count": 5}, {"item": "c", "count": 7}], on="item"
+            ... )
+            >>> done = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+            >>> (done.num_updated_rows, done.num_inserted_rows, done.num_deleted_rows)
+            (1, 1, 0)
         """
         if not self.on:
             why = "no column is named"

@@ -86,7 +86,16 @@ class Scan:
         return read_plan(self.plan()).batches
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Give the rows as a reader of Arrow; as ``to_batches``."""
+        """Give the rows as a reader of Arrow; as ``to_batches``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> letters.scan().to_reader().read_all().num_rows
+            2
+        """
         stream = read_plan(self.plan())
         return pa.RecordBatchReader.from_batches(stream.schema, stream.batches)
 
@@ -106,7 +115,17 @@ class Scan:
         return read_plan(self.plan()).to_arrow()
 
     def to_pandas(self) -> pd.DataFrame:
-        """Read the rows into a data frame of pandas; as ``to_batches``."""
+        """Read the rows into a data frame of pandas; as ``to_batches``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> letters.scan("letter > 'a'").to_pandas()
+              letter
+            0      b
+        """
         return self.to_arrow().to_pandas()
 
     def to_datafusion(

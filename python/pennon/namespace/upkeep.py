@@ -71,6 +71,14 @@ class Maintenance:
 
         Raises:
             ManifestNotRepairable: What was lost stands nowhere else.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.maintenance.repair().columns
+            ()
         """
         done = repair(self.location, self.storage_options, progress=progress)
         self.refresh()
@@ -207,6 +215,17 @@ class Maintenance:
 
         Returns:
             The new version.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> import pyarrow as pa
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> empty = letters.version
+            >>> version = letters.append([{"letter": "a"}])
+            >>> version = letters.maintenance.rollback(empty)
+            >>> letters.scan().count_rows()
+            0
         """
         done = rollback(self.location, version, self.storage_options, timestamp=timestamp)
         self.refresh()
