@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks.query_files import read_queries
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,3 +85,19 @@ def test_a_whole_query_has_the_rows_of_plain_tables(tables: Tables, sql: str) ->
     expected = rows_of(tables.parquet, sql, DEFAULTS)
     assert rows_of(tables.pennon, sql, DEFAULTS) == expected
     assert rows_of(tables.pennon, sql, NO_BROADCASTS) == expected
+
+
+@pytest.mark.spark
+def test_a_subquery_with_several_rows_is_the_error_of_spark(tables: Tables) -> None:
+    several = "(SELECT store_id FROM stores WHERE city_id < 50)"
+    sql = f"SELECT count(*) AS n, sum(amount) AS amount FROM sales WHERE store_id = {several}"
+    for session in (tables.parquet, tables.pennon):
+        with pytest.raises(
+            (PySparkException, Py4JJavaError), match="SCALAR_SUBQUERY_TOO_MANY_ROWS"
+        ):
+            rows_of(session, sql, DEFAULTS)
+    nothing = several.replace("< 50", "< 0")
+    assert rows_of(tables.pennon, sql.replace(several, nothing), DEFAULTS) == ["[0, None]"]
+    plan = tables.pennon.sql(f"EXPLAIN {sql}").collect()[0][0]
+    assert plan.count("fragment: complete") == 1
+    assert "Subquery" not in plan
