@@ -292,8 +292,8 @@ def main() -> None:
         if timed.error:
             print(f"  {query}, {name}: {timed.error}")
     print(f"  Other processes used {others:.1f} of {os.cpu_count()} cores meanwhile.")
-    for side in sides:
-        side.stop()
+    for started in sides:
+        started.stop()
 
 
 if __name__ == "__main__":

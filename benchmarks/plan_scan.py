@@ -151,8 +151,8 @@ def main() -> None:
     header = ("partitions", "query", "cold", f"median of {RUNS}", "CPU", "after a commit", "memory")
     print_table("planning in Python: milliseconds", header, rows)
     if not options.no_spark:
-        header = ("partitions", "query", "first", f"median of {RUNS}")
-        print_table("EXPLAIN in Spark: milliseconds", header, explained(list(options.partitions)))
+        in_spark = ("partitions", "query", "first", f"median of {RUNS}")
+        print_table("EXPLAIN in Spark: milliseconds", in_spark, explained(list(options.partitions)))
     shutil.rmtree(LAKE, ignore_errors=True)
 
 

@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def manifest_table(rows: Sequence[dict[str, str]]) -> pa.Table:
         shown = [row.get(name) for row in rows]
         if name == "location":
             shown = [directories.get(row["object_id"]) for row in rows]
-        read = int if pa.types.is_integer(kind) else str
+        read: Callable[[str], object] = int if pa.types.is_integer(kind) else str
         read = dt.date.fromisoformat if pa.types.is_date(kind) else read
         values = [None if text_ in (None, "NULL") else read(text_) for text_ in shown]
         columns[name] = pa.array(values, kind)

@@ -148,7 +148,8 @@ def test_what_no_merge_can_do_is_refused_and_changes_nothing(tmp_path: Path) -> 
     twice = pa.table({"id": [7, 7], "v": pa.array([1, 2], pa.int32())})
     with pytest.raises(MergeCardinality):
         table.merge(twice, "id").when_matched_update_all().execute()
-    for on in ("absent", "region", [], "tags"):
+    refused: tuple[str | list[str], ...] = ("absent", "region", [], "tags")
+    for on in refused:
         with pytest.raises(MergeKeyRefused):
             table.merge(twice, on).when_matched_update_all().execute()
     for values, error in (

@@ -156,8 +156,8 @@ def test_a_session_opens_leaves_with_its_own_credentials(tmp_path: Path) -> None
             dataset = open_leaf(
                 snapshot.location, leaf["location"], leaf["read_version"], options, "identity"
             )
-            stated = dataset.initial_storage_options["aws_secret_access_key"]
-            assert stated == credentials
+            stated = dataset.initial_storage_options or {}
+            assert stated["aws_secret_access_key"] == credentials
     assert leaves[NOWHERE]["read_version"] == 2
     assert leaves[SALES_LATE]["read_version"] is None
 

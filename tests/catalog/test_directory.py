@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance_namespace as upstream
@@ -246,7 +247,8 @@ def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
     )
     assert table.properties["quality"] == "low"
     assert table.properties["comment"] == "new"
-    assert table.schema["fields"][1]["metadata"] == {"comment": "key"}
+    columns: Any = table.schema["fields"]
+    assert columns[1]["metadata"] == {"comment": "key"}
     assert table.partitioning == ({"function": "identity", "arguments": [{"column": ["area"]}]},)
     removed = [{"change": "remove_property", "property": "quality"}, change("delete_column", "x")]
     table = alter.alter_table(catalog, ("shop", "orders"), removed)

@@ -264,8 +264,10 @@ def test_every_operation_of_the_interface_is_answered_or_refused(
     inside = [["v1"], ["v9"], SALES_EARLY.split("$"), ["sales", "orders"], []]
     for operation in sorted(OPERATIONS - ANSWERED):
         for path in inside:
-            change = {"id": ["shop", "orders", *path]}
-            request = {"entries": [change]} if operation.startswith("batch_create") else change
+            change: dict[str, object] = {"id": ["shop", "orders", *path]}
+            request = change
+            if operation.startswith("batch_create"):
+                request = {"entries": [change]}
             if operation == "batch_commit_tables":
                 request = {"operations": [{"declare_table": change}]}
             with pytest.raises(upstream_errors.UnsupportedOperationError) as refused:

@@ -43,7 +43,7 @@ _EPOCH = dt.date(1970, 1, 1)
 class Evolving:
     """One table and its model; every step draws what it does."""
 
-    def __init__(self, folder: str, draw: Callable[[st.SearchStrategy], object]) -> None:
+    def __init__(self, folder: str, draw: Callable[[st.SearchStrategy], Any]) -> None:
         self.draw = draw
         self.catalog = Catalog("lance", folder)
         schema = NamespaceSchema.with_fresh_ids(
@@ -63,7 +63,8 @@ class Evolving:
 
     def append(self) -> None:
         model = self.model
-        rows, batch = [], []
+        rows: list[dict[str, object]] = []
+        batch: list[dict[str, object]] = []
         for _ in range(self.draw(st.integers(1, 3))):
             stored, given_row = {}, {}
             for column in model.columns:
@@ -168,7 +169,10 @@ class Evolving:
         ]
         path = self.one_of(known)
         columns = [{"column": spark_path(path)}]
-        choices = [("identity", []), ("bucket", [{"literal": 3}])]
+        choices: list[tuple[str, list[dict[str, object]]]] = [
+            ("identity", []),
+            ("bucket", [{"literal": 3}]),
+        ]
         if path[-1].kind != "date":
             choices.append(("truncate", [{"literal": 2}]))
         if path[-1].kind == "string":

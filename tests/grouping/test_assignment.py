@@ -231,7 +231,7 @@ def result(nodes: list[PlanNode], position: int, rows: dict[int, list[Row]]) -> 
         return rows[position]
     left, right = (result(nodes, side, rows) for side in (node.left, node.right))
     kind = node.join_type
-    matched = [
+    matched: list[Row] = [
         (key, (mine, theirs)) for key, mine in left for other, theirs in right if key == other
     ]
     right_keys, left_keys = {key for key, _ in right}, {key for key, _ in left}

@@ -122,7 +122,10 @@ def test_a_padded_column_stays_padded_above_a_join_that_keeps_it() -> None:
         scan(30, (Bucket(8), (0,))),
         Join(3, 4, JoinType.LEFT, equated=((25, 30),)),
     ]
-    third = [scan(40, (Bucket(8), (0,))), Join(5, 6, JoinType.LEFT, equated=((30, 40),))]
+    third: list[PlanNode] = [
+        scan(40, (Bucket(8), (0,))),
+        Join(5, 6, JoinType.LEFT, equated=((30, 40),)),
+    ]
     assert derive_keys([*nodes, *third]).served == {2, 5, 7}
     grouped = Group(5, frozenset({25, 30}), ())
     assert derive_keys([*nodes, grouped]).served == {2, 5}

@@ -114,7 +114,7 @@ def test_a_required_column_of_the_leaf_alone_is_an_error(tmp_path: Path) -> None
     (leaf,) = snapshot.leaves().table.to_pylist()
     dataset = lance.dataset(f"{snapshot.location}/{leaf['location']}")
     dataset.delete("v IS NULL")
-    dataset.alter_columns({"path": "v", "nullable": False})
+    dataset.alter_columns({"path": "v", "nullable": False})  # type: ignore[dict-item]
     dataset.update_field_metadata({"v": {"lance:field_id": "999"}})
     with pytest.raises(LeafSchemaMismatch, match="column v to leaf .*NOT NULL"):
         stage(snapshot, row())

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import alter
 from pennon.catalog.partitioning import FieldChange
 from pennon.leaf import WriteTarget, write_partitions
+from pennon.leaf.write.staged_partition import StagedPartition
 from pennon.maintenance.adoption.adopt import adopt
 from pennon.maintenance.adoption.split import split
 from pennon.maintenance.repair import repair
@@ -49,7 +51,7 @@ def transaction(location: str, change: Callable[[Transaction], object]) -> None:
     assert isinstance(made.commit(), Committed)
 
 
-def staged(location: str) -> list[object]:
+def staged(location: str) -> list[StagedPartition]:
     snapshot = Snapshot.open(location)
     target = WriteTarget(location, snapshot.version, snapshot.current_spec.spec_version)
     return write_partitions([rows_of(snapshot)], target)
@@ -131,7 +133,7 @@ def location(tmp_path: Path) -> str:
     return made
 
 
-def foreign(location: str) -> tuple[dict[str, object], dict[str, object]]:
+def foreign(location: str) -> tuple[dict[Any, Any], dict[str, object]]:
     """The rows of unknown types; of all others what stands in unknown columns."""
     manifest = lance.dataset(f"{location}/__manifest")
     assert manifest.metadata["somebody.key"] == "kept"

@@ -21,6 +21,7 @@ import datetime as dt
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -57,7 +58,7 @@ class Handmade:
     rows: dict[str, list[dict[str, object]]]
 
     @property
-    def all_rows(self) -> list[dict[str, object]]:
+    def all_rows(self) -> list[dict[str, Any]]:
         """The rows of the whole table."""
         return [row for leaf in self.rows.values() for row in leaf]
 

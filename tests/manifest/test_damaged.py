@@ -19,7 +19,7 @@ from pennon import errors
 from pennon.cli import main
 from pennon.namespace import read_plan
 
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 V2 = "partition_spec_v2"
 
 

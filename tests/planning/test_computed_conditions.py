@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -23,7 +23,7 @@ VALUES = [
     ("EU", 7, None),
     ("eu", None, "x"),
 ]
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": at, "country": country, "k": k, "dec": at, "s": text}
     for at, (country, k, text) in enumerate(VALUES * 3)
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +16,7 @@ from pennon.predicate.parse import parse_predicate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": at, "k": None if at % 7 == 0 else at % 40, "s": None if at % 5 == 0 else f"t{at % 9}"}
     for at in range(-60, 120)
 ]

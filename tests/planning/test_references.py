@@ -21,7 +21,7 @@ from pennon.transaction import Committed, Transaction
 _ROWS = {1: "eu", 2: "us", 3: None, 4: "br"}
 
 
-def _elsewhere(tmp_path: Path, *, strong: bool) -> tuple[Snapshot, dict[str, str]]:
+def _elsewhere(tmp_path: Path, *, strong: bool) -> tuple[Snapshot, dict[str | None, str]]:
     """Four leaves: eu is read at a tag, us on a branch, br at a branch's version, NULL as ever."""
     snapshot = append(make(tmp_path, strong=strong), _ROWS)
     leaves = {

@@ -43,7 +43,7 @@ def _namespace(location: Path, *, strong: bool) -> Snapshot:
     )
     snapshot = manifest.create(str(location), schema, spec, strong=strong)
     buckets = Bucket(4).apply([_ROWS.column("id")])
-    changes = []
+    changes: list[LeafChange] = []
     for row in range(_ROWS.num_rows):
         values = {"country": _ROWS.column("country")[row], "id_bucket": buckets[row]}
         name = leaf_name(snapshot.salt, 1, list(values.values()))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
 
-_COMPARED: dict[type[exp.Expr], Callable[[object, object], object]] = {
+_COMPARED: dict[type[exp.Expr], Callable[[Any, Any], object]] = {
     exp.EQ: operator.eq,
     exp.NEQ: operator.ne,
     exp.LT: operator.lt,

@@ -22,7 +22,7 @@ from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "predicates"
-_VALUES = {
+_VALUES: dict[str, list[object]] = {
     "a": [None, -1, 1, 2, 5, 7],
     "b": [None, 1, 5],
     "s": [None, "", "p", "pq", "a%b", "xp", "a_", "\\"],

@@ -44,7 +44,7 @@ VALUES: dict[str, list[object]] = {
     "i": [*INTS],
     "l": [*INTS, 3_000_000_000, 2**63 - 1, -(2**63)],
     "s": [*TEXTS],
-    "d": sorted({moment.date() for moment in _MOMENTS}),
+    "d": [*sorted({moment.date() for moment in _MOMENTS})],
     "ts": [moment.replace(tzinfo=UTC) for moment in _MOMENTS],
     "n": [*_MOMENTS],
     "f": [0.0, -0.0, 1.5, -1.5, 1e300, math.inf, -math.inf, math.nan],

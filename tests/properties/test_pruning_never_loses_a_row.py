@@ -33,7 +33,7 @@ from pennon.transforms.truncate import Truncate
 
 Field = tuple[Transform, tuple[str, ...]]
 _NUMBERS = {name: number for number, name in enumerate(TYPES)}
-_ONE_COLUMN: list[list[Field]] = [
+_ONE_COLUMN: list[Sequence[Field]] = [
     *[[(Identity(), (name,))] for name in TYPES],
     *[[(Bucket(4), (name,))] for name in TYPES if name != "f"],
     *[[(Truncate(10), (name,))] for name in ("i", "l", "m")],
@@ -41,14 +41,14 @@ _ONE_COLUMN: list[list[Field]] = [
     *[[(of, (name,))] for of in (Year(), Month(), Day()) for name in ("d", "ts", "n")],
     [(Hour(), ("ts",))],
 ]
-_LEVELS: list[list[Field]] = [
+_LEVELS: list[Sequence[Field]] = [
     [(of, (name,)) for of in (Day(), Year(), Month())] for name in ("d", "ts", "n")
 ] + [
     [(of, ("ts",)) for of in (Year(), Month(), Day(), Hour())],
     [(of, ("n",)) for of in (Month(), Year())],
     [(of, ("d",)) for of in (Year(), Day())],
 ]
-_SEVERAL_COLUMNS: list[list[Field]] = [
+_SEVERAL_COLUMNS: list[Sequence[Field]] = [
     [(MultiBucket(8), ("i", "s"))],
     [(MultiBucket(4), ("d", "l"))],
     [(Expression("coalesce(lower(col0), 'x')"), ("s",))],
@@ -192,7 +192,7 @@ def test_pruning_and_residuals_give_the_rows_of_a_full_scan(
         kept = plan.leaves.table.column("object_id").to_pylist()
         reachable = {row for leaf in kept for row in members[leaf]}
         assert wanted <= reachable, f"{predicate.sql}: lost partitions, by {plan.leaves.sql}"
-        read = set()
+        read: set[int] = set()
         for leaf, index in zip(kept, plan.residuals.indices.to_pylist(), strict=True):
             of_leaf = set(members[leaf])
             read |= of_leaf if index == NO_RESIDUAL else of_leaf & of_texts[index]

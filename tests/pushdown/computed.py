@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -72,7 +73,7 @@ def grouped(child: int, keys: Sequence[Output], calls: Sequence[AggregateCall]) 
     return Group(child, keys=tuple(keys), calls=tuple(calls))
 
 
-def value_of(text: str, result: pa.DataType, rows: pa.Table, root: Path) -> list[object]:
+def value_of(text: str, result: pa.DataType, rows: pa.Table, root: Path) -> list[Any]:
     """Compute one expression over rows with the columns ``c1``, ``c2``, …"""
     nodes = [scan_of(rows), Project(0, (Output(99, text, result),))]
     return computed(nodes, [relation(root, "leaf", rows.schema, [rows])])["c99"].to_pylist()

@@ -19,7 +19,7 @@ from tests.pushdown.computed import columns_of, computed, grouped, relation, sca
 
 from pennon.errors import FragmentFailed
 from pennon.execution import engine
-from pennon.plan import AggregateCall, Filter, Group, Join, JoinType, Output, Project
+from pennon.plan import AggregateCall, Filter, Group, Join, JoinType, Output, PlanNode, Project
 
 MONEY = pa.decimal128(9, 2)
 KEYS = {
@@ -137,7 +137,7 @@ def test_a_join_has_the_rows_of_spark(
             )
             for first, leaves in ((1, left), (11, right))
         ]
-        nodes = [
+        nodes: list[PlanNode] = [
             scan_of(schema_of(kind, 1)),
             scan_of(schema_of(kind, 11)),
             Join(0, 1, join_type, condition),

@@ -13,6 +13,7 @@ import pytest
 import pennon
 from pennon.execution.engine import rows_over
 from pennon.plan import AggregateCall, Column, Filter, Group, Output, PlanNode, Scan
+from pennon.planning import ScanPlan
 from pennon.predicate.expressions.semantics import Semantics
 from pennon.pushdown.manifest_answer import manifest_answer
 
@@ -34,7 +35,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> object:
     return pennon.open(str(place)).scan().plan()
 
 
-def answer(plan: object, key: str, argument: str, kind: pa.DataType) -> pa.Table | None:
+def answer(plan: ScanPlan, key: str, argument: str, kind: pa.DataType) -> pa.Table | None:
     """Group by a column, and take the most of an expression."""
     columns = tuple(Column(at, name, kind) for at, (name, kind) in enumerate(KINDS.items()))
     at = list(KINDS).index(key)

@@ -12,8 +12,8 @@ from tests.pushdown.computed import computed, grouped, relation, scan_of
 from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Output
 
 NOT_IN = "((`c1` = `c11`) OR ((`c1` = `c11`) IS NULL))"
-LEFT = ([1, 2, None], [None], [], [3])
-RIGHT = ([], [1], [None], [1, None], [2, 2])
+LEFT: tuple[list[int | None], ...] = ([1, 2, None], [None], [], [3])
+RIGHT: tuple[list[int | None], ...] = ([], [1], [None], [1, None], [2, 2])
 
 
 @pytest.mark.parametrize(("left", "right"), list(product(LEFT, RIGHT)))

@@ -41,7 +41,7 @@ MOMENTS += ["1999-01-31 00:00:00", "2024-12-30 11:00:59.000999"]
 TEXTS = ["", "ab", "a%b", "a_b", "é", "éxé", " ab ", "\tab\n", "a\\b", "a\nb", "ABba", "ß", "İi"]
 TEXTS += ["aspecial x requestsb", "\U0001d4b3a", "a.(b", "aaxxaa", "a|%b|", "x", "ΑΣ", "b"]
 
-VALUES: dict[str, tuple[pa.DataType, list[object]]] = {
+VALUES: dict[str, tuple[pa.DataType, Sequence[object]]] = {
     "flag": (pa.bool_(), [True, False]),
     "i8": (pa.int8(), [0, 1, -1, 7, 63, -64]),
     "i16": (pa.int16(), [0, 1, -1, 2, 3, -7, 100]),

@@ -95,7 +95,7 @@ def write(location: str, number: int, seed: int, commits: int) -> None:
             say(end=statement, version=done)
 
 
-def rows(statement: int, parts: list[int]) -> list[dict[str, int]]:
+def rows(statement: int, parts: list[int]) -> list[dict[str, int | None]]:
     """Give ten rows for each of some partitions."""
     return [
         {"id": at, "part": part, "statement": statement, "tag": None}
@@ -164,8 +164,8 @@ def torture(location: str, model: Model, options: argparse.Namespace, folder: Pa
                 roll_back(location, model, chance)
         for writer, told in writers:
             if writer.wait(timeout=300) not in (0, -signal.SIGKILL):
-                errors = told.with_suffix(".errors").read_text()
-                model.strange.append(f"a writer failed: {errors[-1500:]}")
+                printed = told.with_suffix(".errors").read_text()
+                model.strange.append(f"a writer failed: {printed[-1500:]}")
             model.read(told.read_text())
         model.strange += model.problems(location) + changed_tags(location)
         sys.stdout.write(f"{model.num_acknowledged} statements, {killed} kills\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -107,6 +107,6 @@ class RandomColumns:
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
         return pa.Array.from_buffers(pa.binary(), self.rows, buffers)
 
-    def _mixed(self, *choices: NDArray[np.generic]) -> NDArray[np.generic]:
+    def _mixed(self, *choices: NDArray[np.generic]) -> NDArray[Any]:
         """Take every value from one of the arrays."""
         return np.choose(self.rng.integers(0, len(choices), self.rows), choices)

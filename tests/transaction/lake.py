@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import pyarrow as pa
@@ -24,7 +24,7 @@ def make(
 ) -> Snapshot:
     """Make an empty namespace partitioned by a column's identity, or not at all."""
     known = NamespaceSchema.with_fresh_ids(schema)
-    fields = ()
+    fields: tuple[PartitionField, ...] = ()
     if by is not None:
         column = known.field_by_path([by])
         fields = (PartitionField(by, (column.id,), Identity(), None, column.field.type),)
@@ -51,7 +51,7 @@ def append(snapshot: Snapshot, rows: pa.RecordBatch | dict[int, str | None]) -> 
     return outcome.snapshot
 
 
-def read(snapshot: Snapshot) -> list[dict[str, object]]:
+def read(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Every row of every leaf at its read version, by Lance alone."""
     rows = []
     for leaf in snapshot.leaves().table.to_pylist():
@@ -72,7 +72,7 @@ def regions(snapshot: Snapshot) -> dict[str | None, list[int]]:
             assert leaf["num_rows"] == len(ids)
             assert leaf["num_fragments"] == len(fragments)
             assert leaf["num_bytes"] == sum(
-                file.file_size_bytes for fragment in fragments for file in fragment.files
+                file.file_size_bytes or 0 for fragment in fragments for file in fragment.files
             )
         assert leaf["partition_field_region"] not in found
         found[leaf["partition_field_region"]] = sorted(ids)

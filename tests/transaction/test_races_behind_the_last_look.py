@@ -192,7 +192,9 @@ def test_a_commit_that_others_always_come_before_gets_its_turn(
 ) -> None:
     """It takes longer from its look to its commit than the others, which never stop."""
     pennon.open(location).append([EU])
-    commit_leaves, tries, others = manifest_commit.commit_leaves, [], []
+    commit_leaves = manifest_commit.commit_leaves
+    tries: list[Any] = []
+    others: list[Any] = []
     monkeypatch.setattr(turn, "_LASTS_SECONDS", 60)
 
     def append(number: int) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -156,7 +157,7 @@ def test_no_row_is_lost_and_sure_partitions_are_sure(
 
 
 _TEXTS = ["".join(letters) for size in range(5) for letters in itertools.product("ab", repeat=size)]
-_EXHAUSTIVE: list[tuple[Transform, pa.DataType, list[object]]] = [
+_EXHAUSTIVE: list[tuple[Transform, pa.DataType, Sequence[object]]] = [
     *((Truncate(width), pa.string(), list(_TEXTS)) for width in (1, 2, 3)),
     *((Truncate(width), pa.int32(), list(range(-12, 13))) for width in (1, 3, 5)),
     (Year(), pa.date32(), [dt.date(y, m, d) for y in (1969, 1970, 1971) for m, d in _EDGES]),

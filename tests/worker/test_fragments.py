@@ -105,7 +105,7 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
 
 def unknown_window(child: int) -> dict:
     """A window by column 1 of a function that the worker does not know."""
-    functions = [[300, None, [], [], "long"]]
+    functions: list[list[object]] = [[300, None, [], [], "long"]]
     window = {"node": "window", "child": child, "keys": [1], "functions": functions}
     return window | {"partition": ["`c1`"], "order": [], "outputs": []}
 

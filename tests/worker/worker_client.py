@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -106,14 +107,15 @@ class Connection:
         self.socket.sendall(kind + struct.pack("!I", len(payload)) + payload)
 
     def exactly(self, count: int) -> bytes:
-        view = memoryview(bytearray(count))
+        received = bytearray(count)
+        view = memoryview(received)
         filled = 0
         while filled < count:
             got = self.socket.recv_into(view[filled:])
             if not got:
                 raise ConnectionError("the worker closed the connection")
             filled += got
-        return view.obj
+        return bytes(received)
 
     def frame(self) -> tuple[bytes, bytes]:
         header = self.exactly(5)
@@ -210,7 +212,7 @@ class Driver:
         return self.connection.request(op, catalog=self.catalog, **fields)
 
     def create(
-        self, name: list[str], fields: list[dict], partitioning: list[dict] = (), **more: object
+        self, name: list[str], fields: list[dict], partitioning: Sequence[dict] = (), **more: object
     ) -> dict:
         return self.ask(
             "create_table",
@@ -233,7 +235,7 @@ class Driver:
         return self.ask("commit_write", write=planned["write"], staged=reply["staged"])["snapshot"]
 
     def scan(
-        self, table: dict, predicates: list[str] = (), schema: dict | None = None
+        self, table: dict, predicates: Sequence[str] = (), schema: dict | None = None
     ) -> tuple[dict, pa.Table]:
         plan = self.ask(
             "plan_scan",
@@ -245,7 +247,7 @@ class Driver:
         return plan, self.connection.arrow()
 
     def select(
-        self, table: dict, predicates: list[str] = (), schema: dict | None = None
+        self, table: dict, predicates: Sequence[str] = (), schema: dict | None = None
     ) -> pa.Table:
         plan, splits = self.scan(table, predicates, schema)
         parts = [self.connection.rows(plan["scan"], split) for split in splits["split"].to_pylist()]

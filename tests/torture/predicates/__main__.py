@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 from tests.conftest import RUN_CONF
@@ -152,7 +152,7 @@ def _differences(
     meant = _meant(spark, version, asked)
     tally.failing += sum(ids is None for ids in meant.values())
     asked = [condition for condition in meant if meant[condition] is not None]
-    found: dict[str, Counter[object] | str] = _rows_by_condition(spark, version, asked)
+    found: dict[str, Counter[Any] | str] = _rows_by_condition(spark, version, asked)
     for condition in asked:
         if found[condition] != meant[condition]:
             ours, theirs = found[condition], meant[condition]
@@ -173,7 +173,7 @@ def _differences(
 
 def _meant(
     spark: SparkSession, version: Version, asked: list[str]
-) -> dict[str, Counter[object] | None]:
+) -> dict[str, Counter[Any] | None]:
     """The rows that satisfy each condition as Spark computes it; None where it fails."""
     columns = ", ".join(f"({condition}) IS TRUE AS c{at}" for at, condition in enumerate(asked))
     try:
@@ -191,7 +191,7 @@ def _meant(
 
 def _rows_by_condition(
     spark: SparkSession, version: Version, asked: list[str]
-) -> dict[str, Counter[object] | str]:
+) -> dict[str, Counter[Any] | str]:
     """The rows that the table gives for each condition, or why it fails."""
     if not asked:
         return {}

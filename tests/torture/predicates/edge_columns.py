@@ -65,7 +65,7 @@ VALUES: Final[dict[str, list[object]]] = {
     "STRING": [*TEXTS, "A", "AB", "Abc", "1", "5", " 5", "a\x00", "\U0010ffff", "2013-01-01", "ﬁ"],
     "BINARY": [b"", b"\x00", b"\x00\xff", b"ab", b"abc", b"\xff", b"\xff\xff"],
     "BOOLEAN": [True, False],
-    "DATE": sorted({moment.date() for moment in _MOMENTS}),
+    "DATE": [*sorted({moment.date() for moment in _MOMENTS})],
     "TIMESTAMP": [moment.replace(tzinfo=dt.UTC) for moment in _MOMENTS],
     "TIMESTAMP_NTZ": list(_MOMENTS),
 }

@@ -63,7 +63,9 @@ class EvolvingTable:
             steps: How many times it evolves.
             counted: Of how many columns writes keep statistics.
         """
-        chosen = self._new_fields() if first is None else dict.fromkeys(first, ())
+        chosen: dict[str, tuple[str, ...]] = dict.fromkeys(first or (), ())
+        if first is None:
+            chosen = self._new_fields()
         listed = ", ".join(
             f"{name} {kind}" for name, kind in {"id": "BIGINT", **self.columns}.items()
         )

@@ -203,6 +203,7 @@ class Conditions:
 
     def _odd_literal(self, column: str, kind: str) -> str:
         """A literal of another type, on either side."""
+        literals: tuple[str, ...]
         if kind in _NUMBERS:
             literals = _ODD_NUMBERS
         elif kind in _TIMES:
