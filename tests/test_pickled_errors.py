@@ -7,9 +7,10 @@ import pickle
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from string import Formatter
 
 import pytest
-from tests.test_architecture import all_errors
+from tests.test_error_texts import all_errors
 
 import pennon
 from pennon.errors import PennonError
@@ -17,7 +18,7 @@ from pennon.errors import PennonError
 
 @pytest.mark.parametrize("kind", list(all_errors()), ids=lambda kind: kind.__name__)
 def test_an_error_is_the_same_after_a_journey(kind: type[PennonError]) -> None:
-    names = [part.split("}")[0].split(":")[0] for part in kind.template.split("{")[1:]]
+    names = [name for _, name, _, _ in Formatter().parse(kind.template) if name]
     error = kind(**dict.fromkeys(names, "x"))
     for arrived in (pickle.loads(pickle.dumps(error)), copy.copy(error)):  # noqa: S301
         assert type(arrived) is kind

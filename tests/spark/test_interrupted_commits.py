@@ -131,3 +131,28 @@ def test_an_insert_that_loses_its_worker_while_it_commits_adds_its_rows_once(
     assert spark.table(table).distinct().count() == spark.table(table).count() == rows
     operations = [entry.operation for entry in history(str(location_of(spark, table)))]
     assert operations.count("append") == rows // 200
+
+
+def test_a_commit_whose_worker_is_gone_for_good_is_told_to_be_unknown(
+    spark: SparkSession, table: str
+) -> None:
+    interpreter = "spark.pyspark.driver.python"
+    of_application = spark.sparkContext._jsc.sc().conf()
+    of_session = spark._jsparkSession.sessionState().conf()
+    before = of_application.get(interpreter)
+
+    def choose(python: str) -> None:
+        of_application.set(interpreter, python)
+        of_session.setConfString(interpreter, python)
+
+    def kill_for_good(session: SparkSession, worker: int) -> bool:
+        choose("/absent/python")
+        return kill_worker(session, worker)
+
+    try:
+        with pytest.raises(PySparkException, match="COMMIT_OUTCOME_UNKNOWN") as raised:
+            rows_after_meeting(spark, table, kill_for_good)
+    finally:
+        choose(before)
+    assert "interpreter '/absent/python': it cannot be run" in str(raised.value)
+    assert spark.table(table).count() % 200 == 0

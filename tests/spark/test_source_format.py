@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,6 +40,20 @@ def test_path_is_saved_to_in_every_mode_and_loaded(
         write.mode("error").save(path)
 
 
+def test_a_path_is_saved_to_and_loaded_in_a_thread_of_its_own(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """No session is active in such a thread; the catalogs are those of the default one."""
+    path = str(tmp_path / "saved")
+
+    def saved() -> int:
+        numbers(spark, 3).write.format("pennon").save(path)
+        return spark.read.format("pennon").load(path).count()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(saved).result() == 3
+
+
 def test_table_is_saved_inserted_into_and_loaded_by_name(
     spark: SparkSession, namespace: str
 ) -> None:
@@ -57,7 +72,7 @@ def test_what_cannot_be_found_is_told(spark: SparkSession, namespace: str, tmp_p
         spark.read.format("pennon").load(str(tmp_path / "absent"))
     with pytest.raises(AnalysisException, match="SOURCE_NOT_NAMED"):
         spark.read.format("pennon").load()
-    with pytest.raises(AnalysisException, match=r"OUTSIDE_OF_CATALOG.*readStream\.table"):
+    with pytest.raises(AnalysisException, match=r"SOURCE_OUTSIDE_OF_CATALOG.*readStream\.table"):
         spark.readStream.format("pennon").load(str(tmp_path / "absent"))
     numbers(spark, 1).writeTo(f"{namespace}.t").create()
     with pytest.raises(AnalysisException, match="save.. makes a table in its mode"):
@@ -70,5 +85,7 @@ def test_an_option_of_another_format_reads_no_other_rows_than_it_says(
 ) -> None:
     numbers(spark, 3).writeTo(f"{namespace}.t").create()
     for reader in (spark.read, spark.read.format("pennon")):
-        with pytest.raises(AnalysisException, match=f"Cannot read .* with the option {option}: "):
+        with pytest.raises(
+            AnalysisException, match=f"READ_OPTION_NOT_SUPPORTED.* with the option {option}: "
+        ):
             reader.option(option, "1").table(f"{namespace}.t").count()

@@ -14,8 +14,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from pennon.errors import PennonError, VersionsDiffer, jar
 from pennon.worker.handshake import Jvm
-from pennon.worker.requests.operations import _DRIVER
+from pennon.worker.requests.operations import _DRIVER, REPEATABLE
 from pennon.worker.wire.key_messages import DeriveKeysReply
 from pennon.worker.wire.messages import DeriveKeys, Read, ReadReply, RunFragment
 from pennon.worker.wire.metadata_messages import ReadMetadata
@@ -25,6 +26,7 @@ from pennon.worker.wire.write_messages import Write, WriteDeletes, WriteDeletesR
 
 ROOT = Path(__file__).parents[2]
 IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"
+FAILURES_IN_JAR = IN_JAR.with_name("failures.json")
 IN_PACKAGE = ROOT / "python/pennon/worker/wire/protocol.py"
 GOLDEN = ROOT / "tests/golden/wire"
 
@@ -117,10 +119,26 @@ def declaration() -> str:
     stated = {
         "requests": {request.op: request.__name__ for request in answered},
         "replies": {request.op: reply.__name__ for request, reply in answered.items()},
+        "repeatable": {request.op: request.__name__ for request in REPEATABLE},
         "operators": {kind: message.__name__ for kind, message in OPERATORS.items()},
         "messages": {name: type_texts(message) for name, message in messages().items()},
     }
     return json.dumps(stated, indent=2, sort_keys=True) + "\n"
+
+
+def jar_errors() -> dict[str, type[PennonError]]:
+    """What the jar raises by itself, by condition: both sides refuse the other's version."""
+    own = [one for one in vars(jar).values() if getattr(one, "__module__", "") == jar.__name__]
+    return {one.condition: one for one in (*own, VersionsDiffer)}
+
+
+def failures() -> str:
+    """The text of ``failures.json``: template and SQL state of each condition."""
+    stated = {
+        condition: {"template": one.template, "sql_state": one.sql_state}
+        for condition, one in jar_errors().items()
+    }
+    return json.dumps(stated, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def protocol() -> str:
@@ -216,6 +234,7 @@ def golden() -> dict[str, str]:
 def write() -> None:
     """Write the declaration into the jar's resources, its digest, and the golden messages."""
     IN_JAR.write_text(declaration(), encoding="utf-8")
+    FAILURES_IN_JAR.write_text(failures(), encoding="utf-8")
     IN_PACKAGE.write_text(protocol(), encoding="utf-8")
     texts = golden()
     for path in GOLDEN.glob("*.json"):

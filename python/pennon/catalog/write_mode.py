@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 __all__ = ["WriteMode"]
@@ -26,3 +27,19 @@ class WriteMode(StrEnum):
     def is_row_level(self) -> bool:
         """Whether single rows go, named by their ids."""
         return self in (WriteMode.DELETE, WriteMode.UPDATE, WriteMode.MERGE)
+
+    def described(self, table: str, predicates: Sequence[str]) -> str:
+        """What EXPLAIN says of a write.
+
+        Example:
+            >>> WriteMode.OVERWRITE.described("lance.shop.orders", ["id = 1"])
+            'overwrite lance.shop.orders where id = 1'
+        """
+        match self:
+            case WriteMode.APPEND:
+                return f"append to {table}"
+            case WriteMode.OVERWRITE:
+                return f"overwrite {table} where {' AND '.join(predicates)}"
+            case WriteMode.OVERWRITE_PARTITIONS:
+                return f"overwrite partitions of {table}"
+        return f"{self} rows of {table}"

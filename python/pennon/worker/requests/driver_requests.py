@@ -307,10 +307,12 @@ def list_procedures(request: m.ListProcedures) -> m.ListProceduresReply:
     )
 
 
-def call(request: m.Call) -> m.CallReply:
+def call(request: m.Call) -> tuple[m.CallReply, pa.Table]:
     """Answer ``call``."""
     schema, rows = call_procedure(request.catalog, request.procedure, request.arguments)
-    return m.CallReply(schema, rows)
+    columns = arrow_schema(schema)
+    values = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(columns)]
+    return m.CallReply(schema, arrow=True), pa.Table.from_arrays(values, schema=columns)
 
 
 # A table of a hundred columns.

@@ -69,6 +69,33 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.Call, driver.call),
 )
 
+REPEATABLE: tuple[Any, ...] = (
+    m.ListNamespaces,
+    m.DescribeNamespace,
+    m.ListTables,
+    m.LoadTable,
+    LoadChanges,
+    m.PlanScan,
+    m.ListSplits,
+    m.PackSplits,
+    m.PruneSplits,
+    ExplainScan,
+    SummarizeColumns,
+    PartitionTuples,
+    m.DeriveKeys,
+    w.PlanWrite,
+    w.CheckDelete,
+    w.CheckChange,
+    m.ListProcedures,
+    m.Read,
+    m.RunFragment,
+    ReadMetadata,
+    StartStream,
+    FindBatchEnd,
+    PlanBatch,
+)
+"""Requests that change nothing: the jar sends one again whose worker was lost."""
+
 
 def _answer(
     message: Any,

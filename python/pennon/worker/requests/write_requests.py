@@ -49,7 +49,8 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
         clustered = (*clustered, {"function": "identity", "arguments": [{"column": [LEAF.name]}]})
     schema = table.staged_schema(with_field_ids(arrow_schema(request.schema), columns.arrow))
     write = WriteToken(token, table.target, schema, mode, request.predicates)
-    return m.PlanWriteReply(write.to_json(), clustered, sorted_by, _TASK_BYTES)
+    described = mode.described(token.name, request.predicates)
+    return m.PlanWriteReply(write.to_json(), clustered, sorted_by, described, _TASK_BYTES)
 
 
 def _mode(mode: str) -> WriteMode:

@@ -391,7 +391,7 @@ class Call(CatalogRequest):
 
 @dataclass(frozen=True, slots=True)
 class CallReply:
-    """The rows of a procedure, values in JSON."""
+    """The columns of a procedure's rows, which follow as an Arrow stream."""
 
     schema: JsonObject
-    rows: tuple[tuple[object, ...], ...]
+    arrow: bool

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "4ebbfb9f97de"
+PROTOCOL: Final = "bb088793db31"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

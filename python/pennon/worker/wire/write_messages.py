@@ -35,6 +35,7 @@ class PlanWriteReply:
     write: str
     distribution: tuple[JsonObject, ...]
     ordering: tuple[JsonObject, ...]
+    description: str
     task_bytes: int
 
 

@@ -64,13 +64,13 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
       return current.name();
     }
     TreeSet<String> catalogs = new TreeSet<>();
-    CollectionConverters.asJava(SQLConf.get().getAllConfs()).keySet().stream()
+    CollectionConverters.asJava(conf().getAllConfs()).keySet().stream()
         .filter(key -> key.startsWith(SETTINGS))
         .map(key -> key.substring(SETTINGS.length()))
         .filter(PennonSource::isCatalog)
         .forEach(catalogs::add);
     if (catalogs.isEmpty()) {
-      throw noCatalog().raise();
+      throw WorkerFailure.of("CATALOG_NOT_CONFIGURED").raise();
     }
     return catalogs.first();
   }
@@ -100,64 +100,39 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
       return items(
           SparkSession.active().sessionState().sqlParser().parseMultipartIdentifier(stated(options)));
     } catch (ParseException e) {
-      throw notLoadable("'" + stated(options) + "' is neither a path nor a table's name").raise();
+      String why = "'" + stated(options) + "' is neither a path nor a table's name";
+      throw WorkerFailure.of("SOURCE_NOT_NAMED", "why", why).raise();
     }
   }
 
   private static String stated(CaseInsensitiveStringMap options) {
     String stated = options.getOrDefault("path", "").strip();
     if (stated.isEmpty()) {
-      throw notLoadable("no path is given, or several").raise();
+      throw WorkerFailure.of("SOURCE_NOT_NAMED", "why", "no path is given, or several").raise();
     }
     return stated;
   }
 
+  /** Of the default session in a thread that has none of its own. */
+  private static SQLConf conf() {
+    return SparkSession.active().sessionState().conf();
+  }
+
   private static boolean isCatalog(String name) {
-    String type = SQLConf.get().getConfString(SETTINGS + name, "");
+    String type = conf().getConfString(SETTINGS + name, "");
     return type.equals(PennonCatalog.class.getName());
-  }
-
-  private static WorkerFailure notLoadable(String why) {
-    return WorkerFailure.of(
-        "SOURCE_NOT_NAMED",
-        "42601",
-        Map.of("why", why),
-        "Cannot find what to load or save: %s. Name one path, or one table, as in "
-            + "load(\"lance.shop.orders\").",
-        why);
-  }
-
-  private static WorkerFailure noCatalog() {
-    return WorkerFailure.of(
-        "CATALOG_NOT_CONFIGURED",
-        "42K0H",
-        Map.of(),
-        "Cannot use format(\"pennon\"): the session has no Pennon catalog. Start it with "
-            + "pennon.spark(root=…), or set spark.sql.catalog.lance = %s and "
-            + "spark.sql.catalog.lance.root.",
-        PennonCatalog.class.getName());
-  }
-
-  private static WorkerFailure outsideOfCatalog() {
-    return WorkerFailure.of(
-        "SOURCE_OUTSIDE_OF_CATALOG",
-        "0A000",
-        Map.of(),
-        "Cannot use format(\"pennon\") for a stream or in another catalog: it loads and saves tables"
-            + " of a Pennon catalog. Read a stream with spark.readStream.table(\"lance.shop.orders\"),"
-            + " write one with writeStream.toTable(\"lance.shop.orders\").");
   }
 
   // Where a batch is loaded or saved, Spark asks the catalog instead.
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    throw outsideOfCatalog().raise();
+    throw WorkerFailure.of("SOURCE_OUTSIDE_OF_CATALOG").raise();
   }
 
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    throw outsideOfCatalog().raise();
+    throw WorkerFailure.of("SOURCE_OUTSIDE_OF_CATALOG").raise();
   }
 }

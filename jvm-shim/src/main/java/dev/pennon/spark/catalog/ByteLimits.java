@@ -50,14 +50,7 @@ public final class ByteLimits {
     try {
       return JavaUtils.byteStringAsBytes(value.strip());
     } catch (NumberFormatException e) {
-      throw WorkerFailure.of(
-              "BYTES_UNKNOWN",
-              "22023",
-              Map.of("setting", setting, "value", value),
-              "Cannot use %s = %s: it is no number of bytes. Set it to one, such as 64m or 0, or "
-                  + "unset it.",
-              setting, value)
-          .raise();
+      throw WorkerFailure.of("BYTES_UNKNOWN", "setting", setting, "value", value).raise();
     }
   }
 }

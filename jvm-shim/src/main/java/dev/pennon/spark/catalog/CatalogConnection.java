@@ -22,7 +22,7 @@ final class CatalogConnection {
 
   CatalogConnection(String name, CaseInsensitiveStringMap options) {
     if (options.get(ROOT) == null) {
-      throw rootIsMissing(name).raise();
+      throw WorkerFailure.of("CATALOG_ROOT_MISSING", "catalog", name).raise();
     }
     this.name = name;
     this.catalog = describe(name, options);
@@ -94,27 +94,8 @@ final class CatalogConnection {
     String stated = SQLConf.get().getConfString("spark.sql.catalog." + name + "." + ROOT, "");
     String root = catalog.path(ROOT).asText();
     if (!stated.isEmpty() && !stated.equals(root)) {
-      throw rootIsFixed(name, root, stated).raise();
+      throw WorkerFailure.of("CATALOG_ROOT_FIXED", "catalog", name, "root", root, "stated", stated)
+          .raise();
     }
-  }
-
-  private static WorkerFailure rootIsFixed(String name, String root, String stated) {
-    return WorkerFailure.of(
-        "CATALOG_ROOT_FIXED",
-        "55000",
-        Map.of("catalog", name, "root", root, "stated", stated),
-        "Cannot move catalog %s to %s: this session has it at %s, and a catalog keeps its root. "
-            + "Stop the session first, or give the other root to a catalog of another name.",
-        name, stated, root);
-  }
-
-  private static WorkerFailure rootIsMissing(String name) {
-    return WorkerFailure.of(
-        "CATALOG_ROOT_MISSING",
-        "42K0H",
-        Map.of("catalog", name),
-        "Cannot use catalog %s: it has no root. Set spark.sql.catalog.%s.root to the path or URL "
-            + "of the directory that holds the namespaces.",
-        name, name);
   }
 }

@@ -2,7 +2,6 @@ package dev.pennon.spark.catalog;
 
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Locale;
-import java.util.Map;
 import org.apache.spark.sql.internal.SQLConf;
 
 /** Who executes joins and aggregates of a catalog's tables, partition by partition. */
@@ -27,14 +26,7 @@ public enum Execution {
         return each;
       }
     }
-    throw WorkerFailure.of(
-            "EXECUTION_UNKNOWN",
-            "22023",
-            Map.of("catalog", catalog, "value", value),
-            "Cannot use %s = %s: it is neither worker nor spark. Set it to one of these, or "
-                + "unset it.",
-            setting(catalog), value)
-        .raise();
+    throw WorkerFailure.of("EXECUTION_UNKNOWN", "setting", setting(catalog), "value", value).raise();
   }
 
   /** As users write it. */

@@ -4,30 +4,20 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.HexFormat;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
-import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimestampType;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Values of Spark's internal form as JSON: the defaults of columns, which spec/initial_default.py
- * reads, and the arguments and rows of procedures.
+ * reads, and the arguments of procedures.
  */
 final class JsonValues {
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
@@ -91,47 +81,5 @@ final class JsonValues {
       json.add(toJson(values.isNullAt(at) ? null : values.get(at, type), type));
     }
     return json;
-  }
-
-  static InternalRow toRow(JsonNode row, StructType schema) {
-    StructField[] fields = schema.fields();
-    Object[] values = new Object[fields.length];
-    for (int i = 0; i < fields.length; i++) {
-      values[i] = fromJson(row.path(i), fields[i].dataType());
-    }
-    return new GenericInternalRow(values);
-  }
-
-  private static Object fromJson(JsonNode json, DataType type) {
-    if (json.isNull() || json.isMissingNode()) {
-      return null;
-    }
-    if (type instanceof StringType) {
-      return UTF8String.fromString(json.asText());
-    }
-    if (type instanceof BooleanType) {
-      return json.asBoolean();
-    }
-    if (type instanceof DoubleType) {
-      return json.asDouble();
-    }
-    if (type instanceof IntegerType) {
-      return json.asInt();
-    }
-    if (isWhole(type)) {
-      return json.asLong();
-    }
-    if (type instanceof ArrayType list) {
-      Object[] values = new Object[json.size()];
-      for (int i = 0; i < values.length; i++) {
-        values[i] = fromJson(json.get(i), list.elementType());
-      }
-      return new GenericArrayData(values);
-    }
-    throw WorkerFailure.protocol("a procedure gives no " + type.simpleString(), null);
-  }
-
-  private static boolean isWhole(DataType type) {
-    return type instanceof IntegerType || type instanceof LongType || type instanceof TimestampType;
   }
 }

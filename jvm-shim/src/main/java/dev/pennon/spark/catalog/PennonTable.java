@@ -13,6 +13,7 @@ import dev.pennon.spark.write.PennonWriteBuilder;
 import dev.pennon.spark.write.RepeatedStatement;
 import dev.pennon.spark.write.RowCondition;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -125,22 +126,11 @@ public class PennonTable
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     for (String option : OTHER_ROWS) {
       if (options.containsKey(option)) {
-        throw chosenByOption(option).raise();
+        throw WorkerFailure.of("READ_OPTION_NOT_SUPPORTED", "table", name(), "option", option)
+            .raise();
       }
     }
     return new PennonScanBuilder(handle, options.asCaseSensitiveMap());
-  }
-
-  private WorkerFailure chosenByOption(String option) {
-    return WorkerFailure.of(
-        "READ_OPTION_NOT_SUPPORTED",
-        "0A000",
-        Map.of("table", name(), "option", option),
-        "Cannot read %1$s with the option %2$s: it belongs to another format and would have no"
-            + " effect. Write option(\"versionAsOf\", …) or option(\"timestampAsOf\", …), or read"
-            + " %1$s.changes for what happened between versions.",
-        name(),
-        option);
   }
 
   @Override
@@ -158,7 +148,8 @@ public class PennonTable
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     if (reply.rowId().isEmpty()) {
-      throw PennonRowLevelOperation.withoutRowId(handle, info.command()).raise();
+      String action = info.command().name().toLowerCase(Locale.ROOT);
+      throw WorkerFailure.of("ROW_ID_HIDDEN", "table", name(), "action", action).raise();
     }
     return () -> new PennonRowLevelOperation(handle, reply.rowId(), info.command());
   }

@@ -8,7 +8,6 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -101,11 +100,8 @@ public final class SparkTransforms {
     }
     throw WorkerFailure.of(
             "TRANSFORM_ARGUMENT_NOT_SUPPORTED",
-            "42601",
-            Map.of("transform", transform.describe(), "argument", String.valueOf(value)),
-            "Cannot use %s as an argument of partition transform %s: it is neither a column, an "
-                + "integer nor a string. Write one of these.",
-            value, transform.describe())
+            "transform", transform.describe(),
+            "argument", String.valueOf(value))
         .raise();
   }
 

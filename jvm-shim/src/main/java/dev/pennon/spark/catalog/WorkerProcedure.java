@@ -2,6 +2,8 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.ReplyTable;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -48,13 +50,13 @@ public final class WorkerProcedure extends RowsProcedure {
       }
       position++;
     }
-    CallReply reply = worker.send(request, CallReply.class);
+    List<InternalRow> rows = new ArrayList<>();
+    JsonNode reply =
+        ReplyTable.answer(
+            request, batch -> rows.addAll(ReplyTable.rows(batch, batch.getFieldVectors())));
     return new Rows(
-        reply.schema(),
-        reply.rows().stream()
-            .map(row -> JsonValues.toRow(row, reply.schema()))
-            .toArray(InternalRow[]::new));
+        Replies.read(reply, CallReply.class).schema(), rows.toArray(InternalRow[]::new));
   }
 
-  private record CallReply(StructType schema, List<JsonNode> rows) {}
+  private record CallReply(StructType schema) {}
 }

@@ -35,9 +35,7 @@ public final class ScanRelations {
       Seq<AttributeReference> output,
       List<? extends Expression> keys,
       List<SortOrder> ordering) {
-    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
-    parameters[SCAN] = scan;
-    parameters[OUTPUT] = output;
+    Object[] parameters = parameters(relation, scan, output);
     parameters[KEY_GROUPED_PARTITIONING] =
         keys == null ? Option.empty() : Option.apply(sequence(keys));
     parameters[ORDERING] =
@@ -48,22 +46,25 @@ public final class ScanRelations {
   /** The node with a scan of fewer columns; all else that is known of it holds. */
   public static LogicalPlan narrowed(
       DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
-    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
-    parameters[SCAN] = scan;
-    parameters[OUTPUT] = output;
-    return relation.makeCopy(parameters);
+    return relation.makeCopy(parameters(relation, scan, output));
   }
 
   /** A node of that table with another scan, of which nothing is known but its output. */
   public static LogicalPlan unordered(
       DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
-    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
-    parameters[SCAN] = scan;
-    parameters[OUTPUT] = output;
+    Object[] parameters = parameters(relation, scan, output);
     for (int other = KEY_GROUPED_PARTITIONING; other < parameters.length; other++) {
       parameters[other] = nothing(parameters[other]);
     }
     return relation.makeCopy(parameters);
+  }
+
+  private static Object[] parameters(
+      DataSourceV2ScanRelation relation, Scan scan, Seq<AttributeReference> output) {
+    Object[] parameters = items(relation.productIterator().toSeq()).toArray();
+    parameters[SCAN] = scan;
+    parameters[OUTPUT] = output;
+    return parameters;
   }
 
   /** Keys and ordering are options, pushed filters a sequence, whether scans merge a flag. */
@@ -71,8 +72,6 @@ public final class ScanRelations {
     if (parameter instanceof Boolean) {
       return false;
     }
-    return parameter instanceof Option
-        ? Option.empty()
-        : empty();
+    return parameter instanceof Option ? Option.empty() : empty();
   }
 }

@@ -12,11 +12,13 @@ import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
@@ -35,8 +37,10 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MakeDecimal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NonSQLExpression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TaggingExpression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
@@ -139,6 +143,17 @@ public final class ExpressionText {
           .add(Messages.parse(value.dataType().json()));
     }
     return values;
+  }
+
+  /** Adds what rows are ordered by: text, whether ascending, whether NULLs are first. */
+  public static void addOrder(List<SortOrder> keys, UnaryOperator<Expression> value, ArrayNode order) {
+    for (SortOrder key : keys) {
+      order
+          .addArray()
+          .add(ofValue(value.apply(key.child())))
+          .add(key.direction() == Ascending$.MODULE$)
+          .add(key.nullOrdering() == NullsFirst$.MODULE$);
+    }
   }
 
   private String text(Expression expression) throws TypedLiteral.NotWritable {

@@ -32,7 +32,7 @@ final class Reducers {
   }
 
   /** Hours to days, days to months, months to years. */
-  record Coarsen(EpochUnit from, EpochUnit to) implements Reducer<Integer, Integer>, Serializable {
+  record Coarsen(TimePart from, TimePart to) implements Reducer<Integer, Integer>, Serializable {
     @Override
     public Integer reduce(Integer value) {
       return value == null ? null : to.coarsened(value, from);

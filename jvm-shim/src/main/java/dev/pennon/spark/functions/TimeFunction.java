@@ -39,14 +39,10 @@ public final class TimeFunction extends PennonFunction<Integer>
   /** Units since 1970 have coarser ones; fields of a calendar date do not. */
   @Override
   public Reducer<Integer, Integer> reducer(ReducibleFunction<?, ?> other) {
-    boolean isCoarser =
-        other instanceof TimeFunction function
+    return other instanceof TimeFunction function
             && function.sourceType().equals(sourceType())
-            && part instanceof EpochUnit unit
-            && function.part instanceof EpochUnit coarser
-            && coarser.compareTo(unit) < 0;
-    return isCoarser
-        ? new Reducers.Coarsen((EpochUnit) part, (EpochUnit) ((TimeFunction) other).part)
+            && function.part.isCoarserThan(part)
+        ? new Reducers.Coarsen(part, function.part)
         : null;
   }
 

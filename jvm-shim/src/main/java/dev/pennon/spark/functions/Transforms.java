@@ -1,6 +1,5 @@
 package dev.pennon.spark.functions;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -54,7 +53,7 @@ public final class Transforms {
       return found(
           lower, 2, "truncate(width, column)", types -> new Truncate.WithWidth(types[1]));
     }
-    for (TimePart part : timeParts()) {
+    for (TimePart part : TimePart.values()) {
       if (lower.equals(part.functionName())) {
         return found(lower, 1, lower + "(column)", types -> TimeFunction.bind(part, types[0]));
       }
@@ -65,19 +64,13 @@ public final class Transforms {
   }
 
   public static List<String> names() {
-    Stream<String> times = timeParts().stream().map(TimePart::functionName);
+    Stream<String> times = Stream.of(TimePart.values()).map(TimePart::functionName);
     return Stream.concat(Stream.of("bucket", "truncate"), times).sorted().toList();
   }
 
   /** Whether a function is one of these, whose canonical name says all of it but its arguments. */
   public static boolean isTransform(BoundFunction function) {
     return function instanceof PennonFunction;
-  }
-
-  private static List<TimePart> timeParts() {
-    List<TimePart> parts = new ArrayList<>(List.of(EpochUnit.values()));
-    parts.addAll(List.of(CalendarField.values()));
-    return parts;
   }
 
   /** Says that a function has no value for a type; Spark then reports it or does without. */

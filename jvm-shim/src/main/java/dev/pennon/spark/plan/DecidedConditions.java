@@ -61,12 +61,7 @@ final class DecidedConditions {
 
   private void noteRepeated(Expression expression) {
     if (expression instanceof DynamicPruningSubquery pruning) {
-      for (LogicalPlan leaf : items(pruning.buildQuery().collectLeaves())) {
-        if (leaf instanceof DataSourceV2ScanRelation relation
-            && relation.scan() instanceof PennonScan scan) {
-          repeated.add(scan.token());
-        }
-      }
+      PennonScan.in(pruning.buildQuery()).forEach(scan -> repeated.add(scan.token()));
     }
   }
 

@@ -1,7 +1,6 @@
 package dev.pennon.spark.plan;
 
 import static dev.pennon.spark.compat.Sequences.empty;
-import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.read.PennonScan;
@@ -13,7 +12,6 @@ import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
 
@@ -40,18 +38,10 @@ public final class JoinPlanning {
     @Override
     public Seq<SparkPlan> apply(LogicalPlan plan) {
       if (plan instanceof ReturnAnswer) {
-        JoinSettings.planning(SQLConf.get(), readsByPartitions(plan));
+        boolean readsByPartitions = PennonScan.in(plan).anyMatch(scan -> !scan.isPacked());
+        JoinSettings.planning(SQLConf.get(), readsByPartitions);
       }
       return empty();
-    }
-
-    private static boolean readsByPartitions(LogicalPlan plan) {
-      return items(plan.collectLeaves()).stream()
-          .anyMatch(
-              leaf ->
-                  leaf instanceof DataSourceV2ScanRelation relation
-                      && relation.scan() instanceof PennonScan scan
-                      && !scan.isPacked());
     }
   }
 

@@ -1,6 +1,5 @@
 package dev.pennon.spark.plan;
 
-import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.read.PennonScan;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
@@ -11,7 +10,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.SHUFFLE_HASH$;
 import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Some;
 import scala.math.BigInt;
@@ -42,12 +40,7 @@ final class MergeSource {
   }
 
   private static LogicalPlan hinted(Join join, JoinSelectionHelper spark, SQLConf conf) {
-    boolean isOfTable =
-        items(join.left().collectLeaves()).stream()
-            .anyMatch(
-                leaf ->
-                    leaf instanceof DataSourceV2ScanRelation relation
-                        && relation.scan() instanceof PennonScan);
+    boolean isOfTable = PennonScan.in(join.left()).findAny().isPresent();
     long broadcast = Math.max(conf.autoBroadcastJoinThreshold(), 0);
     BigInt source = join.right().stats().sizeInBytes();
     if (!isOfTable

@@ -9,12 +9,9 @@ import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -71,13 +68,7 @@ final class RowLimits {
   /** Adds the fields {@code count} and {@code order} of a sort over an aggregate, if it has one. */
   void describe(Sort sort, SplitAggregate split, ObjectNode message) {
     ArrayNode order = message.put("count", sorts.get(sort)).putArray("order");
-    for (SortOrder key : items(sort.order())) {
-      Expression value = split == null ? key.child() : split.overColumns(key.child());
-      order
-          .addArray()
-          .add(ExpressionText.ofValue(value))
-          .add(key.direction() == Ascending$.MODULE$)
-          .add(key.nullOrdering() == NullsFirst$.MODULE$);
-    }
+    ExpressionText.addOrder(
+        items(sort.order()), value -> split == null ? value : split.overColumns(value), order);
   }
 }

@@ -10,12 +10,10 @@ import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Ascending$;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.SpecifiedWindowFrame;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
@@ -35,7 +33,8 @@ final class WindowText {
   static void describe(Window window, ObjectNode message) {
     ArrayNode partition = message.putArray("partition");
     items(window.partitionSpec()).forEach(key -> partition.add(ExpressionText.ofValue(key)));
-    describe(items(window.orderSpec()), message.putArray("order"));
+    ExpressionText.addOrder(
+        items(window.orderSpec()), UnaryOperator.identity(), message.putArray("order"));
     WindowText text = new WindowText();
     List<NamedExpression> outputs = new ArrayList<>();
     for (NamedExpression output : items(window.windowExpressions())) {
@@ -43,17 +42,6 @@ final class WindowText {
     }
     message.set("functions", text.functions);
     message.set("outputs", ExpressionText.ofValues(sequence(outputs)));
-  }
-
-  /** Adds what rows are ordered by: text, whether ascending, whether NULLs are first. */
-  private static void describe(List<SortOrder> keys, ArrayNode order) {
-    for (SortOrder key : keys) {
-      order
-          .addArray()
-          .add(ExpressionText.ofValue(key.child()))
-          .add(key.direction() == Ascending$.MODULE$)
-          .add(key.nullOrdering() == NullsFirst$.MODULE$);
-    }
   }
 
   private Expression overColumns(Expression expression) {

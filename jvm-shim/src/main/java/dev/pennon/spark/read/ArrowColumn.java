@@ -2,20 +2,11 @@ package dev.pennon.spark.read;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
-import org.apache.arrow.vector.BigIntVector;
-import org.apache.arrow.vector.BitVector;
-import org.apache.arrow.vector.DateDayVector;
-import org.apache.arrow.vector.DecimalVector;
+import java.util.EnumSet;
+import java.util.Set;
+import org.apache.arrow.vector.BaseVariableWidthVector;
 import org.apache.arrow.vector.FieldVector;
-import org.apache.arrow.vector.Float4Vector;
-import org.apache.arrow.vector.Float8Vector;
-import org.apache.arrow.vector.IntVector;
-import org.apache.arrow.vector.SmallIntVector;
-import org.apache.arrow.vector.TimeStampMicroTZVector;
-import org.apache.arrow.vector.TimeStampMicroVector;
-import org.apache.arrow.vector.TinyIntVector;
-import org.apache.arrow.vector.VarBinaryVector;
-import org.apache.arrow.vector.VarCharVector;
+import org.apache.arrow.vector.types.Types.MinorType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -28,19 +19,37 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A column of a stream of Arrow batches, read by address.
  *
  * <p>Spark's own ArrowColumnVector asks an accessor of any type for each value, which checks bounds
- * and NULLs; here each type is a class, so that generated code inlines what reads a value. The
- * column is pointed anew at each batch, as the vectors of Spark's Parquet reader are: who holds a
- * value for longer than its batch copies it. ArrowColumnVectors would be taken for batches that stay
- * (Spark 4.3 hands such to Python without a copy), so no column here is one.
+ * and NULLs; here a value is read where it lies, so that generated code inlines what reads it. Spark
+ * asks a column for values of its own type only, and the reader has compared that type with the
+ * vector's. The column is pointed anew at each batch, as the vectors of Spark's Parquet reader are:
+ * who holds a value for longer than its batch copies it. ArrowColumnVectors would be taken for
+ * batches that stay (Spark 4.3 hands such to Python without a copy), so no column here is one.
  */
-abstract class ArrowColumn extends ColumnVector {
-  private static final int BITS = 3;
-  private static final int BIT_MASK = 7;
+class ArrowColumn extends ColumnVector {
+  private static final Set<MinorType> READ_BY_ADDRESS =
+      EnumSet.of(
+          MinorType.BIT,
+          MinorType.TINYINT,
+          MinorType.SMALLINT,
+          MinorType.INT,
+          MinorType.BIGINT,
+          MinorType.FLOAT4,
+          MinorType.FLOAT8,
+          MinorType.DATEDAY,
+          MinorType.TIMESTAMPMICRO,
+          MinorType.TIMESTAMPMICROTZ,
+          MinorType.DECIMAL,
+          MinorType.VARCHAR,
+          MinorType.VARBINARY);
+  private static final int DECIMAL_BYTES = 16;
 
   private final FieldVector vector;
 
   /** Where the values are. */
-  protected long values;
+  private long values;
+
+  /** Where the ends of strings and binaries are; zero for other types. */
+  private long offsets;
 
   /** Where the bits of the rows that are not NULL are; zero where none is NULL. */
   private long validity;
@@ -54,52 +63,28 @@ abstract class ArrowColumn extends ColumnVector {
 
   /** The column over a vector that a stream refills. */
   static ArrowColumn over(FieldVector vector) {
-    if (vector instanceof BigIntVector
-        || vector instanceof TimeStampMicroTZVector
-        || vector instanceof TimeStampMicroVector) {
-      return new Longs(vector);
-    } else if (vector instanceof IntVector || vector instanceof DateDayVector) {
-      return new Ints(vector);
-    } else if (vector instanceof Float8Vector) {
-      return new Doubles(vector);
-    } else if (vector instanceof Float4Vector) {
-      return new Floats(vector);
-    } else if (vector instanceof DecimalVector decimals) {
-      return decimals.getPrecision() <= Decimal.MAX_LONG_DIGITS()
-          ? new ShortDecimals(vector)
-          : new LongDecimals(vector);
-    } else if (vector instanceof VarCharVector) {
-      return new Strings(vector);
-    } else if (vector instanceof VarBinaryVector) {
-      return new Binaries(vector);
-    } else if (vector instanceof BitVector) {
-      return new Booleans(vector);
-    } else if (vector instanceof SmallIntVector) {
-      return new Shorts(vector);
-    } else if (vector instanceof TinyIntVector) {
-      return new Bytes(vector);
-    }
-    return new NestedArrowColumn(vector);
+    return READ_BY_ADDRESS.contains(vector.getMinorType())
+        ? new ArrowColumn(vector)
+        : new NestedArrowColumn(vector);
   }
 
   /** Points at what the vector holds now. */
   final void refill() {
     numNulls = vector.getNullCount();
     validity = numNulls == 0 ? 0 : vector.getValidityBuffer().memoryAddress();
-    point();
+    point(vector);
   }
 
   /** Points at the values. */
-  void point() {
-    values = vector.getDataBuffer().memoryAddress();
-  }
-
-  protected final FieldVector vector() {
-    return vector;
+  void point(FieldVector refilled) {
+    values = refilled.getDataBuffer().memoryAddress();
+    if (refilled instanceof BaseVariableWidthVector) {
+      offsets = refilled.getOffsetBuffer().memoryAddress();
+    }
   }
 
   private static boolean isSet(long bits, int row) {
-    return ((Platform.getByte(null, bits + (row >> BITS)) >> (row & BIT_MASK)) & 1) != 0;
+    return (Platform.getByte(null, bits + (row >> 3)) >> (row & 7) & 1) != 0;
   }
 
   @Override
@@ -123,240 +108,100 @@ abstract class ArrowColumn extends ColumnVector {
 
   @Override
   public boolean getBoolean(int row) {
-    throw unsupported("boolean");
+    return isSet(values, row);
   }
 
   @Override
   public byte getByte(int row) {
-    throw unsupported("byte");
+    return Platform.getByte(null, values + row);
   }
 
   @Override
   public short getShort(int row) {
-    throw unsupported("short");
+    return Platform.getShort(null, values + ((long) row << 1));
   }
 
+  /** INT, and dates in days. */
   @Override
   public int getInt(int row) {
-    throw unsupported("int");
+    return Platform.getInt(null, values + ((long) row << 2));
   }
 
+  /** BIGINT, and timestamps in microseconds. */
   @Override
   public long getLong(int row) {
-    throw unsupported("long");
+    return Platform.getLong(null, values + ((long) row << 3));
   }
 
   @Override
   public float getFloat(int row) {
-    throw unsupported("float");
+    return Platform.getFloat(null, values + ((long) row << 2));
   }
 
   @Override
   public double getDouble(int row) {
-    throw unsupported("double");
+    return Platform.getDouble(null, values + ((long) row << 3));
   }
 
-  @Override
-  public ColumnarArray getArray(int row) {
-    throw unsupported("array");
-  }
-
-  @Override
-  public ColumnarMap getMap(int row) {
-    throw unsupported("map");
-  }
-
+  /** Called for a NULL, too: Spark looks at the row afterwards. */
   @Override
   public Decimal getDecimal(int row, int precision, int scale) {
-    throw unsupported("decimal");
+    if (isNullAt(row)) {
+      return null;
+    }
+    long first = values + (long) row * DECIMAL_BYTES;
+    if (precision <= Decimal.MAX_LONG_DIGITS()) {
+      // The unscaled value fits the lower half.
+      return Decimal.createUnsafe(Platform.getLong(null, first), precision, scale);
+    }
+    byte[] bigEndian = new byte[DECIMAL_BYTES];
+    for (int i = 0; i < DECIMAL_BYTES; i++) {
+      bigEndian[i] = Platform.getByte(null, first + DECIMAL_BYTES - 1 - i);
+    }
+    return Decimal.apply(new BigDecimal(new BigInteger(bigEndian), scale), precision, scale);
   }
 
+  /** The bytes where they lie; called for a NULL, too. */
   @Override
   public UTF8String getUTF8String(int row) {
-    throw unsupported("string");
+    if (isNullAt(row)) {
+      return null;
+    }
+    int start = start(row);
+    return UTF8String.fromAddress(null, values + start, start(row + 1) - start);
   }
 
   @Override
   public byte[] getBinary(int row) {
-    throw unsupported("binary");
+    if (isNullAt(row)) {
+      return null;
+    }
+    int start = start(row);
+    byte[] copied = new byte[start(row + 1) - start];
+    Platform.copyMemory(null, values + start, copied, Platform.BYTE_ARRAY_OFFSET, copied.length);
+    return copied;
+  }
+
+  private int start(int row) {
+    return Platform.getInt(null, offsets + ((long) row << 2));
+  }
+
+  @Override
+  public ColumnarArray getArray(int row) {
+    throw notNested();
+  }
+
+  @Override
+  public ColumnarMap getMap(int row) {
+    throw notNested();
   }
 
   @Override
   public ColumnVector getChild(int ordinal) {
-    throw unsupported("struct");
+    throw notNested();
   }
 
-  private UnsupportedOperationException unsupported(String asked) {
-    return new UnsupportedOperationException("a column of " + dataType() + " has no " + asked);
-  }
-
-  /** BIGINT, and timestamps in microseconds. */
-  private static final class Longs extends ArrowColumn {
-    Longs(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public long getLong(int row) {
-      return Platform.getLong(null, values + ((long) row << 3));
-    }
-  }
-
-  /** INT, and dates in days. */
-  private static final class Ints extends ArrowColumn {
-    Ints(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public int getInt(int row) {
-      return Platform.getInt(null, values + ((long) row << 2));
-    }
-  }
-
-  private static final class Shorts extends ArrowColumn {
-    Shorts(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public short getShort(int row) {
-      return Platform.getShort(null, values + ((long) row << 1));
-    }
-  }
-
-  private static final class Bytes extends ArrowColumn {
-    Bytes(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public byte getByte(int row) {
-      return Platform.getByte(null, values + row);
-    }
-  }
-
-  private static final class Booleans extends ArrowColumn {
-    Booleans(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public boolean getBoolean(int row) {
-      return isSet(values, row);
-    }
-  }
-
-  private static final class Doubles extends ArrowColumn {
-    Doubles(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public double getDouble(int row) {
-      return Platform.getDouble(null, values + ((long) row << 3));
-    }
-  }
-
-  private static final class Floats extends ArrowColumn {
-    Floats(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public float getFloat(int row) {
-      return Platform.getFloat(null, values + ((long) row << 2));
-    }
-  }
-
-  /** Decimals whose unscaled value fits the lower half of their 16 bytes. */
-  private static final class ShortDecimals extends ArrowColumn {
-    ShortDecimals(FieldVector vector) {
-      super(vector);
-    }
-
-    /** Called for a NULL, too: Spark looks at the row afterwards. */
-    @Override
-    public Decimal getDecimal(int row, int precision, int scale) {
-      return isNullAt(row)
-          ? null
-          : Decimal.createUnsafe(
-              Platform.getLong(null, values + ((long) row << 4)), precision, scale);
-    }
-  }
-
-  private static final class LongDecimals extends ArrowColumn {
-    private static final int WIDTH = 16;
-
-    LongDecimals(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public Decimal getDecimal(int row, int precision, int scale) {
-      if (isNullAt(row)) {
-        return null;
-      }
-      byte[] bigEndian = new byte[WIDTH];
-      long last = values + ((long) row << 4) + WIDTH - 1;
-      for (int i = 0; i < WIDTH; i++) {
-        bigEndian[i] = Platform.getByte(null, last - i);
-      }
-      BigDecimal value = new BigDecimal(new BigInteger(bigEndian), scale);
-      return Decimal.apply(value, precision, scale);
-    }
-  }
-
-  /** Values of any length, between two offsets. */
-  private abstract static class Slices extends ArrowColumn {
-    private long offsets;
-
-    Slices(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    void point() {
-      super.point();
-      offsets = vector().getOffsetBuffer().memoryAddress();
-    }
-
-    final int start(int row) {
-      return Platform.getInt(null, offsets + ((long) row << 2));
-    }
-  }
-
-  private static final class Strings extends Slices {
-    Strings(FieldVector vector) {
-      super(vector);
-    }
-
-    /** The bytes where they lie; called for a NULL, too. */
-    @Override
-    public UTF8String getUTF8String(int row) {
-      if (isNullAt(row)) {
-        return null;
-      }
-      int start = start(row);
-      return UTF8String.fromAddress(null, values + start, start(row + 1) - start);
-    }
-  }
-
-  private static final class Binaries extends Slices {
-    Binaries(FieldVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public byte[] getBinary(int row) {
-      if (isNullAt(row)) {
-        return null;
-      }
-      int start = start(row);
-      byte[] copied = new byte[start(row + 1) - start];
-      Platform.copyMemory(
-          null, values + start, copied, Platform.BYTE_ARRAY_OFFSET, copied.length);
-      return copied;
-    }
+  private UnsupportedOperationException notNested() {
+    return new UnsupportedOperationException("a column of " + dataType() + " holds no other values");
   }
 }

@@ -1,13 +1,13 @@
 package dev.pennon.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.pennon.spark.worker.ReplyTable;
 import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.nio.channels.ReadableByteChannel;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
@@ -61,7 +61,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
     try {
       return nextBatch();
     } catch (IOException e) {
-      throw SplitTable.broken(e).raiseInTask();
+      throw ReplyTable.broken(e).raiseInTask();
     } catch (WorkerFailure failure) {
       throw source.arithmetic().raise(failure);
     }
@@ -122,7 +122,8 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
       matches = isSameKind(schema.fields()[i].dataType(), made[i].dataType());
     }
     if (!matches) {
-      throw unexpectedSchema(root);
+      String columns = root.getSchema() + " and not " + schema.sql();
+      throw WorkerFailure.protocol("it sent the columns " + columns + " of " + split, null);
     }
     return made;
   }
@@ -132,19 +133,9 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
         && (!(wanted instanceof DecimalType) || wanted.equals(given));
   }
 
-  private WorkerFailure unexpectedSchema(VectorSchemaRoot root) {
-    return WorkerFailure.of(
-        "WORKER_PROTOCOL",
-        "XX000",
-        Map.of(),
-        "Cannot read partition %s: the worker sent the columns %s where %s was asked for. This "
-            + "is a bug of Pennon.",
-        split.objectIds(), root.getSchema(), schema.sql());
-  }
-
   private void finish() throws IOException {
     finished = true;
-    SplitTable.drain(channel);
+    ReplyTable.drain(channel);
     WorkerConnection done = connection;
     connection = null;
     work = done.streamEnd().orElse(null);

@@ -1,9 +1,9 @@
 package dev.pennon.spark.read;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.worker.ReplyTable;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.arrow.vector.IntVector;
@@ -18,20 +18,12 @@ import org.apache.arrow.vector.VectorSchemaRoot;
 public record DerivedKeys(DeriveKeysReply reply, Map<Integer, KeyedLeaves> leaves) {
   /** Sends the request and reads the reply with its keys. */
   public static DerivedKeys ask(ObjectNode request) {
-    try {
-      WorkerConnection.Asked asked = WorkerConnection.ask(request);
-      try (WorkerConnection connection = asked.connection()) {
-        DeriveKeysReply reply = Replies.read(asked.reply(), DeriveKeysReply.class);
-        Map<Integer, KeyedLeaves> leaves = new HashMap<>();
-        reply.scans().keySet().forEach(scan -> leaves.put(scan, new KeyedLeaves()));
-        reply.fragments().forEach(each -> leaves.put(each.root(), new KeyedLeaves()));
-        SplitTable.forEachBatch(connection.arrowChannel(), rows -> append(leaves, rows));
-        connection.release();
-        return new DerivedKeys(reply, leaves);
-      }
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    Map<Integer, KeyedLeaves> leaves = new HashMap<>();
+    JsonNode answer = ReplyTable.answer(request, rows -> append(leaves, rows));
+    DeriveKeysReply reply = Replies.read(answer, DeriveKeysReply.class);
+    reply.scans().keySet().forEach(scan -> leaves.putIfAbsent(scan, new KeyedLeaves()));
+    reply.fragments().forEach(each -> leaves.putIfAbsent(each.root(), new KeyedLeaves()));
+    return new DerivedKeys(reply, leaves);
   }
 
   /** Rows of one scan stand together. */

@@ -1,6 +1,5 @@
 package dev.pennon.spark.read;
 
-import static dev.pennon.spark.compat.Sequences.items;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -14,7 +13,6 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.StructType;
 
@@ -101,13 +99,7 @@ public final class FragmentScan implements SupportsReportStatistics, Batch, Supp
   /** Planning is that of all its tables' scans. */
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
-    long millis = 0;
-    for (LogicalPlan leaf : items(rows.collectLeaves())) {
-      if (leaf instanceof DataSourceV2ScanRelation relation
-          && relation.scan() instanceof PennonScan scan) {
-        millis += scan.planning().millis();
-      }
-    }
+    long millis = PennonScan.in(rows).mapToLong(scan -> scan.planning().millis()).sum();
     return ReadMetrics.ofPlanning(
         fragment.partitionsRead(), new ScanPlan.Planning(fragment.partitionsTotal(), millis));
   }

@@ -18,7 +18,7 @@ final class NestedArrowColumn extends ArrowColumn {
   }
 
   @Override
-  void point() {
+  void point(FieldVector refilled) {
     // The reader looks at the vector itself.
   }
 

@@ -7,8 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.expressions.TypedLiteral;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.worker.ReplyTable;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -28,9 +27,6 @@ import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.ArrowUtils;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
-import org.apache.spark.sql.vectorized.ColumnVector;
-import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
  * Conditions that only Spark can compute, evaluated on the values that partitions have.
@@ -88,12 +84,7 @@ final class PartitionConditions {
     String[] names = columns.stream().map(Attribute::name).toArray(String[]::new);
     request.set("columns", Messages.strings(names));
     List<InternalRow> tuples = new ArrayList<>();
-    try (WorkerConnection connection = WorkerConnection.ask(request).connection()) {
-      SplitTable.forEachBatch(connection.arrowChannel(), root -> append(root, tuples));
-      connection.release();
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    ReplyTable.answer(request, batch -> append(batch, tuples));
     return leftOf(tuples);
   }
 
@@ -109,14 +100,8 @@ final class PartitionConditions {
 
   /** Adds tuples; none where Spark has other types than the worker, so that nothing is known. */
   private void append(VectorSchemaRoot root, List<InternalRow> tuples) {
-    if (!hasTypes(root)) {
-      return;
-    }
-    ColumnVector[] vectors =
-        root.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new);
-    ColumnarBatch batch = new ColumnarBatch(vectors, root.getRowCount());
-    for (int row = 0; row < root.getRowCount(); row++) {
-      tuples.add(batch.getRow(row).copy());
+    if (hasTypes(root)) {
+      tuples.addAll(ReplyTable.rows(root, root.getFieldVectors()));
     }
   }
 

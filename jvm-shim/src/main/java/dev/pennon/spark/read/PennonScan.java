@@ -1,5 +1,7 @@
 package dev.pennon.spark.read;
 
+import static dev.pennon.spark.compat.Sequences.items;
+
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.worker.Messages;
@@ -14,6 +16,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -32,6 +35,7 @@ import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.connector.SupportsMetadata;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -79,6 +83,15 @@ public final class PennonScan
       listener.accept(scan);
     }
     return scan;
+  }
+
+  /** The scans of a plan that are of Pennon's tables. */
+  public static Stream<PennonScan> in(LogicalPlan plan) {
+    return items(plan.collectLeaves()).stream()
+        .filter(DataSourceV2ScanRelation.class::isInstance)
+        .map(leaf -> ((DataSourceV2ScanRelation) leaf).scan())
+        .filter(PennonScan.class::isInstance)
+        .map(PennonScan.class::cast);
   }
 
   /** Runs something that plans queries, and hears of its scans. */

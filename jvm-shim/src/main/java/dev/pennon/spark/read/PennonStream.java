@@ -82,7 +82,7 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     ObjectNode request = packing.addTo(request("plan_batch"));
     request.put("start", start.json()).put("end", end.json());
-    return ScanPlan.askForSplits(request).toArray(InputPartition[]::new);
+    return Splits.ask(request).toArray(InputPartition[]::new);
   }
 
   @Override

@@ -20,17 +20,17 @@ final class ReadMetrics {
 
   private ReadMetrics() {}
 
-  /** Of a scan of one table. */
+  /** Of a scan of one table; partitions are counted after runtime filters, rows before any. */
   static CustomMetric[] ofScan() {
     return new CustomMetric[] {
-      new ArrowBytesRead(),
-      new PartitionsRead(),
-      new PartitionsSkipped(),
-      new PlanningMillis(),
-      new WorkerCpuMillis(),
+      new SumMetric(ARROW_BYTES, "bytes of Arrow data from the worker"),
+      new SumMetric(PARTITIONS, "partitions read"),
+      new SumMetric(SKIPPED, "partitions skipped"),
+      new SumMetric(PLANNING, "time to plan the scan (ms)"),
+      new SumMetric(CPU, "processor time of the workers (ms)"),
       new WorkerPeakBytes(),
-      new RowsScanned(),
-      new BytesScanned()
+      new SumMetric(ROWS, "rows scanned by the workers"),
+      new SumMetric(BYTES, "bytes scanned by the workers")
     };
   }
 
@@ -38,7 +38,7 @@ final class ReadMetrics {
   static CustomMetric[] ofFragment() {
     CustomMetric[] scan = ofScan();
     CustomMetric[] all = Arrays.copyOf(scan, scan.length + 1);
-    all[scan.length] = new WorkerSpilledBytes();
+    all[scan.length] = new SumMetric(SPILLED, "bytes spilled by the workers");
     return all;
   }
 
@@ -55,14 +55,14 @@ final class ReadMetrics {
    * Of one task.
    *
    * @param arrowBytes what came over the socket
-   * @param told what the worker told behind the rows; null before their end
+   * @param streamEnd what the worker sent behind the rows; null before their end
    */
-  static CustomTaskMetric[] values(long arrowBytes, JsonNode told) {
+  static CustomTaskMetric[] values(long arrowBytes, JsonNode streamEnd) {
     SumMetric.Count bytes = new SumMetric.Count(ARROW_BYTES, arrowBytes);
-    if (told == null) {
+    if (streamEnd == null) {
       return new CustomTaskMetric[] {bytes};
     }
-    StreamEnd end = Replies.read(told, StreamEnd.class);
+    StreamEnd end = Replies.read(streamEnd, StreamEnd.class);
     return new CustomTaskMetric[] {
       bytes,
       new SumMetric.Count(CPU, end.cpuMillis()),
@@ -75,62 +75,6 @@ final class ReadMetrics {
 
   private record StreamEnd(
       long cpuMillis, long peakBytes, long rowsScanned, long bytesScanned, long spilledBytes) {}
-
-  /** Bytes that came over the worker's socket. */
-  public static final class ArrowBytesRead extends SumMetric {
-    public ArrowBytesRead() {
-      super(ARROW_BYTES, "bytes of Arrow data from the worker");
-    }
-  }
-
-  /** Partitions that the query reads, after runtime filters. */
-  public static final class PartitionsRead extends SumMetric {
-    public PartitionsRead() {
-      super(PARTITIONS, "partitions read");
-    }
-  }
-
-  /** Partitions of the table that it need not read. */
-  public static final class PartitionsSkipped extends SumMetric {
-    public PartitionsSkipped() {
-      super(SKIPPED, "partitions skipped");
-    }
-  }
-
-  /** How long the worker took to plan the scan. */
-  public static final class PlanningMillis extends SumMetric {
-    public PlanningMillis() {
-      super(PLANNING, "time to plan the scan (ms)");
-    }
-  }
-
-  /** The tasks' shares of the workers' processor time. */
-  public static final class WorkerCpuMillis extends SumMetric {
-    public WorkerCpuMillis() {
-      super(CPU, "processor time of the workers (ms)");
-    }
-  }
-
-  /** Rows of the leaves before any filter. */
-  public static final class RowsScanned extends SumMetric {
-    public RowsScanned() {
-      super(ROWS, "rows scanned by the workers");
-    }
-  }
-
-  /** Bytes that were read of the leaves. */
-  public static final class BytesScanned extends SumMetric {
-    public BytesScanned() {
-      super(BYTES, "bytes scanned by the workers");
-    }
-  }
-
-  /** Bytes that the workers wrote to temporary files for want of memory. */
-  public static final class WorkerSpilledBytes extends SumMetric {
-    public WorkerSpilledBytes() {
-      super(SPILLED, "bytes spilled by the workers");
-    }
-  }
 
   /** The most memory that a worker had; tasks of one worker are not added up. */
   public static final class WorkerPeakBytes implements CustomMetric {

@@ -6,7 +6,6 @@ import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -107,7 +106,7 @@ record ScanPlan(
     }
     ObjectNode request = table.catalogRequest("list_splits").put("plan", reply.plan());
     request.set("schema", Messages.parse(schema.json()));
-    return Splits.later(reply.splits(), () -> askForSplits(request));
+    return Splits.later(reply.splits(), () -> Splits.ask(request));
   }
 
   /** The packed splits: those of few leaves come with the plan, others when they are needed. */
@@ -122,18 +121,7 @@ record ScanPlan(
     ObjectNode request =
         packing.addTo(table.catalogRequest("pack_splits").put("plan", reply.plan()));
     request.set("predicates", Messages.strings(runtimePredicates));
-    return askForSplits(request);
-  }
-
-  /** Sends a request whose reply is followed by a table of splits. */
-  static List<PennonSplit> askForSplits(ObjectNode request) {
-    try (WorkerConnection connection = WorkerConnection.ask(request).connection()) {
-      List<PennonSplit> splits = SplitTable.read(connection.arrowChannel());
-      connection.release();
-      return splits;
-    } catch (WorkerFailure failure) {
-      throw failure.raise();
-    }
+    return Splits.ask(request);
   }
 
   /** This plan with fewer columns: the same splits, read without the others. */

@@ -1,8 +1,14 @@
 package dev.pennon.spark.read;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.ReplyTable;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * The splits of a plan: their number is known, they are made when they are asked for.
@@ -53,5 +59,29 @@ final class Splits {
       source = null;
     }
     return made;
+  }
+
+  /** Asks for splits: a table follows the reply, with object_id, split, key_0, … */
+  static List<PennonSplit> ask(ObjectNode request) {
+    List<PennonSplit> splits = new ArrayList<>();
+    ReplyTable.answer(request, batch -> append(batch, splits));
+    return splits;
+  }
+
+  private static void append(VectorSchemaRoot batch, List<PennonSplit> splits) {
+    FieldVector objectIds = batch.getVector("object_id");
+    FieldVector tokens = batch.getVector("split");
+    List<FieldVector> keys =
+        batch.getFieldVectors().stream()
+            .filter(vector -> vector.getName().startsWith("key_"))
+            .toList();
+    List<InternalRow> keyRows = ReplyTable.rows(batch, keys);
+    for (int row = 0; row < keyRows.size(); row++) {
+      splits.add(
+          new PennonSplit(
+              objectIds.getObject(row).toString(),
+              tokens.getObject(row).toString(),
+              keyRows.get(row)));
+    }
   }
 }

@@ -3,14 +3,19 @@ package dev.pennon.spark.read;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What tasks or the driver count for Spark's page of a query; Spark makes instances by name. */
-public abstract class SumMetric extends CustomSumMetric {
+/** A number on Spark's page of a query: what its tasks or the driver count, added up. */
+public final class SumMetric extends CustomSumMetric {
   private final String name;
   private final String description;
 
-  protected SumMetric(String name, String description) {
+  public SumMetric(String name, String description) {
     this.name = name;
     this.description = description;
+  }
+
+  /** For Spark's page alone, which adds up values by the class of their metric. */
+  public SumMetric() {
+    this("", "");
   }
 
   @Override

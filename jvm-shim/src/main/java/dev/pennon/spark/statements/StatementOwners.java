@@ -92,7 +92,7 @@ public final class StatementOwners extends Rule<LogicalPlan> {
       return Optional.empty();
     }
     if (text.equals("WRITE")) {
-      throw writeOrderElsewhere(table).raise();
+      throw WorkerFailure.of("WRITE_ORDER_READ_BY_ANOTHER", "table", table).raise();
     }
     try {
       String statement = "ALTER TABLE " + table + " " + TableStatements.asProperty(text);
@@ -105,26 +105,8 @@ public final class StatementOwners extends Rule<LogicalPlan> {
   /** In a script, USE can change the catalog after the statement was read. */
   private static LogicalPlan withoutStatement(LogicalPlan plan, Map<String, String> properties) {
     if (properties.contains(TableStatements.PROPERTY)) {
-      throw WorkerFailure.of(
-              "PARTITION_FIELDS_NOT_SUPPORTED",
-              "0A000",
-              java.util.Map.of(),
-              "Cannot change partition fields or a write order: the table was read as one of a "
-                  + "Pennon catalog, and is of another one. Write the catalog's name before the "
-                  + "table's.")
-          .raise();
+      throw WorkerFailure.of("PARTITION_FIELDS_NOT_SUPPORTED").raise();
     }
     return plan;
-  }
-
-  private static WorkerFailure writeOrderElsewhere(String table) {
-    return WorkerFailure.of(
-        "WRITE_ORDER_READ_BY_ANOTHER",
-        "0A000",
-        java.util.Map.of("table", table),
-        "Cannot change the write order of %s: the parser of another extension has read the "
-            + "statement. Set the table property 'write.order', or name "
-            + "dev.pennon.spark.PennonExtensions last in spark.sql.extensions.",
-        table);
   }
 }

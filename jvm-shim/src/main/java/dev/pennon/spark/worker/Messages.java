@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -31,19 +33,11 @@ public final class Messages {
   }
 
   public static JsonNode parse(String json) {
-    try {
-      return MAPPER.readTree(json);
-    } catch (JsonProcessingException e) {
-      throw WorkerFailure.protocol("it is not JSON: " + e.getOriginalMessage(), e);
-    }
+    return fromBytes(json.getBytes(StandardCharsets.UTF_8));
   }
 
   public static String print(JsonNode node) {
-    try {
-      return MAPPER.writeValueAsString(node);
-    } catch (JsonProcessingException e) {
-      throw WorkerFailure.protocol("it cannot be written as JSON", e);
-    }
+    return new String(toBytes(node), StandardCharsets.UTF_8);
   }
 
   public static ArrayNode strings(Iterable<String> values) {
@@ -85,8 +79,10 @@ public final class Messages {
   static JsonNode fromBytes(byte[] json) {
     try {
       return MAPPER.readTree(json);
-    } catch (java.io.IOException e) {
-      throw WorkerFailure.protocol("it is not JSON: " + e.getMessage(), e);
+    } catch (IOException e) {
+      // What else its message has may show a storage option.
+      String why = e instanceof JsonProcessingException known ? known.getOriginalMessage() : "";
+      throw WorkerFailure.protocol("it is not JSON: " + why, e);
     }
   }
 }

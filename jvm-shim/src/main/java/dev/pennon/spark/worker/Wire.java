@@ -20,19 +20,27 @@ import java.util.Iterator;
  * such values, {@code ?} where null is right.
  */
 public final class Wire {
-  private static final byte[] TEXT = text();
+  private static final byte[] TEXT = text("wire.json");
   private static final JsonNode DECLARED = Messages.fromBytes(TEXT);
+  /** What the shim refuses by itself: by its condition, the text and the SQL state. */
+  static final JsonNode FAILURES = Messages.fromBytes(text("failures.json"));
+
   /** A digest of the declaration; the package has the same in {@code worker/wire/protocol.py}. */
   static final String PROTOCOL = digest(TEXT);
 
   private Wire() {}
 
-  private static byte[] text() {
-    try (InputStream file = Wire.class.getResourceAsStream("wire.json")) {
+  private static byte[] text(String name) {
+    try (InputStream file = Wire.class.getResourceAsStream(name)) {
       return file.readAllBytes();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /** Whether an operation changes nothing. */
+  static boolean isRepeatable(String op) {
+    return DECLARED.get("repeatable").has(op);
   }
 
   /** Refuses a request with a field too many, too few, or of another type than declared. */

@@ -8,7 +8,6 @@ import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.channels.WritableByteChannel;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -30,25 +29,6 @@ public final class WorkerConnection implements AutoCloseable {
     RELEASED,
     BROKEN
   }
-
-  /** Operations that change nothing. */
-  private static final Set<String> REPEATABLE =
-      Set.of(
-          "list_namespaces",
-          "describe_namespace",
-          "list_tables",
-          "load_table",
-          "plan_scan",
-          "list_splits",
-          "pack_splits",
-          "prune_splits",
-          "partition_tuples",
-          "derive_keys",
-          "list_procedures",
-          "plan_write",
-          "check_delete",
-          "read",
-          "run_fragment");
 
   private final WorkerProcess worker;
   private final SocketChannel channel;
@@ -101,7 +81,7 @@ public final class WorkerConnection implements AutoCloseable {
     try {
       return connection.asked(request);
     } catch (WorkerFailure failure) {
-      boolean isRepeatable = REPEATABLE.contains(request.path("op").asText());
+      boolean isRepeatable = Wire.isRepeatable(request.path("op").asText());
       if (!failure.is(WorkerFailure.LOST)
           || !isRepeatable
           || Thread.currentThread().isInterrupted()

@@ -3,7 +3,10 @@ package dev.pennon.spark.worker;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.compat.AnalysisExceptions;
 import dev.pennon.spark.compat.TaskFailure;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.AnalysisException;
 
 /**
@@ -16,6 +19,7 @@ import org.apache.spark.sql.AnalysisException;
 public final class WorkerFailure extends RuntimeException {
   private static final long serialVersionUID = 1L;
   private static final String INTERNAL_STATE = "XX000";
+  private static final Pattern PARAMETER = Pattern.compile("\\{(\\w+)}");
   /** The condition of a worker, or a connection to it, that ended. */
   public static final String LOST = "WORKER_LOST";
 
@@ -37,18 +41,22 @@ public final class WorkerFailure extends RuntimeException {
   }
 
   /**
-   * What the shim itself refuses.
+   * What the shim itself refuses, with the text that the package has for the condition.
    *
-   * @param message the text behind the condition, with {@code %s} where a value stands
+   * @param namesAndValues the parameters that the text names: each name, then its value
    */
-  public static WorkerFailure of(
-      String condition,
-      String sqlState,
-      Map<String, String> parameters,
-      String message,
-      Object... values) {
-    String text = "[" + condition + "] " + message.formatted(values);
-    return new WorkerFailure(condition, text, parameters, sqlState, null);
+  public static WorkerFailure of(String condition, String... namesAndValues) {
+    Map<String, String> parameters = new HashMap<>();
+    for (int at = 0; at < namesAndValues.length; at += 2) {
+      parameters.put(namesAndValues[at], namesAndValues[at + 1]);
+    }
+    JsonNode declared = Wire.FAILURES.get(condition);
+    String text =
+        PARAMETER
+            .matcher(declared.get("template").asText())
+            .replaceAll(name -> Matcher.quoteReplacement(parameters.get(name.group(1))));
+    String sqlState = declared.get("sql_state").asText();
+    return new WorkerFailure(condition, "[" + condition + "] " + text, parameters, sqlState, null);
   }
 
   /** Reads the payload of an error frame, or the {@code error} of a worker that is not ready. */
@@ -65,40 +73,21 @@ public final class WorkerFailure extends RuntimeException {
 
   /** The worker is gone, or its connection: the request cannot be completed, but may be retried. */
   static WorkerFailure lost(String why, Throwable cause) {
-    String message =
-        "Cannot complete the request: the connection to the Pennon worker ended (%s). Run it again,"
-            + " a new worker is started; the log says why the old one ended.";
-    return of(LOST, "08006", Map.of("why", why), message, why).causedBy(cause);
-  }
-
-  /** The worker was lost each time a commit was sent: it may have been made or not. */
-  public static WorkerFailure commitUnknown(String commitId, String table, WorkerFailure cause) {
-    Map<String, String> parameters = Map.of("commit", commitId, "table", table);
-    String message =
-        "Cannot determine whether the write to %s was committed: the worker was lost each time it"
-            + " was asked (%s). Look for commit %s in the table's history before you run it again.";
-    Object[] values = {table, cause.getMessage(), commitId};
-    return of("COMMIT_OUTCOME_UNKNOWN", "08007", parameters, message, values).causedBy(cause);
+    return of(LOST, "why", why).causedBy(cause);
   }
 
   /** The worker could not be started. */
-  static WorkerFailure notStarted(String python, String why, String remedy, Throwable cause) {
-    Map<String, String> parameters = Map.of("python", python, "why", why);
-    String message = "Cannot start the Pennon worker with the Python interpreter '%s': %s. %s";
-    return of("WORKER_NOT_STARTED", "58000", parameters, message, python, why, remedy)
-        .causedBy(cause);
+  static WorkerFailure notStarted(String python, String why, Throwable cause) {
+    return of("WORKER_NOT_STARTED", "python", python, "why", why).causedBy(cause);
   }
 
   /** One of the two sides sent what the other does not understand: never the user's fault. */
   public static WorkerFailure protocol(String why, Throwable cause) {
-    String message =
-        "Cannot understand a message between Spark and the Pennon worker: %s. This is a bug of"
-            + " Pennon, or its jar and its Python package are of different versions.";
-    return of("WORKER_PROTOCOL", INTERNAL_STATE, Map.of("why", why), message, why).causedBy(cause);
+    return of("WORKER_PROTOCOL", "why", why).causedBy(cause);
   }
 
   /** The same failure with what led to it, whose stack the log shows; null for nothing. */
-  private WorkerFailure causedBy(Throwable cause) {
+  public WorkerFailure causedBy(Throwable cause) {
     return new WorkerFailure(condition, getMessage(), parameters, sqlState, cause);
   }
 

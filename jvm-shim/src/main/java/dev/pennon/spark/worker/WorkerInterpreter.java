@@ -13,10 +13,6 @@ import org.apache.spark.sql.internal.SQLConf;
  * Spark unpacks {@code spark.archives} for an executor.
  */
 final class WorkerInterpreter {
-  static final String REMEDY =
-      "Set spark.pyspark.python (or PYSPARK_PYTHON) to a Python interpreter in which the package"
-          + " pennon is installed, and spark.pyspark.driver.python where the driver has another.";
-
   private WorkerInterpreter() {}
 
   static String choose() {

@@ -27,11 +27,7 @@ final class WorkerLog {
   WorkerLog(InputStream errors) {
     BufferedReader reader =
         new BufferedReader(new InputStreamReader(errors, StandardCharsets.UTF_8));
-    inBackground(
-        () -> {
-          forward(reader);
-          ended.countDown();
-        });
+    inBackground(reader, this::forward, ended::countDown);
   }
 
   /** The last line that is not blank, once the worker closed its output. */
@@ -54,33 +50,28 @@ final class WorkerLog {
 
   /** Reads on what the worker says of itself, a line of JSON each. */
   static void listen(BufferedReader output, Consumer<String> listener) {
-    inBackground(
-        () -> {
-          try {
-            for (String line = output.readLine(); line != null; line = output.readLine()) {
-              listener.accept(line);
-            }
-          } catch (IOException e) {
-            LOG.debug("The worker's output ended", e);
-          }
-        });
+    inBackground(output, listener, () -> {});
   }
 
-  private void forward(BufferedReader reader) {
-    try {
-      for (String line = reader.readLine(); line != null; line = reader.readLine()) {
-        if (!line.isBlank()) {
-          lastLine = line;
-        }
-        LOG.info("{}", line);
-      }
-    } catch (IOException e) {
-      LOG.debug("The worker's error output ended", e);
+  private void forward(String line) {
+    if (!line.isBlank()) {
+      lastLine = line;
     }
+    LOG.info("{}", line);
   }
 
-  private static void inBackground(Runnable task) {
-    Thread thread = new Thread(task, "pennon-worker-log");
+  private static void inBackground(BufferedReader output, Consumer<String> reader, Runnable atEnd) {
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                output.lines().forEach(reader);
+              } catch (UncheckedIOException e) {
+                LOG.debug("The worker's output ended", e);
+              }
+              atEnd.run();
+            },
+            "pennon-worker-log");
     thread.setDaemon(true);
     thread.start();
   }

@@ -199,8 +199,7 @@ public final class WorkerProcess {
     } catch (IOException e) {
       throw WorkerFailure.notStarted(
           python,
-          "its socket needs a temporary directory, and " + e.getMessage(),
-          "Set java.io.tmpdir to a directory with a short path that can be written.",
+          "its socket needs a temporary directory with a short path, and " + e.getMessage(),
           e);
     }
     try {
@@ -208,7 +207,7 @@ public final class WorkerProcess {
     } catch (IOException e) {
       folder.delete();
       throw WorkerFailure.notStarted(
-          python, "it cannot be run (" + e.getMessage() + ")", WorkerInterpreter.REMEDY, e);
+          python, "it cannot be run (" + e.getMessage() + ")", e);
     }
     WorkerProcess worker =
         new WorkerProcess(process, folder, new WorkerLog(process.getErrorStream()));
@@ -246,15 +245,12 @@ public final class WorkerProcess {
               .get(START_TIMEOUT_SECONDS, TimeUnit.SECONDS);
     } catch (TimeoutException e) {
       throw WorkerFailure.notStarted(
-          python,
-          "it was not ready after " + START_TIMEOUT_SECONDS + " seconds",
-          "The log has its output.",
-          e);
+          python, "it was not ready after " + START_TIMEOUT_SECONDS + " seconds", e);
     } catch (InterruptedException e) {
       throw interrupted(python, e);
     } catch (ExecutionException e) {
       throw WorkerFailure.notStarted(
-          python, "its output cannot be read", "The log has its output.", e.getCause());
+          python, "its output cannot be read", e.getCause());
     }
     if (line == null) {
       throw endedTooEarly(python);
@@ -295,7 +291,7 @@ public final class WorkerProcess {
 
   private static WorkerFailure interrupted(String python, InterruptedException cause) {
     Thread.currentThread().interrupt();
-    return WorkerFailure.notStarted(python, "the start was interrupted", "Run it again.", cause);
+    return WorkerFailure.notStarted(python, "the start was interrupted", cause);
   }
 
   private static JsonNode parseReady(String python, String line) {
@@ -303,7 +299,7 @@ public final class WorkerProcess {
       return Messages.parse(line);
     } catch (WorkerFailure e) {
       throw WorkerFailure.notStarted(
-          python, "it printed '" + line + "' instead of its state", WorkerInterpreter.REMEDY, e);
+          python, "it printed '" + line + "' instead of its state", e);
     }
   }
 
@@ -311,19 +307,12 @@ public final class WorkerProcess {
     int code = exitCode();
     String lastLine = log.lastLine();
     if (lastLine.contains("No module named") && lastLine.contains("pennon")) {
-      return WorkerFailure.notStarted(
-          python,
-          "the package pennon is not installed for it",
-          "Install the wheel of this jar's version there (make dist builds it), on every machine that runs Spark executors, or"
-              + " choose another interpreter with spark.pyspark.python.",
-          null);
+      return WorkerFailure.notStarted(python, "the package pennon is not installed for it", null);
     }
     if (lastLine.contains("Unknown option: -P")) {
-      return WorkerFailure.notStarted(
-          python, "it is older than Python 3.11", WorkerInterpreter.REMEDY, null);
+      return WorkerFailure.notStarted(python, "it is older than Python 3.11", null);
     }
-    return WorkerFailure.notStarted(
-        python, "it ended with code " + code + ": " + lastLine, "The log has its output.", null);
+    return WorkerFailure.notStarted(python, "it ended with code " + code + ": " + lastLine, null);
   }
 
   private int exitCode() {

@@ -4,11 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Collection;
-import java.util.List;
-import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkBuildInfo;
-import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
+import scala.Tuple2;
 
 /**
  * What a worker is told when it starts, and what it has to answer before anything is asked of it.
@@ -18,21 +17,10 @@ import org.apache.spark.SparkEnv;
  */
 final class WorkerStart {
   /** What the memory of a worker is derived from, as Spark spells it; no secrets are among them. */
-  private static final List<String> MEMORY_SETTINGS =
-      List.of(
-          "spark.master",
-          "spark.pennon.worker.memory",
-          "spark.driver.memory",
-          "spark.driver.memoryOverhead",
-          "spark.driver.memoryOverheadFactor",
-          "spark.driver.minMemoryOverhead",
-          "spark.executor.memory",
-          "spark.executor.memoryOverhead",
-          "spark.executor.memoryOverheadFactor",
-          "spark.executor.minMemoryOverhead",
-          "spark.executor.pyspark.memory",
-          "spark.executor.cores",
-          "spark.executor.instances");
+  private static final Pattern MEMORY_SETTINGS =
+      Pattern.compile(
+          "spark\\.(master|pennon\\.worker\\.memory|executor\\.(cores|instances)"
+              + "|(driver|executor)\\.(pyspark\\.memory|memory\\w*|minMemory\\w*))");
 
   private WorkerStart() {}
 
@@ -60,11 +48,9 @@ final class WorkerStart {
     ObjectNode settings = jvm.putObject("settings");
     SparkEnv environment = SparkEnv.get();
     if (environment != null) {
-      SparkConf conf = environment.conf();
-      for (String key : MEMORY_SETTINGS) {
-        String value = conf.get(key, null);
-        if (value != null) {
-          settings.put(key, value);
+      for (Tuple2<String, String> setting : environment.conf().getAll()) {
+        if (MEMORY_SETTINGS.matcher(setting._1()).matches()) {
+          settings.put(setting._1(), setting._2());
         }
       }
     }
@@ -79,18 +65,11 @@ final class WorkerStart {
     String protocol = ready.path("protocol").asText("unknown");
     String version = ready.path("version").asText("unknown");
     if (!protocol.equals(Wire.PROTOCOL) || !version.equals(jarVersion())) {
-      throw differs(python, version, protocol);
+      throw WorkerFailure.of(
+          "VERSIONS_DIFFER",
+          "interpreter", python,
+          "package", version + " (protocol " + protocol + ")",
+          "jar", jarVersion() + " (protocol " + Wire.PROTOCOL + ")");
     }
-  }
-
-  private static WorkerFailure differs(String python, String version, String protocol) {
-    return WorkerFailure.of(
-        "VERSIONS_DIFFER",
-        "58000",
-        Map.of("python", python, "package", version, "jar", jarVersion()),
-        "Cannot use the package pennon of %s: it is version %s (protocol %s), and the jar is "
-            + "version %s (protocol %s). Install the package of the jar's version there, or use the "
-            + "jar inside that package.",
-        python, version, protocol, jarVersion(), Wire.PROTOCOL);
   }
 }

@@ -1,169 +1,62 @@
 package dev.pennon.spark.write;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.compat.ArrowSchemas;
-import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
-import java.nio.channels.WritableByteChannel;
-import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.vector.FieldVector;
-import org.apache.arrow.vector.VectorSchemaRoot;
-import org.apache.arrow.vector.ipc.ArrowStreamWriter;
-import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.ArrowUtils;
 
 /**
- * Streams rows of one task to the worker as Arrow batches: rows to write, or ids of rows to delete.
+ * Streams the row changes of one task to the worker: new rows one way, ids of deleted rows another.
  *
- * <p>The worker writes what comes and keeps it only when the stream ends in order: a connection
- * that closes before means that the task gave up. A task without rows sends nothing.
+ * <p>An update is a delete and an insert, so a row whose partition changes moves.
  */
-final class ArrowDataWriter implements DataWriter<InternalRow> {
-  private static final String[] NOTHING = {};
-  private static final int BATCH_ROWS = 8192;
-  private static final long BATCH_BYTES = 16L << 20;
-  private static final int ROWS_BETWEEN_SIZE_CHECKS = 32;
+final class ArrowDataWriter implements DeltaWriter<InternalRow> {
+  private final ArrowRowStream inserted;
+  private final ArrowRowStream deleted;
 
-  private final String operation;
-  private final String write;
-  private final StructType schema;
-  private WorkerConnection connection;
-  private BufferAllocator allocator;
-  private VectorSchemaRoot root;
-  private ArrowWriter rows;
-  private WritableByteChannel channel;
-  private ArrowStreamWriter stream;
-  private int rowsInBatch;
-  private long rowsWritten;
-
-  private ArrowDataWriter(String operation, String write, StructType schema) {
-    this.operation = operation;
-    this.write = write;
-    this.schema = schema;
-  }
-
-  /** A writer of whole rows. */
-  static ArrowDataWriter ofRows(String write, StructType schema) {
-    return new ArrowDataWriter("write", write, schema);
-  }
-
-  /** A writer of the ids of rows that go. */
-  static ArrowDataWriter ofDeletedRows(String write, StructType rowId) {
-    return new ArrowDataWriter("write_deletes", write, rowId);
+  ArrowDataWriter(String write, StructType schema, StructType rowId) {
+    inserted = ArrowRowStream.ofRows(write, schema);
+    deleted = ArrowRowStream.ofDeletedRows(write, rowId);
   }
 
   @Override
-  public void write(InternalRow row) throws IOException {
-    try {
-      if (stream == null) {
-        open();
-      }
-      rows.write(row);
-      rowsInBatch++;
-      rowsWritten++;
-      if (rowsInBatch % ROWS_BETWEEN_SIZE_CHECKS == 0
-          && (rowsInBatch >= BATCH_ROWS || bytesInBatch() >= BATCH_BYTES)) {
-        sendBatch();
-      }
-    } catch (WorkerFailure failure) {
-      throw failure.raiseInTask();
-    }
+  public void delete(InternalRow metadata, InternalRow id) throws IOException {
+    deleted.write(id);
   }
 
-  /** Spark's own count of these bytes is of one type in its first releases of 4.1, and of another since. */
-  private long bytesInBatch() {
-    root.setRowCount(rowsInBatch);
-    return root.getFieldVectors().stream().mapToLong(FieldVector::getBufferSize).sum();
+  @Override
+  public void insert(InternalRow row) throws IOException {
+    inserted.write(row);
   }
 
-  private void open() throws IOException {
-    Schema arrow = ArrowSchemas.of(schema);
-    allocator = ArrowUtils.rootAllocator().newChildAllocator("pennon write", 0, Long.MAX_VALUE);
-    root = VectorSchemaRoot.create(arrow, allocator);
-    rows = ArrowWriter.create(root);
-    ObjectNode request = Messages.request(operation);
-    request.put("write", write);
-    connection = WorkerConnection.open();
-    connection.send(request);
-    channel = connection.arrowOutputChannel();
-    stream = new ArrowStreamWriter(root, null, channel);
-    stream.start();
-  }
-
-  private void sendBatch() throws IOException {
-    rows.finish();
-    stream.writeBatch();
-    rows.reset();
-    rowsInBatch = 0;
+  @Override
+  public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
+    deleted.write(id);
+    inserted.write(row);
   }
 
   @Override
   public WriterCommitMessage commit() throws IOException {
-    return new StagedRows(finish(), NOTHING);
+    return new StagedRows(inserted.finish(), deleted.finish());
   }
 
-  /** Ends the stream in order; gives what the worker staged, in its own words. */
-  String[] finish() throws IOException {
-    try {
-      return stream == null ? NOTHING : finishStream();
-    } catch (WorkerFailure failure) {
-      throw failure.raiseInTask();
-    }
-  }
-
-  private String[] finishStream() throws IOException {
-    if (rowsInBatch > 0) {
-      sendBatch();
-    }
-    stream.end();
-    channel.close();
-    JsonNode reply = connection.receive();
-    WorkerConnection done = connection;
-    connection = null;
-    done.release();
-    return Replies.read(reply, WriteReply.class).staged();
-  }
-
-  private record WriteReply(String[] staged) {}
-
-  /** Breaks the stream off, whereupon the worker deletes what it wrote. */
   @Override
   public void abort() {
-    WorkerConnection unfinished = connection;
-    connection = null;
-    if (unfinished != null) {
-      unfinished.close();
-    }
-  }
-
-  long rowsWritten() {
-    return rowsWritten;
+    inserted.abort();
+    deleted.abort();
   }
 
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return WriteMetrics.values(rowsWritten);
+    return WriteMetrics.values(inserted.rowsWritten(), deleted.rowsWritten());
   }
 
   @Override
   public void close() {
-    abort();
-    BufferAllocator used = allocator;
-    VectorSchemaRoot vectors = root;
-    allocator = null;
-    root = null;
-    try (used; vectors) {
-      rows = null;
+    try (deleted) {
+      inserted.close();
     }
   }
 }

@@ -2,18 +2,23 @@ package dev.pennon.spark.write;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
-import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.types.StructType;
 
-/** Makes the writers of one write on the executors. */
-record ArrowDataWriters(String write, StructType schema)
-    implements DataWriterFactory, StreamingDataWriterFactory {
-  private static final long serialVersionUID = 1L;
+/**
+ * Makes the writers of one write on the executors.
+ *
+ * @param rowId what rows that go are named by; null where none goes
+ */
+record ArrowDataWriters(String write, StructType schema, StructType rowId)
+    implements DeltaWriterFactory, StreamingDataWriterFactory {
+  private static final long serialVersionUID = 2L;
 
   @Override
-  public DataWriter<InternalRow> createWriter(int partitionId, long taskId) {
-    return ArrowDataWriter.ofRows(write, schema);
+  public DeltaWriter<InternalRow> createWriter(int partitionId, long taskId) {
+    return new ArrowDataWriter(write, schema, rowId);
   }
 
   @Override

@@ -75,7 +75,10 @@ public final class Commit {
         lost = failure;
       }
     }
-    throw WorkerFailure.commitUnknown(id, table.name(), lost);
+    String why = lost.getMessage();
+    throw WorkerFailure.of(
+            "COMMIT_OUTCOME_UNKNOWN", "commit", id, "table", table.name(), "why", why)
+        .causedBy(lost);
   }
 
   /** Sends what takes back the files of the commit; the worker keeps those that it has made. */

@@ -6,14 +6,18 @@ import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import org.apache.spark.sql.connector.write.BatchWrite;
-import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Turns what the tasks staged into one commit, or into nothing. */
-class PennonBatchWrite implements BatchWrite {
-  protected final WritePlan plan;
+final class PennonBatchWrite implements DeltaBatchWrite {
+  private static final Logger LOG = LoggerFactory.getLogger(PennonBatchWrite.class);
+
+  private final WritePlan plan;
   private final Commit commit;
   private CustomTaskMetric[] written = {};
 
@@ -27,8 +31,8 @@ class PennonBatchWrite implements BatchWrite {
   }
 
   @Override
-  public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
-    return new ArrowDataWriters(plan.reply().write(), plan.schema());
+  public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo physical) {
+    return new ArrowDataWriters(plan.reply().write(), plan.schema(), plan.rowId());
   }
 
   @Override
@@ -57,13 +61,17 @@ class PennonBatchWrite implements BatchWrite {
     return written.clone();
   }
 
-  /** Removes what was staged; a task that failed has removed its own. */
+  /**
+   * Removes what was staged; a task that failed has removed its own.
+   *
+   * <p>What cannot be removed is left for vacuum: a failure here would hide the one that led to it.
+   */
   @Override
   public void abort(WriterCommitMessage[] messages) {
     try {
       commit.abandon(request("abort_write", messages));
     } catch (WorkerFailure failure) {
-      throw failure.raise();
+      LOG.warn("What a failed write has staged is left: {}", plan.reply().description(), failure);
     }
   }
 
@@ -81,6 +89,6 @@ class PennonBatchWrite implements BatchWrite {
 
   @Override
   public String toString() {
-    return plan.description();
+    return plan.reply().description();
   }
 }

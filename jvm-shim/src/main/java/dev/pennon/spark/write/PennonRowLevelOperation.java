@@ -4,11 +4,9 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -36,18 +34,6 @@ public final class PennonRowLevelOperation implements SupportsDelta {
     this.command = command;
   }
 
-  /** What a user is told where a column of the table has the name of one that names its rows. */
-  public static WorkerFailure withoutRowId(TableHandle table, Command command) {
-    String verb = command.name().toLowerCase(Locale.ROOT);
-    return WorkerFailure.of(
-        "ROW_ID_HIDDEN",
-        "42710",
-        Map.of("table", table.name()),
-        "Cannot %s single rows of %s: a column of it has the name of a metadata column that "
-            + "names rows. Rename the column.",
-        verb, table.name());
-  }
-
   @Override
   public Command command() {
     return command;
@@ -73,13 +59,11 @@ public final class PennonRowLevelOperation implements SupportsDelta {
 
   @Override
   public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    WriteMode mode = WriteMode.ofRows(command.name());
     return new DeltaWriteBuilder() {
       @Override
       public DeltaWrite build() {
-        WritePlan plan =
-            WritePlan.request(table, info, mode, PennonRowLevelOperation.this::reads);
-        return new PennonDeltaWrite(plan, info.rowIdSchema().orElseThrow());
+        return new PennonWrite(
+            WritePlan.request(table, info, verb(), new String[0], PennonRowLevelOperation.this::reads));
       }
     };
   }
@@ -95,6 +79,10 @@ public final class PennonRowLevelOperation implements SupportsDelta {
 
   @Override
   public String description() {
-    return command.name().toLowerCase(Locale.ROOT) + " rows of " + table.name();
+    return verb() + " rows of " + table.name();
+  }
+
+  private String verb() {
+    return command.name().toLowerCase(Locale.ROOT);
   }
 }

@@ -23,7 +23,7 @@ final class PennonStreamingWrite implements StreamingWrite {
 
   @Override
   public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo physical) {
-    return new ArrowDataWriters(plan.reply().write(), plan.schema());
+    return new ArrowDataWriters(plan.reply().write(), plan.schema(), null);
   }
 
   @Override
@@ -49,6 +49,6 @@ final class PennonStreamingWrite implements StreamingWrite {
 
   @Override
   public String toString() {
-    return plan.description();
+    return plan.reply().description();
   }
 }

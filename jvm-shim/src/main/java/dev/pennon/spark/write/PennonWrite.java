@@ -6,7 +6,8 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWrite;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
@@ -16,8 +17,8 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
  * <p>Grouped, but not strictly: a partition that has more rows than a task should write comes to
  * several, which adaptive execution finds out, and the commit takes what each of them staged.
  */
-class PennonWrite implements RequiresDistributionAndOrdering {
-  protected final WritePlan plan;
+final class PennonWrite implements RequiresDistributionAndOrdering, DeltaWrite {
+  private final WritePlan plan;
   private PennonBatchWrite batch;
 
   PennonWrite(WritePlan plan) {
@@ -46,9 +47,11 @@ class PennonWrite implements RequiresDistributionAndOrdering {
     return plan.reply().ordering().toArray(SortOrder[]::new);
   }
 
+  /** Kept, for its commit says what Spark's page shows. */
   @Override
-  public BatchWrite toBatch() {
-    return reporting(new PennonBatchWrite(plan));
+  public DeltaBatchWrite toBatch() {
+    batch = new PennonBatchWrite(plan);
+    return batch;
   }
 
   @Override
@@ -56,20 +59,14 @@ class PennonWrite implements RequiresDistributionAndOrdering {
     return new PennonStreamingWrite(plan);
   }
 
-  /** Keeps the write whose commit says what Spark's page shows. */
-  protected <T extends PennonBatchWrite> T reporting(T started) {
-    batch = started;
-    return started;
-  }
-
   @Override
   public String description() {
-    return plan.description();
+    return plan.reply().description();
   }
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return WriteMetrics.all();
+    return plan.rowId() == null ? WriteMetrics.all() : WriteMetrics.ofRowChanges();
   }
 
   @Override

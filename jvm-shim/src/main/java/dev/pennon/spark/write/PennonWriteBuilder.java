@@ -1,6 +1,7 @@
 package dev.pennon.spark.write;
 
 import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -13,7 +14,8 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private final TableHandle table;
   private final LogicalWriteInfo write;
-  private WriteMode mode = WriteMode.APPEND;
+  private String mode = "append";
+  private String[] predicates = {};
 
   public PennonWriteBuilder(TableHandle table, LogicalWriteInfo write) {
     this.table = table;
@@ -22,9 +24,10 @@ public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDy
 
   /** Overwrites the rows that satisfy all predicates; the worker says which it can. */
   @Override
-  public WriteBuilder overwrite(Predicate[] predicates) {
+  public WriteBuilder overwrite(Predicate[] conditions) {
     try {
-      mode = WriteMode.overwrite(RowCondition.texts(table, "overwrite", predicates));
+      mode = "overwrite";
+      predicates = RowCondition.texts(table, mode, conditions);
       return this;
     } catch (WorkerFailure failure) {
       throw failure.raise();
@@ -33,12 +36,12 @@ public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDy
 
   @Override
   public WriteBuilder overwriteDynamicPartitions() {
-    mode = WriteMode.OVERWRITE_PARTITIONS;
+    mode = "overwrite_partitions";
     return this;
   }
 
   @Override
   public Write build() {
-    return new PennonWrite(WritePlan.request(table, write, mode));
+    return new PennonWrite(WritePlan.request(table, write, mode, predicates, Messages::array));
   }
 }

@@ -4,7 +4,6 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Arrays;
-import java.util.Map;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
 /** Which rows a statement deletes or overwrites, as texts for the worker. */
@@ -30,10 +29,8 @@ public final class RowCondition {
   private static WorkerFailure notWritable(TableHandle table, String action, Predicate predicate) {
     return WorkerFailure.of(
         "CONDITION_NOT_SUPPORTED",
-        "0A000",
-        Map.of("table", table.name(), "condition", predicate.toString()),
-        "Cannot %s the rows of %s where %s: it has a part that only Spark evaluates. Compare "
-            + "columns with literals instead.",
-        action, table.name(), predicate);
+        "table", table.name(),
+        "condition", predicate.toString(),
+        "action", action);
   }
 }

@@ -3,6 +3,7 @@ package dev.pennon.spark.write;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.read.SumMetric;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
@@ -18,22 +19,17 @@ final class WriteMetrics {
 
   static CustomMetric[] all() {
     return new CustomMetric[] {
-      new RowsWritten(), new PartitionsWritten(), new FilesWritten(), new BytesWritten()
+      new SumMetric(ROWS, "number of rows sent to the worker"),
+      new SumMetric(PARTITIONS, "number of partitions written"),
+      new SumMetric(FILES, "number of files written"),
+      new SumMetric(BYTES, "number of bytes written")
     };
   }
 
   static CustomMetric[] ofRowChanges() {
-    return new CustomMetric[] {
-      new RowsWritten(),
-      new RowsDeleted(),
-      new PartitionsWritten(),
-      new FilesWritten(),
-      new BytesWritten()
-    };
-  }
-
-  static CustomTaskMetric[] values(long rows) {
-    return new CustomTaskMetric[] {new SumMetric.Count(ROWS, rows)};
+    CustomMetric[] all = Arrays.copyOf(all(), all().length + 1);
+    all[all.length - 1] = new SumMetric(DELETED, "number of rows deleted or replaced");
+    return all;
   }
 
   static CustomTaskMetric[] values(long rows, long deleted) {
@@ -51,39 +47,4 @@ final class WriteMetrics {
   }
 
   private record CommitWriteReply(long partitions, long files, long bytes) {}
-
-  /** Rows sent to the worker. */
-  public static final class RowsWritten extends SumMetric {
-    public RowsWritten() {
-      super(ROWS, "number of rows sent to the worker");
-    }
-  }
-
-  /** Rows that go, those that an update replaces among them. */
-  public static final class RowsDeleted extends SumMetric {
-    public RowsDeleted() {
-      super(DELETED, "number of rows deleted or replaced");
-    }
-  }
-
-  /** Partitions with new rows. */
-  public static final class PartitionsWritten extends SumMetric {
-    public PartitionsWritten() {
-      super(PARTITIONS, "number of partitions written");
-    }
-  }
-
-  /** New files of rows. */
-  public static final class FilesWritten extends SumMetric {
-    public FilesWritten() {
-      super(FILES, "number of files written");
-    }
-  }
-
-  /** Their bytes. */
-  public static final class BytesWritten extends SumMetric {
-    public BytesWritten() {
-      super(BYTES, "number of bytes written");
-    }
-  }
 }

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType;
  *
  * @param table the table, pinned to the snapshot that the write starts from
  * @param schema the columns of the rows that come
- * @param mode what the write does with the rows that are there
+ * @param rowId what rows that go are named by; null where the statement changes no single rows
  * @param reply the worker's answer
  * @param queryId Spark's id of the write
  * @param reads what the statement read of the table, asked for when it commits: a list of
@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.StructType;
 record WritePlan(
     TableHandle table,
     StructType schema,
-    WriteMode mode,
+    StructType rowId,
     PlanWriteReply reply,
     String queryId,
     Supplier<ArrayNode> reads) {
@@ -38,37 +38,43 @@ record WritePlan(
    * @param write what executors send to the worker
    * @param distribution rows that agree on these go to one task; empty: any task
    * @param ordering the order of the rows within a task; empty: any order
+   * @param description the text for EXPLAIN
    * @param taskBytes what a task should write, in bytes of Spark's shuffle
    */
   record PlanWriteReply(
-      String write, List<Transform> distribution, List<SortOrder> ordering, long taskBytes) {}
+      String write,
+      List<Transform> distribution,
+      List<SortOrder> ordering,
+      String description,
+      long taskBytes) {}
 
-  /** Plans a write that does not depend on rows that are there. */
-  static WritePlan request(TableHandle table, LogicalWriteInfo write, WriteMode mode) {
-    return request(table, write, mode, Messages::array);
-  }
-
-  /** Plans a write of what was made of rows that are there. */
+  /**
+   * Plans a write.
+   *
+   * @param mode what it does with the rows that are there, in a word of the messages
+   * @param predicates which rows an overwrite replaces
+   */
   static WritePlan request(
-      TableHandle table, LogicalWriteInfo write, WriteMode mode, Supplier<ArrayNode> reads) {
+      TableHandle table,
+      LogicalWriteInfo write,
+      String mode,
+      String[] predicates,
+      Supplier<ArrayNode> reads) {
     ObjectNode request = table.request("plan_write");
-    request.put("mode", mode.name()).put("query_id", write.queryId());
-    request.set("predicates", Messages.strings(mode.predicates()));
+    request.put("mode", mode).put("query_id", write.queryId());
+    request.set("predicates", Messages.strings(predicates));
     request.set("schema", Messages.parse(write.schema().json()));
     request.put("is_stream", isOfStream(write));
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
     PlanWriteReply reply = Replies.read(WorkerConnection.answer(request), PlanWriteReply.class);
-    return new WritePlan(table, write.schema(), mode, reply, write.queryId(), reads);
+    StructType rowId = write.rowIdSchema().orElse(null);
+    return new WritePlan(table, write.schema(), rowId, reply, write.queryId(), reads);
   }
 
   /** Whether a stream writes, not a statement within its batches: the thread knows its id. */
   private static boolean isOfStream(LogicalWriteInfo write) {
     String stream = SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId");
     return write.queryId().equals(stream);
-  }
-
-  String description() {
-    return mode.describe(table.name());
   }
 
   /** Tokens may hold storage options: they are never shown. */

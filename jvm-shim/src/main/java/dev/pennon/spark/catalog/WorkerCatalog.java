@@ -1,0 +1,311 @@
+package dev.pennon.spark.catalog;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerFailure;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * The tables and namespaces of a catalog: what Spark asks for is one request to the worker each.
+ *
+ * <p>Failures are AnalysisExceptions, also where Java does not have them declared.
+ */
+public abstract class WorkerCatalog implements StagingTableCatalog, SupportsNamespaces {
+  private CatalogConnection worker;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    worker = new CatalogConnection(name, options);
+  }
+
+  @Override
+  public final String name() {
+    return worker.name();
+  }
+
+  @Override
+  public final String[] defaultNamespace() {
+    return new String[0];
+  }
+
+  @Override
+  public final Set<TableCatalogCapability> capabilities() {
+    return Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+  }
+
+  // Tables
+
+  @Override
+  public final Identifier[] listTables(String[] namespace) {
+    ObjectNode request = worker.request("list_tables", namespace);
+    return worker.send(request, ListTablesReply.class).tables().stream()
+        .map(table -> Identifier.of(namespace, table))
+        .toArray(Identifier[]::new);
+  }
+
+  private record ListTablesReply(List<String> tables) {}
+
+  @Override
+  public final Table loadTable(Identifier identifier) {
+    return loaded(identifier, null, null);
+  }
+
+  @Override
+  public final Table loadTable(Identifier identifier, String version) {
+    return loaded(identifier, version, null);
+  }
+
+  @Override
+  public final Table loadTable(Identifier identifier, long timestampMicros) {
+    return loaded(identifier, null, timestampMicros);
+  }
+
+  private Table loaded(Identifier identifier, String version, Long timestampMicros) {
+    ObjectNode request = worker.request("load_table", identifier);
+    request.put("version", version).put("timestamp_micros", timestampMicros);
+    TableReply reply = worker.send(request, TableReply.class);
+    return reply.isMetadata()
+        ? new MetadataTable(reply.handle(worker.toJson()))
+        : PennonTable.of(worker.toJson(), reply);
+  }
+
+  /** Spark hands over those options of a change feed alone that are named here. */
+  @Override
+  public final Set<String> changelogStateOptionKeys() {
+    return Set.of("key");
+  }
+
+  /** What commits did to the rows of a table; only a Spark that knows such feeds asks for one. */
+  @Override
+  public final Changelog loadChangelog(
+      Identifier identifier, ChangelogContext context, CaseInsensitiveStringMap options) {
+    return ChangeFeed.load(worker, identifier, context, options);
+  }
+
+  /** A table whose files are damaged is there too: else DROP TABLE could not remove it. */
+  @Override
+  public final boolean tableExists(Identifier identifier) {
+    try {
+      return loadTable(identifier) != null;
+    } catch (Exception e) {
+      if (e instanceof NoSuchTableException || e instanceof NoSuchNamespaceException) {
+        return false;
+      }
+      if (List.of(listTables(identifier.namespace())).contains(identifier)) {
+        return true;
+      }
+      throw WorkerFailure.<RuntimeException>sneak(e);
+    }
+  }
+
+  @Override
+  public final Table createTable(Identifier identifier, TableInfo info) {
+    return table(creation("create_table", "create", identifier, info));
+  }
+
+  /** Spark 4.3 asks for it, with the source's columns and partitioning. */
+  @Override
+  public final Table createTableLike(Identifier identifier, TableInfo info, Table source) {
+    return createTable(identifier, info);
+  }
+
+  // A query fills a staged table before the table has its name
+
+  @Override
+  public final StagedTable stageCreate(Identifier identifier, TableInfo info) {
+    return stageTable("create", identifier, info);
+  }
+
+  @Override
+  public final StagedTable stageReplace(Identifier identifier, TableInfo info) {
+    return stageTable("replace", identifier, info);
+  }
+
+  @Override
+  public final StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
+    return stageTable("create_or_replace", identifier, info);
+  }
+
+  private StagedTable stageTable(String mode, Identifier identifier, TableInfo info) {
+    PennonTable staged = table(creation("stage_table", mode, identifier, info));
+    return new StagedPennonTable(
+        staged,
+        () -> worker.send(aboutStaged("publish_table", identifier, staged).put("mode", mode)),
+        () -> worker.send(aboutStaged("discard_table", identifier, staged)));
+  }
+
+  private ObjectNode aboutStaged(String op, Identifier identifier, PennonTable staged) {
+    return worker.request(op, identifier).put("table", staged.handle().token());
+  }
+
+  private ObjectNode creation(String op, String mode, Identifier identifier, TableInfo info) {
+    Map<String, String> properties = new HashMap<>(info.properties());
+    // Spark adds the user of the session; the format has no owner.
+    properties.remove(TableCatalog.PROP_OWNER);
+    // Spark spells a local path as Hadoop does, file:/path.
+    properties.computeIfPresent(
+        TableCatalog.PROP_LOCATION, (key, path) -> path.replaceFirst("^file:/+", "/"));
+    ObjectNode request = worker.request(op, identifier);
+    request.put("schema", CatalogV2Util.v2ColumnsToStructType(info.columns()).json());
+    request.set("partitioning", SparkTransforms.toJson(info.partitions()));
+    request.set("properties", Messages.strings(properties));
+    return request.put("mode", mode);
+  }
+
+  /** Applies the changes of one statement. */
+  @Override
+  public final Table alterTable(Identifier identifier, TableChange... changes) {
+    ObjectNode request = worker.request("alter_table", identifier);
+    request.set("changes", SchemaChanges.toJson(changes));
+    return table(request);
+  }
+
+  private PennonTable table(ObjectNode request) {
+    return PennonTable.of(worker.toJson(), worker.send(request, TableReply.class));
+  }
+
+  @Override
+  public final boolean dropTable(Identifier identifier) {
+    ObjectNode request = worker.request("drop_table", identifier);
+    return worker.send(request, DroppedReply.class).dropped();
+  }
+
+  private record DroppedReply(boolean dropped) {}
+
+  @Override
+  public final boolean purgeTable(Identifier identifier) {
+    return dropTable(identifier);
+  }
+
+  @Override
+  public final void renameTable(Identifier from, Identifier to) {
+    ObjectNode request = worker.request("rename_table", from);
+    request.set("to", CatalogConnection.toJson(to));
+    worker.send(request);
+  }
+
+  // Namespaces
+
+  @Override
+  public final String[][] listNamespaces() {
+    return listNamespaces(defaultNamespace());
+  }
+
+  @Override
+  public final String[][] listNamespaces(String[] parent) {
+    ObjectNode request = worker.request("list_namespaces", parent);
+    return worker.send(request, ListNamespacesReply.class).namespaces().toArray(String[][]::new);
+  }
+
+  private record ListNamespacesReply(List<String[]> namespaces) {}
+
+  @Override
+  public final Map<String, String> loadNamespaceMetadata(String[] namespace) {
+    return describeNamespace(namespace, true);
+  }
+
+  /** Spec versions and partitions of a table can be described, and are no place for tables. */
+  @Override
+  public final boolean namespaceExists(String[] namespace) {
+    try {
+      checkNamespace(namespace);
+      return true;
+    } catch (Exception e) {
+      if (e instanceof NoSuchNamespaceException) {
+        return false;
+      }
+      throw WorkerFailure.<RuntimeException>sneak(e);
+    }
+  }
+
+  /** Fails with the worker's own words where there is no such namespace. */
+  public final void checkNamespace(String[] namespace) {
+    describeNamespace(namespace, false);
+  }
+
+  /** The properties of a namespace; what is inside of a table counts as one where wanted. */
+  private Map<String, String> describeNamespace(String[] namespace, boolean inTables) {
+    ObjectNode request = worker.request("describe_namespace", namespace).put("in_tables", inTables);
+    return worker.send(request, PropertiesReply.class).properties();
+  }
+
+  private record PropertiesReply(Map<String, String> properties) {}
+
+  @Override
+  public final void createNamespace(String[] namespace, Map<String, String> properties) {
+    Map<String, String> kept = new HashMap<>(properties);
+    kept.remove(TableCatalog.PROP_OWNER);
+    ObjectNode request = worker.request("create_namespace", namespace);
+    request.set("properties", Messages.strings(kept));
+    worker.send(request.put("if_not_exists", false));
+  }
+
+  @Override
+  public final void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    ObjectNode request = worker.request("alter_namespace", namespace);
+    ObjectNode set = request.putObject("set");
+    ArrayNode remove = request.putArray("remove");
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty property) {
+        set.put(property.property(), property.value());
+      } else if (change instanceof NamespaceChange.RemoveProperty property) {
+        remove.add(property.property());
+      } else {
+        throw new IllegalArgumentException(
+            "Pennon namespaces do not support " + change.getClass().getSimpleName());
+      }
+    }
+    worker.send(request);
+  }
+
+  @Override
+  public final boolean dropNamespace(String[] namespace, boolean cascade) {
+    ObjectNode request = worker.request("drop_namespace", namespace).put("cascade", cascade);
+    return worker.send(request, DroppedReply.class).dropped();
+  }
+
+  // Procedures
+
+  /** The procedures that CALL knows. */
+  protected final List<WorkerProcedure> procedures() {
+    ObjectNode request = worker.request("list_procedures");
+    return worker.send(request, ListProceduresReply.class).procedures().stream()
+        .map(signature -> new WorkerProcedure(worker, signature))
+        .toList();
+  }
+
+  private record ListProceduresReply(List<ProcedureSignature> procedures) {}
+
+  /** The procedure of that name; where there is none, the worker's error lists those there are. */
+  protected final WorkerProcedure procedure(String name) {
+    for (WorkerProcedure procedure : procedures()) {
+      if (procedure.name().equalsIgnoreCase(name)) {
+        return procedure;
+      }
+    }
+    ObjectNode request = worker.request("call").put("procedure", name);
+    request.putObject("arguments");
+    worker.send(request);
+    throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();
+  }
+}

@@ -1,0 +1,202 @@
+"""What the jar refuses by itself: before it has asked a worker, or because it has none.
+
+The jar has these texts from ``make wire``, and raises them itself: nothing in Python does.
+"""
+
+from __future__ import annotations
+
+from pennon.errors.storage_root import PennonError
+
+
+class CatalogRootMissing(PennonError):
+    """A catalog has no root."""
+
+    condition = "CATALOG_ROOT_MISSING"
+    template = (
+        "Cannot use catalog {catalog}: it has no root. Set spark.sql.catalog.{catalog}.root to the "
+        "path or URL of the directory that holds the namespaces."
+    )
+    sql_state = "42K0H"
+
+
+class CatalogRootFixed(PennonError):
+    """The session states another root than the one that its catalog began with."""
+
+    condition = "CATALOG_ROOT_FIXED"
+    template = (
+        "Cannot move catalog {catalog} to {stated}: this session has it at {root}, and a catalog "
+        "keeps its root. Stop the session first, or give the other root to a catalog of another "
+        "name."
+    )
+    sql_state = "55000"
+
+
+class CatalogNotConfigured(PennonError):
+    """A source is loaded or saved by its format in a session without a catalog of Pennon."""
+
+    condition = "CATALOG_NOT_CONFIGURED"
+    template = (
+        'Cannot use format("pennon"): the session has no Pennon catalog. Start it with '
+        "pennon.spark(root=…), or set spark.sql.catalog.lance = dev.pennon.spark.PennonCatalog "
+        "and spark.sql.catalog.lance.root."
+    )
+    sql_state = "42K0H"
+
+
+class SourceNotNamed(PennonError):
+    """What is to be loaded or saved is neither one path nor one table."""
+
+    condition = "SOURCE_NOT_NAMED"
+    template = (
+        "Cannot find what to load or save: {why}. Name one path, or one table, as in "
+        'load("lance.shop.orders").'
+    )
+    sql_state = "42601"
+
+
+class SourceOutsideOfCatalog(PennonError):
+    """A source is used in a way for which Spark does not ask its catalog."""
+
+    condition = "SOURCE_OUTSIDE_OF_CATALOG"
+    template = (
+        'Cannot use format("pennon") for a stream or in another catalog: it loads and saves tables '
+        'of a Pennon catalog. Read a stream with spark.readStream.table("lance.shop.orders"), '
+        'write one with writeStream.toTable("lance.shop.orders").'
+    )
+    sql_state = "0A000"
+
+
+class ExecutionUnknown(PennonError):
+    """A session says of joins and aggregates that neither workers nor Spark execute them."""
+
+    condition = "EXECUTION_UNKNOWN"
+    template = (
+        "Cannot use {setting} = {value}: it is neither worker nor spark. Set it to one of these, "
+        "or unset it."
+    )
+    sql_state = "22023"
+
+
+class BytesUnknown(PennonError):
+    """A session limits what one process executes, and not by a number of bytes."""
+
+    condition = "BYTES_UNKNOWN"
+    template = (
+        "Cannot use {setting} = {value}: it is no number of bytes. Set it to one, such as 64m or "
+        "0, or unset it."
+    )
+    sql_state = "22023"
+
+
+class ReadOptionNotSupported(PennonError):
+    """A read has an option by which another format chooses rows."""
+
+    condition = "READ_OPTION_NOT_SUPPORTED"
+    template = (
+        "Cannot read {table} with the option {option}: it belongs to another format and would "
+        'have no effect. Write option("versionAsOf", …) or option("timestampAsOf", …), or read '
+        "{table}.changes for what happened between versions."
+    )
+    sql_state = "0A000"
+
+
+class ConditionNotSupported(PennonError):
+    """The rows that go are chosen by what only Spark evaluates."""
+
+    condition = "CONDITION_NOT_SUPPORTED"
+    template = (
+        "Cannot {action} the rows of {table} where {condition}: it has a part that only Spark "
+        "evaluates. Compare columns with literals instead."
+    )
+    sql_state = "0A000"
+
+
+class RowIdHidden(PennonError):
+    """A column has the name of a metadata column by which rows are told apart."""
+
+    condition = "ROW_ID_HIDDEN"
+    template = (
+        "Cannot {action} single rows of {table}: a column of it has the name of a metadata column "
+        "that names rows. Rename the column."
+    )
+    sql_state = "42710"
+
+
+class TransformArgumentNotSupported(PennonError):
+    """A partition transform has an argument that no transform takes."""
+
+    condition = "TRANSFORM_ARGUMENT_NOT_SUPPORTED"
+    template = (
+        "Cannot use {argument} as an argument of partition transform {transform}: it is neither a "
+        "column, an integer nor a string. Write one of these."
+    )
+    sql_state = "42601"
+
+
+class PartitionFieldsNotSupported(PennonError):
+    """A statement was read as one about a table of Pennon, and reached another catalog."""
+
+    condition = "PARTITION_FIELDS_NOT_SUPPORTED"
+    template = (
+        "Cannot change partition fields or a write order: the table was read as one of a Pennon "
+        "catalog, and is of another one. Write the catalog's name before the table's."
+    )
+    sql_state = "0A000"
+
+
+class WriteOrderReadByAnother(PennonError):
+    """Another extension's parser has taken the order of a write."""
+
+    condition = "WRITE_ORDER_READ_BY_ANOTHER"
+    template = (
+        "Cannot change the write order of {table}: the parser of another extension has read the "
+        "statement. Set the table property 'write.order', or name "
+        "dev.pennon.spark.PennonExtensions last in spark.sql.extensions."
+    )
+    sql_state = "0A000"
+
+
+class WorkerNotStarted(PennonError):
+    """There is no worker, and none could be started."""
+
+    condition = "WORKER_NOT_STARTED"
+    template = (
+        "Cannot start the Pennon worker with the Python interpreter '{python}': {why}. Set "
+        "spark.pyspark.python (or PYSPARK_PYTHON) to a Python 3.11 or later in which the package "
+        "pennon of this jar's version is installed, on every machine that runs Spark executors, "
+        "and spark.pyspark.driver.python where the driver has another. The log has its output."
+    )
+    sql_state = "58000"
+
+
+class WorkerLost(PennonError):
+    """The worker, or the connection to it, ended while it was asked."""
+
+    condition = "WORKER_LOST"
+    template = (
+        "Cannot complete the request: the connection to the Pennon worker ended ({why}). Run it "
+        "again, a new worker is started; the log says why the old one ended."
+    )
+    sql_state = "08006"
+
+
+class CommitOutcomeUnknown(PennonError):
+    """The worker was lost each time that a commit was sent."""
+
+    condition = "COMMIT_OUTCOME_UNKNOWN"
+    template = (
+        "Cannot determine whether the write to {table} was committed: the worker was lost each "
+        "time it was asked ({why}). Look for commit {commit} in the table's history before you run "
+        "it again."
+    )
+    sql_state = "08007"
+
+
+class WorkerProtocol(PennonError):
+    """One of the two sides sent what the other does not understand: never the user's fault."""
+
+    condition = "WORKER_PROTOCOL"
+    template = (
+        "Cannot understand a message between Spark and the Pennon worker: {why}. This is a bug of "
+        "Pennon, or its jar and its Python package are of different versions."
+    )
