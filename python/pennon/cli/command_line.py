@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -139,6 +138,7 @@ def _port(text: str) -> int:
 def _sql(options: argparse.Namespace) -> int:
     from pennon import session  # noqa: PLC0415 - needs pyspark
     from pennon.cli import shell  # noqa: PLC0415 - needs pyspark
+    from pennon.cli.completion import LakeNames  # noqa: PLC0415 - needed by the prompt alone
     from pennon.cli.query_run import Format  # noqa: PLC0415 - needs pyspark
 
     output_format = Format(options.format)
@@ -159,7 +159,7 @@ def _sql(options: argparse.Namespace) -> int:
         files=options.files,
         output_format=output_format,
         limit=options.limit,
-        names=lambda: _names(options),
+        names=LakeNames(options.name, lambda: lake_of(options)),
     )
 
 
@@ -169,17 +169,6 @@ def _conf(options: argparse.Namespace) -> int:
     for key, value in session.spark_conf(options.root, options.name).items():
         print(key, value)
     return 0
-
-
-def _names(options: argparse.Namespace) -> list[str]:
-    """Name the tables, and the columns of each, for a prompt that completes them."""
-    names: list[str] = []
-    with contextlib.suppress(PennonError):
-        lake = lake_of(options)
-        for table in lake.list_tables():
-            names.append(f"{options.name}.{table}")
-            names += lake.load_table(table).schema.names
-    return list(dict.fromkeys(names))
 
 
 def _check_root(options: argparse.Namespace) -> None:

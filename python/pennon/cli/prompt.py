@@ -7,15 +7,17 @@ lines that are edited as one. Without a terminal, or that package, lines are rea
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pennon.cli.completion import completions
 from pennon.cli.statements import cut_statements, has_sql
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+
+    from pennon.cli.completion import LakeNames
 
 __all__ = ["HELP", "TypedStatements"]
 
@@ -28,31 +30,18 @@ Statements of Spark SQL end with ;  and may have several lines.
   CALL lance.system.explain_join('SELECT …');
 Ctrl-C cancels a statement or forgets what is typed, Tab completes, Up goes back in history,
 exit; or Ctrl-D leaves.  docs/sql.md describes what is Pennon's own."""
-# fmt: off
-_KEYWORDS: Final = (
-    "ADD", "ALTER", "AND", "AS", "ASC", "BETWEEN", "BY", "CALL", "CASE", "COLUMN", "COMMENT",
-    "CREATE", "CROSS", "DATE", "DELETE", "DESC", "DESCRIBE", "DISTINCT", "DROP", "ELSE", "END",
-    "EXISTS", "EXPLAIN", "EXTENDED", "FIELD", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER",
-    "INSERT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "MERGE", "NAMESPACE", "NAMESPACES",
-    "NOT", "NULL", "ON", "OR", "ORDER", "OUTER", "OVER", "OVERWRITE", "PARTITION", "PARTITIONED",
-    "PROPERTIES", "RENAME", "REPLACE", "RIGHT", "SELECT", "SET", "SHOW", "TABLE", "TABLES",
-    "TBLPROPERTIES", "THEN", "TIMESTAMP", "TO", "TRUNCATE", "UNION", "UPDATE", "USING", "VALUES",
-    "VERSION", "WHEN", "WHERE", "WITH",
-)
-# fmt: on
 _LEAVING: Final = ("exit", "quit")
-_TYPED_WORD: Final = re.compile(r"[\w.`]+")
 
 
 class TypedStatements:
     """The statements that a person types, or that stand in what is piped in.
 
     Args:
-        names: Gives names of tables and columns that are completed.
+        names: The names that Tab completes.
         is_prompt: Whether a person types.
     """
 
-    def __init__(self, names: Callable[[], Sequence[str]], *, is_prompt: bool) -> None:
+    def __init__(self, names: LakeNames | None, *, is_prompt: bool) -> None:
         self.is_prompt = is_prompt
         self._session = _session(names) if is_prompt else None
 
@@ -86,10 +75,10 @@ class TypedStatements:
         return input((CONTINUED if begun.strip() else PROMPT) if self.is_prompt else "")
 
 
-def _session(names: Callable[[], Sequence[str]]) -> PromptSession[str] | None:
+def _session(names: LakeNames | None) -> PromptSession[str] | None:
     try:
         from prompt_toolkit import PromptSession  # noqa: PLC0415 - optional package
-        from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415
+        from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415
         from prompt_toolkit.history import FileHistory  # noqa: PLC0415
         from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415
     except ImportError:
@@ -106,11 +95,20 @@ def _session(names: Callable[[], Sequence[str]]) -> PromptSession[str] | None:
             buffer.insert_text("\n")
 
     keys.add("enter")(enter)
-    completer = WordCompleter(lambda: [*names(), *_KEYWORDS], ignore_case=True, pattern=_TYPED_WORD)
+
+    def complete(_: object, document: Any, __: object) -> Iterator[Completion]:
+        """Complete the word before the cursor, by the statement around it."""
+        before = document.text_before_cursor
+        found = completions(document.text, before, names) if names is not None else ()
+        for completed, taken in found:
+            yield Completion(completed, start_position=-taken)
+
+    completer = type("Names", (Completer,), {"get_completions": complete})()
     return PromptSession(
         history=FileHistory(str(_history_file())),
         completer=completer,
         complete_while_typing=False,
+        complete_in_thread=True,
         lexer=_lexer(),
         multiline=True,
         prompt_continuation=CONTINUED,

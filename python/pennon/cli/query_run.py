@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pennon.cli import quiet_start
+from pennon.cli.pager import show_lines
 from pennon.cli.row_format import print_table, write_csv
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ class Output:
         format: How rows are printed.
         limit: So many rows at most; None for all.
         is_timed: Whether a line says how long the statement took.
+        is_paged: Whether a table that is larger than the terminal is shown by a pager.
     """
 
     format: Format = Format.TABLE
     limit: int | None = None
     is_timed: bool = False
+    is_paged: bool = False
 
 
 class Cancelled(KeyboardInterrupt):
@@ -100,6 +103,7 @@ class _Run:
         self._spark, self._sql, self._output = spark, sql, output
         self._is_cancelled = threading.Event()
         self._is_printing = threading.Event()
+        self._paged: list[str] = []
 
     def watched(self) -> Exception | None:
         """Run to the end; give the error of a statement that failed."""
@@ -120,6 +124,7 @@ class _Run:
         finally:
             progress.clear()
         failure = statement.result()
+        show_lines(self._paged)
         if self._output.is_timed and failure is None:
             sys.stdout.write(f"{time.monotonic() - started:.1f} s\n")
         return failure
@@ -168,11 +173,14 @@ class _Run:
             write_csv(names, self._cut(self._rows(texts, limit)), sys.stdout)
             return
         rows = self._cut(self._rows(texts, limit))
-        count = print_table(names, _numbers(frame), rows, _write_line)
+        # What a pager shows is kept until all is there: at most the rows of the limit.
+        is_paged = self._output.is_paged and limit is not None
+        write = self._paged.append if is_paged else _write_line
+        count = print_table(names, _numbers(frame), rows, write)
         if limit is not None and self._has_more:
-            _write_line(f"(the first {count:,} rows)")
+            write(f"(the first {count:,} rows)")
         else:
-            _write_line(f"({count:,} row{'' if count == 1 else 's'})")
+            write(f"({count:,} row{'' if count == 1 else 's'})")
 
     def _rows(self, texts: DataFrame, limit: int | None) -> Iterator[tuple[str | None, ...]]:
         rows: Iterable[tuple[str | None, ...]]

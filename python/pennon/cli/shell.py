@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,8 @@ from pennon.errors import FileNotReadable, PennonError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pennon.cli.completion import LakeNames
 
 __all__ = ["run"]
 
@@ -36,7 +38,7 @@ def run(
     files: Sequence[str] = (),
     output_format: Format = Format.TABLE,
     limit: int | None = None,
-    names: Callable[[], Sequence[str]] = tuple,
+    names: LakeNames | None = None,
 ) -> int:
     """Run what is given and end, or show a prompt when nothing is given.
 
@@ -46,7 +48,7 @@ def run(
         files: Paths of files with such texts, run after the statements.
         output_format: How rows are printed.
         limit: So many rows of a statement at most; None for all, at a terminal for the first 1,000.
-        names: Gives names of tables and columns that a prompt completes.
+        names: The names that a prompt completes; none where it is not given.
 
     Returns:
         The exit code: 0; 1 when a statement failed (the following ones are not run); 130 after
@@ -72,7 +74,9 @@ def run(
             pieces = [piece for text in texts for piece in statements_of(text)]
             return _run_all(spark, pieces, Output(output_format, limit))
         is_prompt = sys.stdin.isatty()
-        output = Output(output_format, limit, is_timed=is_prompt)
+        output = Output(
+            output_format, limit, is_timed=is_prompt, is_paged=is_prompt and is_terminal
+        )
         return _run_typed(spark, output, log, TypedStatements(names, is_prompt=is_prompt))
     finally:
         spark.stop()
