@@ -51,6 +51,22 @@ def test_the_worker_says_that_it_is_ready(worker: Worker) -> None:
     assert worker.path.stat().st_mode & 0o077 == 0
 
 
+def test_a_worker_imports_no_pandas(worker: Worker) -> None:
+    """It is half of a worker's start, and nothing in one needs it."""
+    pytest.importorskip("pandas")
+    mapped = Path(f"/proc/{worker.process.pid}/maps").read_text()
+    assert "/pyarrow/_dataset" in mapped
+    assert "/pandas/" not in mapped
+
+
+def test_what_starts_a_worker_imports_neither_arrow_nor_lance_before_it_checks_them() -> None:
+    script = "import sys, pennon.worker.__main__; print({'pyarrow', 'lance'} & {*sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
 def test_the_worker_ends_with_its_standard_input(tmp_path: Path) -> None:
     worker = Worker()
     path = worker.path

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
-from pennon.execution.memory import started_by
-from pennon.worker import handshake
+from pennon.worker.arrow_import import import_arrow
 
 if TYPE_CHECKING:
+    from pennon.worker.handshake import Jvm
     from pennon.worker.server import Server
 
 # Oldest version that works, first that does not, and why there is a bound: pyproject.toml.
@@ -49,8 +49,10 @@ def main() -> int:
     os.dup2(2, 1)
     try:
         check_packages()
+        import_arrow()
         jvm = _meet(options.jvm)
         server = _server(options.socket, options.log_level)
+        from pennon.worker.handshake import ready as ready_line  # noqa: PLC0415 - as in _meet
     except PennonError as error:
         failure = {
             "condition": error.condition,
@@ -61,7 +63,7 @@ def main() -> int:
         _say(ready, {"ready": False, "error": failure})
         return 1
     threading.Thread(target=server.serve, daemon=True).start()
-    _say(ready, handshake.ready(metadata_version()))
+    _say(ready, ready_line(metadata_version()))
     threading.Thread(target=_end_when_retired, args=(server, ready), daemon=True).start()
     threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
     threading.Thread(target=_warm_up, args=(options.socket,), daemon=True).start()
@@ -106,9 +108,13 @@ def metadata_version() -> str:
     return __version__
 
 
-def _meet(text: str) -> handshake.Jvm:
+def _meet(text: str) -> Jvm:
     """Refuse a JVM of another version, and take on what it says of memory."""
-    jvm = handshake.jvm_of(text, metadata_version())
+    # Imported after the check, too: they import Arrow and Lance.
+    from pennon.execution.memory import started_by  # noqa: PLC0415
+    from pennon.worker.handshake import jvm_of  # noqa: PLC0415
+
+    jvm = jvm_of(text, metadata_version())
     started_by(jvm.memory)
     return jvm
 
