@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 from pyhive import exc, hive
+from TCLIService import ttypes
 from tests.separate_process import ENVIRONMENT, serving
 from tests.spark.short_joins import OVERFLOW, UNDER_THRIFT, Run, failures, mixed_up
 
@@ -21,9 +23,9 @@ def thrift_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
-def beeline(port: int, *statements: str) -> subprocess.CompletedProcess[str]:
+def beeline(port: int, *statements: str, database: str = "") -> subprocess.CompletedProcess[str]:
     home = Path(pyspark.__path__[0])
-    command = [str(home / "bin" / "beeline"), "-u", f"jdbc:hive2://127.0.0.1:{port}"]
+    command = [str(home / "bin" / "beeline"), "-u", f"jdbc:hive2://127.0.0.1:{port}/{database}"]
     command += ["--silent=true", "--outputformat=tsv2", "--showHeader=false"]
     for statement in statements:
         command += ["-e", statement]
@@ -74,6 +76,48 @@ def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port:
         with pytest.raises(exc.OperationalError) as caught:
             cursor.execute("ALTER TABLE lance.py.t DROP PARTITION FIELD nothing")
         assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
+
+
+def metadata(connection: hive.Connection, operation: str, **asked: str) -> list[tuple[Any, ...]]:
+    """What a JDBC driver asks for beside SQL."""
+    client, session = connection._client, connection._sessionHandle
+    request = getattr(ttypes, f"T{operation}Req")(sessionHandle=session, **asked)
+    handle = getattr(client, operation)(request).operationHandle
+    fetched = client.FetchResults(
+        ttypes.TFetchResultsReq(operationHandle=handle, orientation=0, maxRows=1000)
+    )
+    columns = [
+        values.values
+        for column in fetched.results.columns
+        for values in vars(column).values()
+        if values is not None
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def test_a_view_shows_a_table_to_what_browses_by_jdbc(thrift_port: int) -> None:
+    with hive.connect("127.0.0.1", thrift_port, username="browser") as connection:
+        cursor = connection.cursor()
+        for statement in (
+            "CREATE NAMESPACE lance.bi",
+            (
+                "CREATE TABLE lance.bi.orders (id BIGINT COMMENT 'the key', ts TIMESTAMP)"
+                " PARTITIONED BY (months(ts))"
+            ),
+            "CREATE VIEW spark_catalog.default.orders AS SELECT * FROM lance.bi.orders",
+            "INSERT INTO lance.bi.orders VALUES (7, now())",
+            "ALTER TABLE lance.bi.orders ADD COLUMN later INT",
+        ):
+            cursor.execute(statement)
+        tables = metadata(connection, "GetTables", schemaName="default", tableName="%")
+        assert [row[1:4] for row in tables] == [("default", "orders", "VIEW")]
+        columns = metadata(connection, "GetColumns", schemaName="default", tableName="orders")
+        shown = [(row[3], row[5], row[11]) for row in columns]
+        assert shown == [("id", "BIGINT", "the key"), ("ts", "TIMESTAMP", "")]
+        cursor.execute("SELECT id FROM spark_catalog.default.orders WHERE ts < now()")
+        assert cursor.fetchall() == [(7,)]
+    done = beeline(thrift_port, "SHOW TABLES;", database="lance.bi")
+    assert done.stdout.split() == ["bi", "orders", "false"], done.stderr
 
 
 def runner(connection: hive.Connection) -> Run:
