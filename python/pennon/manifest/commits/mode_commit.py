@@ -29,7 +29,7 @@ from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.columns import READ_VERSION
 from pennon.manifest.format.properties import CHANGING, TRANSACTION
-from pennon.manifest.format.rows import TABLE_VERSION, table_of_rows
+from pennon.manifest.format.rows import TABLE_VERSION
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
 
@@ -120,7 +120,6 @@ def forget_read_versions(snapshot: Snapshot, record: CommitRecord) -> ManifestOu
         rows = rows.filter(pc.not_equal(rows["object_type"], TABLE_VERSION))
         at = rows.column_names.index(READ_VERSION.name)
         rows = rows.set_column(at, rows.field(at), pa.nulls(len(rows), READ_VERSION.type))
-        rows = pa.concat_tables([rows, table_of_rows([record.row()], base.schema)])
         fragments = lance.fragment.write_fragments(
             rows.cast(base.schema), base, storage_options=options
         )
@@ -131,7 +130,13 @@ def forget_read_versions(snapshot: Snapshot, record: CommitRecord) -> ManifestOu
         )
         operation = exclusive(base, replaced, snapshot.storage_options)
         made = lance.LanceDataset.commit(
-            base, operation, base.version, storage_options=options, max_retries=0
+            base,
+            operation,
+            base.version,
+            storage_options=options,
+            max_retries=0,
+            # The rows that are written have the records of older commits among them.
+            commit_message=record.to_json(),
         )
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):

@@ -174,6 +174,9 @@ def _maker(
     if transaction is None:
         return "write", None
     kind = type(transaction.operation).__name__
+    stated = record_of_message((transaction.transaction_properties or {}).get(_MESSAGE))
+    if stated is not None:
+        return stated.operation, stated
     records: list[CommitRecord] = []
     for fragment in added:
         for file in fragment.files:
@@ -183,9 +186,6 @@ def _maker(
             except (OSError, RuntimeError, ValueError) as error:
                 raise storage_failure("read", location, error) from error
             records += records_in(rows)
-    stated = record_of_message((transaction.transaction_properties or {}).get(_MESSAGE))
-    if not records and stated is not None:
-        return stated.operation, stated
     if not records:
         return ("maintenance" if _is_of_turn(transaction) else _NAMES.get(kind, "write")), None
     return records[0].operation, made_together(records)
