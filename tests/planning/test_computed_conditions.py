@@ -9,6 +9,7 @@ import pytest
 
 import pennon
 from pennon.errors import FragmentDivision, PredicateNotEvaluable, PredicateTooDeep
+from pennon.planning import plan_scan
 from pennon.planning.explain import summary
 from pennon.planning.scan_report import scan_report
 from pennon.predicate.parse import parse_predicate, readable_predicates
@@ -171,3 +172,12 @@ def test_comparisons_of_floats_are_told_without_what_stands_for_the_order_of_nan
     told = dict(scan_report(plan))
     assert told["residual"] == "`f` > 5.0 AND `f` <= 7.5 AND `f` NOT IN (6.0, 6.5) in 1 partitions"
     assert "isnan" not in summary(plan)
+
+
+def test_a_bound_before_year_one_is_told(tmp_path: Path) -> None:
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC"))])
+    made = pennon.create(str(tmp_path / "n"), schema, ["month(ts)"])
+    made.append(pa.table({"ts": [-62_135_596_800_000_000]}, schema))
+    plan = plan_scan(made.snapshot, "year(ts) IN (1, 2024)", time_zone="Europe/Berlin")
+    assert plan.table.num_rows == 1
+    assert summary(plan).startswith("partitions: 1 of 1")

@@ -86,8 +86,9 @@ def written_conditions(predicate: BoundPredicate) -> Mapping[str, str]:
             below = {} if predicate.implied is None else written_conditions(predicate.implied)
             return {text: written, **below}
         case Compared(column=column, comparison=comparison):
-            values = ", ".join(map(str, comparison.values))
-            if pa.types.is_floating(column.type) and values:
+            # Other values may be beyond what Python has: the day before year 1.
+            if pa.types.is_floating(column.type) and comparison.literals:
+                values = ", ".join(map(str, comparison.values))
                 text = leaf_filter(predicate).sql(dialect=DataFusion)
                 name = column.expression().sql(dialect=DataFusion)
                 listed = f"({values})" if comparison.operator.is_list else values
