@@ -27,7 +27,7 @@ def schema_id(metadata: Mapping[str, str]) -> str:
 
     Example:
         >>> schema_id({"schema": "{}"})
-        'c92c38f8'
+        'd905e156'
     """
     text = metadata.get(SCHEMA, "")
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
