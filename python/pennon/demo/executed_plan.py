@@ -17,7 +17,8 @@ _NODE = re.compile(r"^(?P<indent>[\s:+\-]*)(?:\*\(\d+\) |\* )?(?P<name>[A-Za-z]+
 
 _COLUMN_NUMBER = re.compile(r"#\d+L?")
 _COLUMNS_OF_FRAGMENT = re.compile(r"\[[^\]]*\] (?=fragment: )")
-_FRAGMENT = re.compile(r"^BatchScan .* fragment: .* JOIN ")
+# What a part of a query reads is listed behind it: r0, and r1 where there are two tables.
+_JOINED_FRAGMENT = re.compile(r"^BatchScan .* fragment: .*; r1: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class ExecutedPlan:
     @property
     def is_joined_in_workers(self) -> bool:
         """Whether a scan's rows are joined before Spark sees them."""
-        return any(_FRAGMENT.match(line.text.lstrip(" :+-")) for line in self.lines)
+        return any(_JOINED_FRAGMENT.match(line.text.lstrip(" :+-")) for line in self.lines)
 
     @property
     def shuffles(self) -> int:
