@@ -199,3 +199,22 @@ def test_a_query_that_is_tried_again_has_let_go_of_the_first_try(
     monkeypatch.setattr(engine, "_started", started)
     run_query((), Query("SELECT 1", pa.schema([("a", pa.int64())])))
     assert len(alive) == 1
+
+
+def test_what_cannot_be_planned_for_several_threads_is_computed_by_one(tmp_path: Path) -> None:
+    """DataFusion 54 refuses to merge what threads have sorted by such a condition."""
+    rows = pa.table({"id": [at % 40 for at in range(40_000)]}, pa.schema([WANTED.field("id")]))
+    lance.write_dataset(rows, tmp_path / "leaf")
+    mean = "CAST(`s` AS DOUBLE) / `n`"
+    sql = (
+        f"SELECT `id`, abs({mean}) AS `size`, floor(abs({mean}) * 100) AS `parts`"
+        " FROM (SELECT `id`, sum(`id`) AS `s`, count(`id`) AS `n` FROM `r0` GROUP BY `id`)"
+        f" ORDER BY CASE WHEN abs({mean}) < 10 AND {mean} < 0 THEN -floor(abs({mean}) * 100)"
+        f" WHEN abs({mean}) < 10 THEN floor(abs({mean}) * 100) END NULLS LAST, `id` LIMIT 12"
+    )
+    schema = pa.schema([("id", pa.int64()), ("size", pa.float64()), ("parts", pa.float64())])
+    for threads in (1, 2):
+        leaves = relation(tmp_path, LeafRead("leaf", 1), columns=("id",))
+        stream = run_query([leaves], Query(sql, schema), num_threads=threads)
+        found = pa.Table.from_batches(stream.batches, stream.schema)["id"].to_pylist()
+        assert found == list(range(12)), threads

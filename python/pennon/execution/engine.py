@@ -11,6 +11,7 @@ spilling, small batches cost up to half of the time more: they are for groups th
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     )
     from pennon.execution.replicated_rows import ReplicatedRows
 
+_LOG: Final = logging.getLogger(__name__)
 _PARTITIONS: Final = "datafusion.execution.target_partitions"
 _BATCH_SIZE: Final = "datafusion.execution.batch_size"
 _MANY_ROWS: Final = 16_384
@@ -129,13 +131,22 @@ def _tried(
     *,
     work: StreamWork,
 ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None]:
-    """Start a query with hash joins; return the error of one that needs too much memory."""
+    """Start a query with hash joins; return the error of one that needs too much memory.
+
+    What DataFusion cannot plan for several threads it may plan for one.
+    """
     try:
         return _started(relations, query, parts, options, runtime, work=work), None
     except FragmentMemory as error:
         # Its frames hold what the try has made.
         error.__cause__ = error.__context__ = None
         return iter(()), error.with_traceback(None)
+    except FragmentFailed as failure:
+        if options[_PARTITIONS] == "1":
+            raise
+        _LOG.warning("a query is computed by one thread: %s", failure)
+    one_thread = {**options, _PARTITIONS: "1"}
+    return _tried(relations, query, parts, one_thread, runtime, work=work)
 
 
 def _evaluated(part: ReplicatedPart, *, num_threads: int) -> BatchStream:

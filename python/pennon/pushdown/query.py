@@ -248,10 +248,13 @@ class FragmentWriter:
         if node.order and node.count > _MOST_ORDERED:
             raise Declined(why=f"the first {node.count} rows")
         below = self.select(node.child)
-        keys = [self.ordered(key, below.types) for key in node.order]
-        names = [exp.column(name, quoted=True) for name in below.types]
+        types = below.types
+        keys = [self.ordered(key, types) for key in node.order]
+        if not all(isinstance(key.this.unnest(), exp.Column) for key in keys):
+            below = _with_columns_of(keys, below, f"k{position}")
+        names = [exp.column(name, quoted=True) for name in types]
         select = selected_from(below, f"t{position}", names).limit(node.count, copy=False)
-        return Selected(select.order_by(*keys, copy=False) if keys else select, below.types)
+        return Selected(select.order_by(*keys, copy=False) if keys else select, types)
 
     def ordered(self, key: SortKey, columns: Mapping[str, pa.DataType]) -> exp.Ordered:
         """Write a key of an order as Spark orders it."""
@@ -383,3 +386,15 @@ class FragmentWriter:
         if found.type != call.type:
             raise Declined(why=f"a {call.name} of type {call.type} that would be {found.type}")
         return found
+
+
+def _with_columns_of(keys: Sequence[exp.Ordered], below: Selected, name: str) -> Selected:
+    """Make a column of each key, which is ordered by then.
+
+    DataFusion 54 refuses to merge what several threads have sorted by some conditions.
+    """
+    columns = [exp.column(column, quoted=True) for column in below.types]
+    computed = [named(key.this, f"o{at}") for at, key in enumerate(keys)]
+    for at, key in enumerate(keys):
+        key.set("this", exp.column(f"o{at}", quoted=True))
+    return Selected(selected_from(below, name, [*columns, *computed]), below.types)
