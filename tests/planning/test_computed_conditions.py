@@ -162,6 +162,23 @@ def test_what_a_field_is_computed_by_is_its_value(
     assert len(scan.plan().partitions) == partitions
 
 
+def test_no_name_of_a_column_stands_for_the_value_of_a_field(tmp_path: Path) -> None:
+    """Whatever a column is called, a condition on it is not one on a partition field."""
+    names = ["value 0", "0", "col0", "partition_field_country", "lower(country)"]
+    schema = pa.schema({"country": pa.string(), **dict.fromkeys(names, pa.string())})
+    made = pennon.create(str(tmp_path / "n"), schema, ["country"])
+    rows = [
+        {"country": country, **dict.fromkeys(names, text)}
+        for country in ("EU", "us")
+        for text in ("x", "y")
+    ]
+    made.append(pa.Table.from_pylist(rows, schema))
+    for name in names:
+        found = made.scan(where=f"lower(`{name}`) = 'x'").to_arrow()
+        assert sorted(found["country"].to_pylist()) == ["EU", "us"], name
+        assert made.scan(where=f"lower(`{name}`) = 'eu'").count_rows() == 0, name
+
+
 def test_comparisons_of_floats_are_told_without_what_stands_for_the_order_of_nan(
     tmp_path: Path,
 ) -> None:

@@ -197,14 +197,17 @@ class SpecProjection:
                 if isinstance(field.transform, Identity):
                     columns[source.path] = field.read(field.column) or field.column
         tree: exp.Expr = predicate.expression.copy()
+        # No column of the table is a placeholder, whatever its name is.
+        values = {exp.Placeholder(this=str(at)): field for at, field in enumerate(self.fields)}
         if len(columns) < len(predicate.sources):
-            for at, field in enumerate(self.fields):
-                value = exp.column(f"value {at}", quoted=True)
+            for value, field in values.items():
                 tree = with_field_values(tree, field.transform, field.sources, value)
-                columns[(value.name,)] = field.column
             if not column_paths(tree) <= columns.keys():
                 return None
-        return replaced_columns(tree, lambda path: columns[path].copy())
+        known = replaced_columns(tree, lambda path: columns[path].copy())
+        return known.transform(
+            lambda node: values[node].column.copy() if node in values else node, copy=False
+        )
 
     def _transformed(
         self, called: TransformedColumn

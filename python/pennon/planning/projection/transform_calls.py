@@ -115,7 +115,7 @@ def transformed_column(node: exp.Expr, schema: pa.Schema) -> TransformedColumn |
 
 
 def with_field_values(
-    tree: exp.Expr, transform: Transform, sources: Sequence[SourceColumn], column: exp.Column
+    tree: exp.Expr, transform: Transform, sources: Sequence[SourceColumn], value: exp.Expr
 ) -> exp.Expr:
     """Put a partition field in the place of what it is computed by.
 
@@ -123,7 +123,7 @@ def with_field_values(
         tree: A condition as DataFusion computes it; it is changed.
         transform: The field's.
         sources: Its source columns.
-        column: What stands for its value.
+        value: What stands for its value.
 
     Returns:
         The condition, with whatever else of it untouched.
@@ -150,7 +150,7 @@ def with_field_values(
         text = wanted.sql(dialect=DataFusion)
         return tree.transform(
             lambda node: (
-                column.copy()
+                value.copy()
                 if isinstance(node, type(wanted)) and node.sql(dialect=DataFusion) == text
                 else node
             ),
@@ -159,7 +159,7 @@ def with_field_values(
     if isinstance(transform, Truncate) and is_text(sources[0].type):
         for part in tree.find_all(exp.Substring):
             if part.this == sources[0].expression() and _is_start(part, transform.width):
-                part.set("this", column.copy())
+                part.set("this", value.copy())
     return tree
 
 
