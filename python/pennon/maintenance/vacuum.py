@@ -199,7 +199,7 @@ def _remove_folder(
         return
     done.leaves.append(place)
     done.files += [str(entry.relative_to(location)) for entry in sorted(sizes)]
-    done.num_bytes += sum(stat.st_size for stat in stats if sizes)
+    done.num_bytes += sum(stat.st_size for stat in sizes.values())
     if not dry_run:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)

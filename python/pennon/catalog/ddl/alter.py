@@ -40,7 +40,19 @@ if TYPE_CHECKING:
 __all__ = ["alter_partitioning", "alter_table"]
 
 _ATTEMPTS = 5
-_FIXED = frozenset({"provider", "location", "transaction", "owner"})
+_AT_CREATION = (
+    "it is fixed when the table is created",
+    "Create the table again with another value",
+)
+_FIXED = {
+    "provider": _AT_CREATION,
+    "location": _AT_CREATION,
+    "transaction": (
+        "running writers have to be stopped for it",
+        "CALL lance.system.set_transaction_mode(table, mode) changes it",
+    ),
+    "owner": ("the format has no owner of a table", "Write it as a property of another name"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +199,9 @@ def _apply(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Ch
 def _property(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Changed:
     name, value = str(change.get("property")), change.get("value")
     if name in _FIXED:
+        why, advice = _FIXED[name]
         raise UnsupportedTableChange(
-            change=f"change the property {name}",
-            table=table.name,
-            why="running writers have to be stopped for it"
-            if name == "transaction"
-            else "it is fixed when the table is created",
-            advice="CALL lance.system.set_transaction_mode(table, mode) changes it"
-            if name == "transaction"
-            else "Create the table again with another value",
+            change=f"change the property {name}", table=table.name, why=why, advice=advice
         )
     if name == "comment":
         return replace(changed, comment=str(value) if value is not None else "")
