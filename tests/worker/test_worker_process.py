@@ -76,6 +76,16 @@ def test_the_worker_ends_with_its_standard_input(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_ctrl_c_at_the_terminal_of_a_spark_shell_ends_no_worker(tmp_path: Path) -> None:
+    """``spark-shell`` cancels its query and goes on; the signal reaches its whole group."""
+    worker = Worker()
+    with worker.connect() as connection:
+        worker.process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        Driver(connection, tmp_path).ask("list_namespaces", namespace=[])
+    assert worker.stop() == 0
+
+
 def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "pennon-1"
     folder.mkdir()

@@ -12,6 +12,7 @@ import faulthandler
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -44,6 +45,9 @@ def main() -> int:
     arguments.add_argument("--log-level", default=os.environ.get("PENNON_LOG_LEVEL", "INFO"))
     options = arguments.parse_args()
     faulthandler.enable()
+    # Ctrl-C at a terminal reaches every process there. A shell of Spark cancels its query by it and
+    # lives on: so does the worker, which ends with its JVM.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The JVM reads the ready line from the real standard output; nothing else may print there.
     ready = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
