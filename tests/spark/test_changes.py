@@ -96,3 +96,34 @@ def test_a_range_of_commits_is_read_by_spark_s_own_grammar(
     ):
         with pytest.raises(PySparkException, match=condition):
             told(bounds, given)
+
+
+def test_delta_s_function_reads_the_changes_of_a_range(spark: SparkSession, namespace: str) -> None:
+    table = f"{namespace}.called"
+    spark.sql(f"CREATE TABLE {table} (id INT, dep STRING) PARTITIONED BY (dep)")
+    for number in range(4):
+        spark.sql(f"INSERT INTO {table} VALUES ({number}, 'a')")
+    feed = spark.sql(f"SELECT * FROM {table}.changes").collect()
+    versions = sorted({row._commit_version for row in feed})
+    assert len(versions) == 4
+    first, last = versions[1], versions[2]
+
+    def told(call: str) -> list[int]:
+        found = spark.sql(f"SELECT c.* FROM {call} AS c ORDER BY id").collect()
+        assert set(found) <= set(feed)
+        return [row.id for row in found]
+
+    assert told(f"table_changes('{table}', {first}, {last})") == [1, 2]
+    assert told(f"Table_Changes('{table}', {first}L)") == [1, 2, 3]
+    moment = next(row._commit_timestamp for row in feed if row._commit_version == last)
+    assert told(f"table_changes('{table}', '{moment}')") == [2, 3]
+    assert told(f"table_changes('{table}', TIMESTAMP '{moment}', TIMESTAMP '{moment}')") == [2]
+    below = f"SELECT id FROM {table} WHERE id IN (SELECT id FROM table_changes('{table}', {last}))"
+    assert sorted(row.id for row in spark.sql(below).collect()) == [2, 3]
+    with_name = f"WITH c AS (SELECT * FROM table_changes('{table}', {last})) SELECT id FROM c"
+    assert sorted(row.id for row in spark.sql(with_name).collect()) == [2, 3]
+    for arguments in (f"'{table}'", f"'{table}', 1, 2, 3", f"'{table}', NULL", f"'{table}', 1.5"):
+        with pytest.raises(PySparkException, match=r"TABLE_CHANGES_REFUSED.*', 3, 9\)"):
+            spark.sql(f"SELECT * FROM table_changes({arguments})")
+    with pytest.raises(PySparkException, match=r"UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
+        spark.sql("SELECT * FROM table_changes('spark_catalog.default.t', 1)")

@@ -75,6 +75,28 @@ def test_every_row_has_the_partition_values_of_its_spec(spark: SparkSession, tab
     assert "_partition" not in spark.table(table).columns
 
 
+def test_iceberg_s_names_of_a_row_s_place_are_read(spark: SparkSession, table: str) -> None:
+    found = rows(
+        spark,
+        f"SELECT id, _file, _leaf, _pos, _rowaddr, _spec_id, _spec_version FROM {table}",
+    )
+    assert len({(row._file, row._pos) for row in found}) == len(found) == 72
+    for row in found:
+        assert (row._file, row._pos, row._spec_id) == (row._leaf, row._rowaddr, row._spec_version)
+    alone = rows(spark, f"SELECT _pos, _file FROM {table} WHERE _spec_id = 2")
+    assert sorted(alone) == sorted((row._pos, row._file) for row in found if row._spec_id == 2)
+    told = rows(spark, f"EXPLAIN FORMATTED SELECT id FROM {table} WHERE _spec_id = 2")
+    of_version = rows(spark, f"SELECT count(*) FROM {table}.partitions WHERE spec_version = 2")
+    kept = KEPT.search(told[0][0])
+    assert kept is not None
+    assert int(kept[1]) == of_version[0][0]
+    victim = found[0]
+    place = f"_file = '{victim._file}' AND _pos = {victim._pos}"
+    spark.sql(f"DELETE FROM {table} WHERE {place}")
+    assert rows(spark, f"SELECT count(*) FROM {table} WHERE {place}")[0][0] == 0
+    assert rows(spark, f"SELECT count(*) FROM {table}")[0][0] == 71
+
+
 def test_predicates_on_metadata_columns_choose_partitions(spark: SparkSession, table: str) -> None:
     region = region_field(spark, table)
     everything = f"(SELECT *, _partition AS p, _spec_version AS s FROM {table})"

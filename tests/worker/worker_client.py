@@ -56,6 +56,7 @@ ORDINARY: dict[str, dict[str, object]] = {
     "plan_scan": {
         "predicates": [],
         "unrepeated": [],
+        "options": {},
         "row_change": False,
         "time_zone": "UTC",
         "num_tasks": 2,

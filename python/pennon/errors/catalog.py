@@ -62,6 +62,17 @@ class WriteOptionNotSupported(PennonError):
     sql_state = "0A000"
 
 
+class ReadOptionNotSupported(PennonError):
+    """An option by which another format chooses the rows of a read."""
+
+    condition = "READ_OPTION_NOT_SUPPORTED"
+    template = (
+        "Cannot read {table} with the option {option}: it is another format's, and would be"
+        " passed over. {advice}."
+    )
+    sql_state = "0A000"
+
+
 class StreamNotRepeatable(PennonError):
     """A stream is to be written where a repeated batch could not be recognised."""
 

@@ -54,16 +54,29 @@ class SourceNotNamed(PennonError):
     sql_state = "42601"
 
 
-class SourceOutsideOfCatalog(PennonError):
-    """A source is used in a way for which Spark does not ask its catalog."""
+class TableOutsideOfCatalog(PennonError):
+    """A table is to be made in Spark's own catalog, in the format of this one."""
 
-    condition = "SOURCE_OUTSIDE_OF_CATALOG"
+    condition = "TABLE_OUTSIDE_OF_CATALOG"
     template = (
-        'Cannot use format("pennon") for a stream or in another catalog: it loads and saves tables '
-        'of a Pennon catalog. Read a stream with spark.readStream.table("lance.shop.orders"), '
-        'write one with writeStream.toTable("lance.shop.orders").'
+        "Cannot create table {table} USING {format}: Spark's own catalog keeps no tables of this "
+        "format. Create it in a Pennon catalog, CREATE TABLE lance.shop.orders …, and name it "
+        "here by CREATE VIEW {table} AS SELECT * FROM lance.shop.orders."
     )
     sql_state = "0A000"
+
+
+class TableChangesRefused(PennonError):
+    """A call of table_changes has ends that are none."""
+
+    condition = "TABLE_CHANGES_REFUSED"
+    template = (
+        "Cannot read the changes of {table} by table_changes: {why}. Write "
+        "table_changes('lance.shop.orders', 3, 9) or table_changes('lance.shop.orders', "
+        "'2025-01-02 03:04:05'): a first and a last version, or times as texts; the last may be "
+        "left out."
+    )
+    sql_state = "22023"
 
 
 class ExecutionUnknown(PennonError):
@@ -86,18 +99,6 @@ class BytesUnknown(PennonError):
         "0, or unset it."
     )
     sql_state = "22023"
-
-
-class ReadOptionNotSupported(PennonError):
-    """A read has an option by which another format chooses rows."""
-
-    condition = "READ_OPTION_NOT_SUPPORTED"
-    template = (
-        "Cannot read {table} with the option {option}: it belongs to another format and would "
-        'have no effect. Write option("versionAsOf", …) or option("timestampAsOf", …), or read '
-        "{table}.changes for what happened between versions."
-    )
-    sql_state = "0A000"
 
 
 class ConditionNotSupported(PennonError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.leaf.read.metadata_columns import SPEC_VERSION
+from pennon.leaf.read.metadata_columns import SPEC_VERSIONS
 from pennon.leaf.read.partition_constants import constant_texts
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.partition_struct import spec_versions
@@ -37,7 +37,7 @@ def with_constants(plan: ScanPlan, wanted: pa.Schema) -> ScanPlan:
         return plan
     columns: dict[str, pa.Array | dict[str, pa.Array]] = {}
     for column in wanted:
-        if column.name == SPEC_VERSION.name:
+        if column.name in SPEC_VERSIONS:
             columns[column.name] = _array(spec_versions(plan.table), column.type)
         elif column.type.num_fields:
             columns[column.name] = {

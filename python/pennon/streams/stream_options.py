@@ -28,6 +28,8 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
         "streaming-skip-delete-snapshots": _SKIP,
         "streaming-skip-overwrite-snapshots": _SKIP,
         "stream-from-timestamp": _TIMESTAMP,
+        "versionasof": _VERSION,
+        "timestampasof": _TIMESTAMP,
         "maxfilespertrigger": _MOST,
         "maxbytespertrigger": _MOST,
         "streaming-max-files-per-micro-batch": _MOST,

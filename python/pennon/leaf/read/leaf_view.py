@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import pyarrow as pa
 
 from pennon.leaf.read.leaf_filter import leaf_filter
-from pennon.leaf.read.metadata_columns import is_metadata_column, is_read_by_name
+from pennon.leaf.read.metadata_columns import is_metadata_column, name_in_lance
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, LeafField, leaf_fields, match_fields
 
@@ -43,8 +43,8 @@ class LeafView:
     def names(self) -> list[str]:
         """The columns of the leaf that are read."""
         own = [match.found.name for match in self.matches if match.found is not None]
-        metadata = [column for column in self.metadata_columns if is_read_by_name(column)]
-        return [*own, *(str(column.name) for column in metadata)]
+        metadata = dict.fromkeys(map(name_in_lance, self.metadata_columns))
+        return [*own, *(name for name in metadata if name is not None)]
 
     @property
     def metadata_columns(self) -> list[pa.Field]:

@@ -6,6 +6,9 @@ that has such a name hides the metadata column.
 
 What the manifest knows of a leaf, its partition tuple and the version of its spec, is no part of
 the leaf: it comes with the order to read it (``partition_constants.py``).
+
+Iceberg's names of a row's place and of its spec, ``_file``, ``_pos`` and ``_spec_id``, are read as
+the columns here that tell the same.
 """
 
 from __future__ import annotations
@@ -29,10 +32,12 @@ __all__ = [
     "ROW_ADDRESS",
     "ROW_ID_COLUMNS",
     "SPEC_VERSION",
+    "SPEC_VERSIONS",
     "constant_columns",
     "is_metadata_column",
     "metadata_array",
     "metadata_columns",
+    "name_in_lance",
     "named_metadata_column",
 ]
 
@@ -59,10 +64,17 @@ SPEC_VERSION: Final = _column(
 PARTITION: Final = _column(
     "_partition", pa.struct([]), "The partition values of the row's leaf.", nullable=True
 )
+FILE: Final = _column("_file", LEAF.type, "The same as _leaf, by Iceberg's name.")
+POSITION: Final = _column("_pos", ROW_ADDRESS.type, "The same as _rowaddr, by Iceberg's name.")
+SPEC_ID: Final = _column(
+    "_spec_id", SPEC_VERSION.type, "The same as _spec_version, by Iceberg's name.", nullable=True
+)
 # These together name one row of a table.
 ROW_ID_COLUMNS: Final = (LEAF.name, LEAF_VERSION.name, ROW_ADDRESS.name)
 _OF_LANCE: Final = (ROW_ADDRESS.name, ROW_ID.name)
-_CONSTANT: Final = (PARTITION.name, SPEC_VERSION.name)
+SPEC_VERSIONS: Final = (SPEC_VERSION.name, SPEC_ID.name)
+_CONSTANT: Final = (PARTITION.name, *SPEC_VERSIONS)
+_SAME: Final = {FILE.name: LEAF.name, POSITION.name: ROW_ADDRESS.name}
 
 
 def metadata_columns(tuple_fields: Sequence[pa.Field], own: Sequence[str]) -> list[pa.Field]:
@@ -74,10 +86,11 @@ def metadata_columns(tuple_fields: Sequence[pa.Field], own: Sequence[str]) -> li
 
     Example:
         >>> region = pa.field("region", pa.utf8())
-        >>> [column.name for column in metadata_columns([region], ["_leaf", "a"])]
-        ['_leaf_version', '_rowaddr', '_rowid', '_partition', '_spec_version']
+        >>> [column.name for column in metadata_columns([region], ["_leaf", "a"])][:4]
+        ['_leaf_version', '_rowaddr', '_rowid', '_partition']
     """
-    every = (*METADATA_COLUMNS, PARTITION.with_type(pa.struct(tuple_fields)), SPEC_VERSION)
+    partition = PARTITION.with_type(pa.struct(tuple_fields))
+    every = (*METADATA_COLUMNS, partition, SPEC_VERSION, FILE, POSITION, SPEC_ID)
     hidden = {name.lower() for name in own}
     return [column for column in every if column.name not in hidden]
 
@@ -92,7 +105,7 @@ def named_metadata_column(column: pa.Field) -> pa.Field | None:
         return PARTITION.with_type(column.type)
     known = {
         metadata_column.name: metadata_column
-        for metadata_column in (*METADATA_COLUMNS, SPEC_VERSION)
+        for metadata_column in (*METADATA_COLUMNS, SPEC_VERSION, FILE, POSITION, SPEC_ID)
     }
     return known.get(column.name)
 
@@ -114,9 +127,10 @@ def is_metadata_column(column: pa.Field) -> bool:
     return _MARK in (column.metadata or {})
 
 
-def is_read_by_name(column: pa.Field) -> bool:
-    """Whether Lance gives the metadata column when it is asked for it by its name."""
-    return column.name in _OF_LANCE
+def name_in_lance(column: pa.Field) -> str | None:
+    """Give the name by which Lance is asked for a metadata column; None where it has none."""
+    name = _SAME.get(column.name, str(column.name))
+    return name if name in _OF_LANCE else None
 
 
 def metadata_array(
@@ -137,9 +151,10 @@ def metadata_array(
     """
     if column.name in _CONSTANT:
         return pa.repeat(constant_of(column, constants or {}), batch.num_rows)
-    if is_read_by_name(column):
-        return batch.column(column.name).cast(column.type)
-    if column.name == LEAF.name:
+    lance_name = name_in_lance(column)
+    if lance_name is not None:
+        return batch.column(lance_name).cast(column.type)
+    if column.name in (LEAF.name, FILE.name):
         return pa.repeat(pa.scalar(location, column.type), batch.num_rows)
     # Detached versions have the highest bit: the same 64 bits, read with a sign.
     signed = dataset.version - (1 << 64) if dataset.version >= 1 << 63 else dataset.version

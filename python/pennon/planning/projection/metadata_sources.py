@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from pennon.leaf.read.metadata_columns import (
     PARTITION,
-    SPEC_VERSION,
+    SPEC_VERSIONS,
     is_metadata_column,
     metadata_columns,
 )
@@ -61,9 +61,9 @@ def metadata_sources(snapshot: Snapshot, version: int) -> tuple[ProjectedField, 
         source = resolve_column([PARTITION.name, field.name], schema)
         column = exp.column(PARTITION_PREFIX + field.name, quoted=True)
         fields.append(ProjectedField(Identity(), column, (source,)))
-    if SPEC_VERSION.name in names:
+    for name in (name for name in SPEC_VERSIONS if name in names):
         # No column: the same number for every leaf of the spec stands in its place.
         number = cast("exp.Column", exp.cast(exp.Literal.number(version), "INT"))
-        source = resolve_column([SPEC_VERSION.name], schema)
+        source = resolve_column([name], schema)
         fields.append(ProjectedField(Identity(), number, (source,)))
     return tuple(fields)

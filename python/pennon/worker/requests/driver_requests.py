@@ -15,6 +15,7 @@ from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import stored_table
 from pennon.catalog.partitioning import sort_key
+from pennon.catalog.read_options import check_read_options
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
@@ -175,6 +176,7 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
 
 def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
+    check_read_options(TableToken.from_json(request.table).name, request.options)
     full = snapshot_of(request.catalog, request.table).schema.arrow
     wanted = with_field_ids(arrow_schema(request.schema), full)
     constants = constant_columns(wanted)

@@ -230,6 +230,7 @@ class PlanScan(TableRequest):
     schema: object
     predicates: tuple[str, ...]
     unrepeated: tuple[int, ...]
+    options: Mapping[str, str]
     row_change: bool
     time_zone: str
     num_tasks: int

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "bb088793db31"
+PROTOCOL: Final = "4b176b2c30bc"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

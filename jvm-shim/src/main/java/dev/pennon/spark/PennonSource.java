@@ -11,6 +11,7 @@ import java.util.Optional;
 import java.util.TreeSet;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -22,8 +23,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * {@code spark.read.format("pennon").load(…)} and {@code df.write.format("pennon").save(…)}: a path,
- * or the name of a table, in one of the session's Pennon catalogs.
+ * {@code spark.read.format("pennon").load(…)} and {@code df.write.format("pennon").save(…)}, and the
+ * same with {@code readStream} and {@code writeStream}: a path, or the name of a table, in one of the
+ * session's Pennon catalogs.
  *
  * <p>The catalog is the one that the option {@code catalog} or the table's name says, else the
  * current one, else the first by name; a path means the same in each, storage options aside.
@@ -123,16 +125,31 @@ public class PennonSource implements SupportsCatalogOptions, DataSourceRegister 
     return type.equals(PennonCatalog.class.getName());
   }
 
-  // Where a batch is loaded or saved, Spark asks the catalog instead.
+  // Batches are asked of the catalog by Spark itself; of streams it asks the source.
 
   @Override
+  @SuppressWarnings("deprecation")
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    throw WorkerFailure.of("SOURCE_OUTSIDE_OF_CATALOG").raise();
+    return table(options).schema();
+  }
+
+  @Override
+  public Transform[] inferPartitioning(CaseInsensitiveStringMap options) {
+    return table(options).partitioning();
   }
 
   @Override
   public Table getTable(
       StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    throw WorkerFailure.of("SOURCE_OUTSIDE_OF_CATALOG").raise();
+    return table(new CaseInsensitiveStringMap(properties));
+  }
+
+  private Table table(CaseInsensitiveStringMap options) {
+    String name = extractCatalog(options);
+    if (!isCatalog(name)) {
+      throw WorkerFailure.of("CATALOG_NOT_CONFIGURED").raise();
+    }
+    CatalogPlugin catalog = SessionCatalogs.of(SparkSession.active()).get(name);
+    return ((PennonCatalog) catalog).loadTable(extractIdentifier(options));
   }
 }

@@ -52,19 +52,6 @@ public class PennonTable
           TableCapability.OVERWRITE_DYNAMIC,
           TableCapability.TRUNCATE);
 
-  /** Options by which Iceberg and Delta choose rows: whoever states them must not get others. */
-  private static final List<String> OTHER_ROWS =
-      List.of(
-          "snapshot-id",
-          "as-of-timestamp",
-          "branch",
-          "tag",
-          "start-snapshot-id",
-          "end-snapshot-id",
-          "start-timestamp",
-          "end-timestamp",
-          "readChangeFeed");
-
   private final TableHandle handle;
   private final TableReply reply;
 
@@ -124,12 +111,6 @@ public class PennonTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    for (String option : OTHER_ROWS) {
-      if (options.containsKey(option)) {
-        throw WorkerFailure.of("READ_OPTION_NOT_SUPPORTED", "table", name(), "option", option)
-            .raise();
-      }
-    }
     return new PennonScanBuilder(handle, options.asCaseSensitiveMap());
   }
 

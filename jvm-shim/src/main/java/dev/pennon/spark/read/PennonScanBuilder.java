@@ -109,14 +109,14 @@ public final class PennonScanBuilder
   @Override
   public Scan build() {
     if (scan == null) {
-      ScanPlan plan = ScanPlan.request(table, sent, unrepeated, schema, isOfRowChange);
+      ScanPlan plan = ScanPlan.request(table, sent, unrepeated, schema, options, isOfRowChange);
       // What a statement has read is told by its conditions, not by the partitions that are there.
       Optional<String> left =
           isOfRowChange ? Optional.empty() : PartitionConditions.of(plan, undecided(plan));
       if (left.isPresent()) {
         List<String> more = new ArrayList<>(sent);
         more.add(left.get());
-        plan = ScanPlan.request(table, more, unrepeated, schema, false);
+        plan = ScanPlan.request(table, more, unrepeated, schema, options, false);
       }
       scan = PennonScan.of(plan, options);
     }

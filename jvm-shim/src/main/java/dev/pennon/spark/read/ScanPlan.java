@@ -8,6 +8,7 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -68,12 +69,14 @@ record ScanPlan(
    * Asks the worker for the plan; planning reads the manifest and opens no leaf.
    *
    * @param unrepeated the positions of predicates that nobody but the worker evaluates
+   * @param options those of the reader
    */
   static ScanPlan request(
       TableHandle table,
       List<String> predicates,
       List<Integer> unrepeated,
       StructType schema,
+      Map<String, String> options,
       boolean isOfRowChange) {
     Packing packing = Packing.ofSession();
     ObjectNode request = packing.addTo(table.request("plan_scan"));
@@ -81,6 +84,7 @@ record ScanPlan(
     request.put("time_zone", SQLConf.get().sessionLocalTimeZone());
     request.set("predicates", Messages.strings(predicates));
     unrepeated.forEach(request.putArray("unrepeated")::add);
+    request.set("options", Messages.strings(options));
     request.set("schema", Messages.parse(schema.json()));
     long begun = System.nanoTime();
     PlanScanReply reply = Replies.read(WorkerConnection.answer(request), PlanScanReply.class);
@@ -126,7 +130,7 @@ record ScanPlan(
 
   /** This plan with fewer columns: the same splits, read without the others. */
   ScanPlan narrowed(StructType narrower) {
-    ScanPlan narrowed = request(table, predicates, List.of(), narrower, false);
+    ScanPlan narrowed = request(table, predicates, List.of(), narrower, Map.of(), false);
     return with(narrower, narrowed.reply, splits, isPacked, derivedKeys);
   }
 
