@@ -165,12 +165,13 @@ def test_texts_are_never_views(tmp_path: Path) -> None:
     assert [batch.schema for batch in stream.batches] == [result]
 
 
-def test_a_query_that_datafusion_refuses_is_planned_as_none(tmp_path: Path) -> None:
+def test_a_query_that_datafusion_refuses_is_an_error_of_its_plan(tmp_path: Path) -> None:
     schema = pa.schema([WANTED.field("id")])
-    assert result_schema([schema], "SELECT `nothing` FROM `r0`") is None
-    assert result_schema([schema], "SELECT CAST('x' AS INT) AS `a` FROM `r0`") is None
+    with pytest.raises(FragmentFailed, match="nothing"):
+        result_schema([schema], "SELECT `nothing` FROM `r0`")
+    with pytest.raises(FragmentFailed, match="'x'"):
+        result_schema([schema], "SELECT CAST('x' AS INT) AS `a` FROM `r0`")
     planned = result_schema([schema], "SELECT `id` + 1 AS `a` FROM `r0`")
-    assert planned is not None
     assert planned.types == [pa.int64()]
     lance.write_dataset(pa.table({"id": [1]}), tmp_path / "leaf")
     one = relation(tmp_path, LeafRead("leaf", 1), columns=("id",))
@@ -218,3 +219,25 @@ def test_what_cannot_be_planned_for_several_threads_is_computed_by_one(tmp_path:
         stream = run_query([leaves], Query(sql, schema), num_threads=threads)
         found = pa.Table.from_batches(stream.batches, stream.schema)["id"].to_pylist()
         assert found == list(range(12)), threads
+
+
+def test_what_one_thread_computes_is_not_planned_for_several_when_it_spills(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failures = [
+        FragmentFailed(why="several threads"),
+        FragmentMemory(pool=1, why="one thread"),
+    ]
+    tried: list[str] = []
+
+    def started(*arguments: object, **keywords: object) -> Iterator[pa.RecordBatch]:
+        options = arguments[3]
+        assert isinstance(options, dict)
+        tried.append(options["datafusion.execution.target_partitions"])
+        if failures:
+            raise failures.pop(0)
+        return iter(())
+
+    monkeypatch.setattr(engine, "_started", started)
+    run_query((), Query("SELECT 1", pa.schema([("a", pa.int64())])), num_threads=2)
+    assert tried == ["2", "1", "1"]

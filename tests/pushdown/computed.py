@@ -51,8 +51,7 @@ def computed(
 ) -> pa.Table:
     """Run the whole plan as one fragment; its scans are the relations, in order."""
     query = fragment_query(nodes, len(nodes) - 1, semantics)
-    planned = result_schema([relation_.schema for relation_ in relations], query.sql)
-    assert planned is not None
+    result_schema([relation_.schema for relation_ in relations], query.sql)
     stream: BatchStream = run(Fragment(tuple(relations), Query(query.sql, query.schema)))
     return pa.Table.from_batches(stream.batches, stream.schema)
 

@@ -22,7 +22,7 @@ from weakref import WeakSet
 import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
-from pennon.errors import FragmentDivision, FragmentFailed, FragmentMemory, FragmentOverflow
+from pennon.errors import FragmentFailed, FragmentMemory
 from pennon.execution.batch_stream import BatchStream
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_pruning import filtered, pruned
@@ -110,10 +110,12 @@ def run_query(
     relations = filtered(pruned(relations, prunings, rows), filters, rows)
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
     work = StreamWork()
-    batches, exhausted = _tried(relations, query, rows, options, runtime, work=work)
+    batches, exhausted, planned = _tried(relations, query, rows, options, runtime, work=work)
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
     if exhausted is not None:
-        options = {**_SPILLING, _PARTITIONS: str(num_threads)} if num_threads > 1 else _SPILLING
+        # DataFusion has sort-merge joins for several partitions only.
+        as_planned = {} if num_threads == 1 else {_PARTITIONS: planned[_PARTITIONS]}
+        options = {**_SPILLING, **as_planned}
         try:
             batches = _started(relations, query, rows, options, runtime, work=work)
         except FragmentFailed as failure:
@@ -130,17 +132,18 @@ def _tried(
     runtime: RuntimeEnvBuilder | None,
     *,
     work: StreamWork,
-) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None]:
+) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None, Mapping[str, str]]:
     """Start a query with hash joins; return the error of one that needs too much memory.
 
-    What DataFusion cannot plan for several threads it may plan for one.
+    What DataFusion cannot plan for several threads it may plan for one: with the options that are
+    returned it could.
     """
     try:
-        return _started(relations, query, parts, options, runtime, work=work), None
+        return _started(relations, query, parts, options, runtime, work=work), None, options
     except FragmentMemory as error:
         # Its frames hold what the try has made.
         error.__cause__ = error.__context__ = None
-        return iter(()), error.with_traceback(None)
+        return iter(()), error.with_traceback(None), options
     except FragmentFailed as failure:
         if options[_PARTITIONS] == "1":
             raise
@@ -155,7 +158,7 @@ def _evaluated(part: ReplicatedPart, *, num_threads: int) -> BatchStream:
 
 def result_schema(
     relations: Sequence[pa.Schema], sql: str, parts: Sequence[pa.Schema] = ()
-) -> pa.Schema | None:
+) -> pa.Schema:
     """Plan a query over empty relations.
 
     Args:
@@ -164,20 +167,22 @@ def result_schema(
         parts: The columns of ``p0``, ``p1`` and so on.
 
     Returns:
-        Names and types of the result; None where DataFusion refuses the query.
+        Names and types of the result.
+
+    Raises:
+        FragmentFailed: DataFusion refuses the query.
+        FragmentOverflow: A value that it computes already does not fit its type.
+        FragmentDivision: There it divides by zero.
     """
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
     for position, schema in enumerate(relations):
         register_empty(context, f"r{position}", schema)
     for position, schema in enumerate(parts):
         register_empty(context, f"p{position}", schema)
-    try:
-        with engine_failures():
-            planned = context.sql(sql)
-            planned.execution_plan()
-            return planned.schema()
-    except (FragmentDivision, FragmentFailed, FragmentOverflow):
-        return None
+    with engine_failures():
+        planned = context.sql(sql)
+        planned.execution_plan()
+        return planned.schema()
 
 
 def rows_over(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:

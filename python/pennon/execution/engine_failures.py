@@ -28,6 +28,7 @@ TOO_MANY_ROWS: Final = "rows of a subquery for one value: "
 _NUMBER_OF_ROWS: Final = re.compile(re.escape(TOO_MANY_ROWS) + r"(?P<rows>\d+)")
 _DIVISIONS: Final = ("divide by zero", "division by zero")
 _LONGEST_REASON: Final = 300
+_CAUSE: Final = "\ncaused by\n"
 # Lance says beside what went wrong where in its own sources.
 _SOURCE_LINE: Final = re.compile(r",? \S+\.rs:\d+(:\d+)?")
 
@@ -79,7 +80,8 @@ def arithmetic_failure(error: BaseException) -> FragmentDivision | FragmentOverf
 
 
 def _reason(error: BaseException) -> str:
-    text = _SOURCE_LINE.sub("", str(error).strip())
+    """Give the first line of what went wrong, without what it stopped."""
+    text = _SOURCE_LINE.sub("", str(error).rpartition(_CAUSE)[2].strip())
     return text.splitlines()[0][:_LONGEST_REASON].rstrip(". ") if text else "?"
 
 

@@ -77,7 +77,8 @@ def choose(
     Args:
         division: The query, and how its inputs can be divided.
         semantics: The session's.
-        accept: Makes of a candidate what is wanted; None where it does not pay.
+        accept: Makes of a candidate what is wanted; None where it does not pay. It may raise
+            ``Declined``.
 
     Returns:
         What was made, of subtrees that do not overlap; and for operators that Spark has to compute
@@ -92,7 +93,8 @@ def choose(
             # Spark knows the subquery as a part of the condition above, and by itself.
             waiting.append(division.plan.children(position)[0])
             continue
-        made = next(filter(None, map(accept, finder.at(position))), None)
+        candidates = finder.at(position)
+        made = next(filter(None, (finder.accepted(one, accept) for one in candidates)), None)
         if made is None:
             waiting += division.plan.children(position)
         else:
@@ -143,6 +145,16 @@ class _Finder:
         candidate = self.divided(root, None)
         if candidate is not None:
             yield candidate
+
+    def accepted(
+        self, candidate: Candidate, accept: Callable[[Candidate], _Accepted | None]
+    ) -> _Accepted | None:
+        """Make something of a candidate; None where that does not pay, or is declined."""
+        try:
+            return accept(candidate)
+        except Declined as reason:
+            self.declined.setdefault(candidate.root, str(reason))
+            return None
 
     def ends_in_a_limit(self, root: int) -> bool:
         """Whether the rows are those of a limit, which Spark decides, and whose order it shows."""

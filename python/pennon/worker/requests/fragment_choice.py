@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -11,14 +12,14 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pennon.catalog.columns.projected_columns import with_field_ids
-from pennon.errors import MalformedMessage
+from pennon.errors import FragmentDivision, FragmentFailed, FragmentOverflow, MalformedMessage
 from pennon.execution import Query
 from pennon.execution.engine import result_schema
 from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
 from pennon.planning import shortened_within, summary
-from pennon.predicate.expressions.semantics import is_utc_zone
+from pennon.predicate.expressions.semantics import Declined, is_utc_zone
 from pennon.predicate.long_lists import with_short_lists
 from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
 from pennon.pushdown.manifest_answer import manifest_answer
@@ -109,7 +110,9 @@ def choose_fragments(
     whole = _in_one_executor(request, plan, keys, semantics)
     if whole is not None:
         planner = _Planner(whole[0], semantics, plans, target, query_id, request.slots)
-        fragment = planner.planned(whole[1])
+        fragment = None
+        with suppress(Declined):  # its parts are tried one by one
+            fragment = planner.planned(whole[1])
         if fragment is not None:
             return ChosenFragments((fragment,), is_one_task=True)
     division = divide(
@@ -168,7 +171,11 @@ class _Planner:
     num_threads: int = 1
 
     def planned(self, candidate: Candidate) -> ChosenFragment | None:
-        """Plan the tasks of a candidate; None where it does not pay, or DataFusion refuses it."""
+        """Plan the tasks of a candidate; None where it does not pay.
+
+        Raises:
+            Declined: DataFusion refuses it.
+        """
         query, division = candidate.query, self.division
         answer = self.answer(candidate.root)
         if answer is not None:
@@ -180,17 +187,15 @@ class _Planner:
         tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=executor_pool_bytes())
         if tasks is None:
             return None
-        parts = [self.part(part) for part in query.parts]
+        parts = tuple(map(self.part, query.parts))
         scans = [_scan_token(division.plan[scan], self.plans[scan]) for scan in query.scans]
-        if None in parts or not _is_planned(query, scans):
-            return None
-        known = tuple(part for part in parts if part is not None)
+        check_planned(query, scans)
         prunings = runtime_prunings(division.plan, query)
         filters = key_filters(division.plan, query, candidate.restriction)
         token = FragmentToken(
             tuple(scans),
             Query(query.sql, query.schema),
-            known,
+            parts,
             tuple(_pruning_token(pruning, query) for pruning in prunings),
             tuple(_filter_token(filter_, query) for filter_ in filters),
             self.num_threads,
@@ -259,11 +264,14 @@ class _Planner:
         queries = (candidate.query, *candidate.query.parts)
         return [self.plans[scan] for query in queries for scan in query.scans]
 
-    def part(self, query: FragmentQuery) -> PartToken | None:
-        """Plan what every worker evaluates for itself."""
+    def part(self, query: FragmentQuery) -> PartToken:
+        """Plan what every worker evaluates for itself.
+
+        Raises:
+            Declined: DataFusion refuses it.
+        """
         scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
-        if not _is_planned(query, scans):
-            return None
+        check_planned(query, scans)
         splits = tuple(whole_splits(self.plans[scan].table) for scan in query.scans)
         return PartToken(self.query_id, tuple(scans), splits, Query(query.sql, query.schema))
 
@@ -339,13 +347,26 @@ def _restriction_text(candidate: Candidate) -> str:
     return f"c{candidate.restriction.key} in p{at}.c{candidate.restriction.column}"
 
 
-def _is_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> bool:
-    """Whether DataFusion takes a query, and gives the types that Spark expects."""
+def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
+    """Check that DataFusion takes a query, and gives the types that Spark expects.
+
+    Args:
+        query: The query.
+        scans: What it reads, in the order of its relations.
+
+    Raises:
+        Declined: It does not; says why.
+    """
     parts = [part.schema for part in query.parts]
-    planned = result_schema([scan.schema for scan in scans], query.sql, parts)
-    return planned is not None and [stream_type(type_) for type_ in planned.types] == list(
-        query.schema.types
-    )
+    try:
+        planned = result_schema([scan.schema for scan in scans], query.sql, parts)
+    except (FragmentDivision, FragmentFailed, FragmentOverflow) as error:
+        why = f"a query that DataFusion refuses: {error.parameters['why']}"
+        raise Declined(why=why) from error
+    for column, expected in zip(planned, query.schema, strict=True):
+        found = stream_type(column.type)
+        if found != expected.type:
+            raise Declined(why=f"a column of type {expected.type} that DataFusion makes {found}")
 
 
 def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:

@@ -1,0 +1,43 @@
+"""What says why Spark computes an operator: an expression, or DataFusion, which refuses a query."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from tests.pushdown.computed import ANSI, grouped, scan_of
+
+from pennon.grouping.resolve.join_tree import derive_keys
+from pennon.plan import AggregateCall, Output, Plan
+from pennon.predicate.expressions.semantics import Declined
+from pennon.pushdown import Candidate, FragmentQuery, choose, divide
+from pennon.worker.requests.fragment_choice import check_planned
+from pennon.worker.wire.tokens import ScanToken
+
+SCHEMA = pa.schema([("c1", pa.int64()), ("c2", pa.int64())])
+
+
+def refused(candidate: Candidate) -> str:
+    raise Declined(why=f"what is at {candidate.root}")
+
+
+def test_why_a_candidate_was_refused_is_kept_for_its_root() -> None:
+    counted = AggregateCall(11, "sum", "`c2`", pa.int64())
+    plan = Plan((scan_of(SCHEMA), grouped(0, [Output(10, "`c1`", pa.int64())], [counted])))
+    keys = derive_keys(plan)
+    division = divide(plan, keys, ANSI, one_task_bytes=0, replicated_bytes=0)
+    _, declined = choose(division, ANSI, refused)
+    assert declined == {1: "what is at 1"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "why"),
+    [
+        ("SELECT `c3` AS `c1` FROM `r0`", pa.int64(), "refuses: .*No field named c3"),
+        ("SELECT CAST('x' AS INT) AS `c1` FROM `r0`", pa.int32(), "refuses: .*Cannot cast.*'x'"),
+        ("SELECT `c1` FROM `r0`", pa.int32(), "of type int32 that DataFusion makes int64"),
+    ],
+)
+def test_what_datafusion_does_not_take_is_told(sql: str, kind: pa.DataType, why: str) -> None:
+    query = FragmentQuery(sql, (0,), (1,), pa.schema([("c1", kind)]))
+    with pytest.raises(Declined, match=why):
+        check_planned(query, [ScanToken("/lake/t", SCHEMA, SCHEMA, (), {})])
