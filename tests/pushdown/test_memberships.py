@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from tests.pushdown.computed import computed, grouped, relation, scan_of
 
-from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Output
+from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Limit, Output
+from pennon.predicate.expressions.semantics import Declined
+from pennon.pushdown.selects.join_conditions import null_aware_pair
 
 NOT_IN = "((`c1` = `c11`) OR ((`c1` = `c11`) IS NULL))"
 LEFT: tuple[list[int | None], ...] = ([1, 2, None], [None], [], [3])
@@ -33,6 +35,25 @@ def test_not_in_sees_the_nulls_of_the_whole_right_side(
         if not right or (value is not None and None not in right and value not in right)
     ]
     assert computed(nodes, relations)["c1"].to_pylist() == expected
+
+
+def test_a_condition_too_deep_to_read_is_no_not_in() -> None:
+    """It stays in Spark; it ended the planning of the whole query."""
+    deep = f"{'(' * 40}`c1` = `c11`{')' * 40}"
+    assert null_aware_pair(Join(0, 1, JoinType.ANTI, f"{deep} OR ({deep} IS NULL)")) is None
+
+
+def test_not_in_rows_that_another_evaluation_may_not_choose_stays_in_spark(tmp_path: Path) -> None:
+    """The right side is read twice: for the members, and for how many of them are NULL."""
+    rows, members = pa.table({"c1": [1, 2]}), pa.table({"c11": [1, None, 3]})
+    limit = Limit(1, 1, is_whole=True)
+    nodes = [scan_of(rows), scan_of(members), limit, Join(0, 2, JoinType.ANTI, NOT_IN)]
+    relations = [
+        relation(tmp_path, "rows", rows.schema, [rows]),
+        relation(tmp_path, "members", members.schema, [members]),
+    ]
+    with pytest.raises(Declined, match="choose twice"):
+        computed(nodes, relations)
 
 
 def test_grouping_sets_keep_a_null_apart_from_a_column_that_is_left_out(tmp_path: Path) -> None:

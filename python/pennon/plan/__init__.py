@@ -23,7 +23,7 @@ from pennon.plan.nodes import (
     WindowCall,
     WindowFrame,
 )
-from pennon.plan.tree import Plan, children_of, is_one_row
+from pennon.plan.tree import Plan, children_of, is_one_row, is_repeatable
 
 __all__ = [
     "AggregateCall",
@@ -50,4 +50,5 @@ __all__ = [
     "WindowFrame",
     "children_of",
     "is_one_row",
+    "is_repeatable",
 ]

@@ -44,6 +44,14 @@ class JoinType(StrEnum):
         """Whether rows of the right side come out under their own key."""
         return self in (JoinType.INNER, JoinType.RIGHT)
 
+    @property
+    def gives_right(self) -> bool:
+        """Whether attributes of the right side come out.
+
+        Where they end, they stand above for another use of a DataFrame.
+        """
+        return self in (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL)
+
 
 class Side(StrEnum):
     """A side of a join."""

@@ -107,6 +107,16 @@ class Plan(Sequence[PlanNode]):
         """Whether its rows are some of many: another evaluation might choose others."""
         return any(isinstance(self.nodes[at], Limit) for at in self.subtree(position))
 
+    def attributes(self, position: int) -> frozenset[int]:
+        """List the attributes that are made at or below a node and may come out of it.
+
+        Those of what joins look for their partners in are not among them.
+        """
+        node = self.nodes[position]
+        ends = isinstance(node, Join) and not node.join_type.gives_right
+        below = self.children(position)[:1] if ends else self.children(position)
+        return frozenset(_made(node)).union(*map(self.attributes, below))
+
     def num_read(self, position: int) -> tuple[int, int]:
         """Sum up what is read at or below a node: bytes as far as they are known, and scans."""
         read = [node for at in self.subtree(position) if isinstance(node := self.nodes[at], Scan)]
@@ -123,6 +133,32 @@ def is_one_row(nodes: Sequence[PlanNode], position: int) -> bool:
     while isinstance(node, Project):
         node = nodes[node.child]
     return isinstance(node, Group) and node.keys == () and not node.group_by
+
+
+def is_repeatable(nodes: Sequence[PlanNode], position: int) -> bool:
+    """Whether all evaluations of a subtree give the same rows: none is chosen of several alike."""
+    node = nodes[position]
+    if isinstance(node, Limit) and node.is_whole:
+        return False
+    if isinstance(node, Window) and node.depends_on_ties:
+        return False
+    return all(is_repeatable(nodes, child) for child in children_of(node))
+
+
+def _made(node: PlanNode) -> Iterable[int]:
+    """List the attributes that a node has and its inputs do not."""
+    match node:
+        case Scan(columns=columns):
+            return [column.id for column in columns]
+        case Project(outputs=outputs) | Window(outputs=outputs) | Expand(outputs=outputs):
+            return [output.id for output in outputs or ()]
+        case Group(outputs=outputs, columns=columns):
+            return [*(output.id for output in outputs or ()), *(new for new, _ in columns)]
+        case Union(columns=columns):
+            return [made for made, _ in columns]
+        case Join(exists=int(exists)):
+            return [exists]
+    return ()
 
 
 def children_of(node: PlanNode) -> tuple[int, ...]:

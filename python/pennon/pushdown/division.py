@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import Join, JoinType, Limit, Pass, Scan, Side, Window
+from pennon.plan import Join, JoinType, Pass, Scan, Side, is_repeatable
 from pennon.pushdown.query import is_computed
 from pennon.pushdown.sizes import sizes_of
 
@@ -182,17 +182,8 @@ class _Chooser:
         return (
             self.read_bytes(position) <= self.most_bytes
             and all(isinstance(leaf, Scan) for leaf in leaves)
-            and not self.depends_on_ties(position)
+            and is_repeatable(self.plan, position)
             and is_computed(self.plan, position, self.semantics)
-        )
-
-    def depends_on_ties(self, position: int) -> bool:
-        """Whether two workers that evaluate a side may see different rows."""
-        inside = (self.plan[at] for at in self.plan.subtree(position))
-        return any(
-            (isinstance(node, Window) and node.depends_on_ties)
-            or (isinstance(node, Limit) and node.is_whole)
-            for node in inside
         )
 
     def lowest_unserved(

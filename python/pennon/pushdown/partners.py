@@ -47,11 +47,6 @@ PASSES: Final[Mapping[Side, frozenset[JoinType]]] = {
 }
 """The joins of which a side's row that is dropped leaves out its own rows and no others."""
 
-WITHOUT_RIGHT: Final = frozenset(
-    {JoinType.SEMI, JoinType.ANTI, JoinType.EXISTENCE, JoinType.SCALAR}
-)
-"""The joins at which the right side ends: its attributes above are another use of a DataFrame."""
-
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
@@ -143,7 +138,7 @@ def ruled_out_by(
                 for attribute, scan, column in ruled_out_columns(plan, join, side, parts):
                     if attribute in known:
                         yield known[attribute], scan, column
-                if join.right == at and join.join_type in WITHOUT_RIGHT:
+                if join.right == at and not join.join_type.gives_right:
                     return
             case Project(renamed=pairs):
                 known = {new: known[old] for new, old in pairs if old in known}

@@ -21,6 +21,7 @@ from pennon.plan import (
     Union,
     Window,
     is_one_row,
+    is_repeatable,
 )
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import MOMENTS
@@ -29,13 +30,10 @@ from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
 from pennon.pushdown.selects.aggregated import aggregated, told_apart
+from pennon.pushdown.selects.join_conditions import null_aware_pair
 from pennon.pushdown.selects.joined import joined, only_row, with_wanted_keys
-from pennon.pushdown.selects.selected import (
-    Selected,
-    named,
-    selected_from,
-    selected_table,
-)
+from pennon.pushdown.selects.ordered import with_columns_of
+from pennon.pushdown.selects.selected import Selected, named, selected_from, selected_table
 from pennon.pushdown.selects.united import repeated, united
 from pennon.pushdown.selects.windowed import windowed
 
@@ -158,11 +156,15 @@ class FragmentWriter:
         Raises:
             Declined: A part of it is not known to be computed as Spark does.
         """
-        selected = self.select(self.root)
+        try:
+            selected = self.select(self.root)
+            sql = selected.select.sql(dialect=DataFusion, copy=False)
+        except RecursionError as error:
+            raise Declined(why="a query of too many levels") from error
         if not selected.types:
             raise Declined(why="a result without columns")
         return FragmentQuery(
-            selected.select.sql(dialect=DataFusion, copy=False),
+            sql,
             tuple(self.scans),
             tuple(int(name[1:]) for name in selected.types),
             pa.schema(list(selected.types.items())),
@@ -187,6 +189,8 @@ class FragmentWriter:
             case Filter() as node:
                 below = self.select(node.child)
                 self.prunings |= node.prunings
+                if not node.leaves_out_rows and self.values.isdisjoint(below.types):
+                    return below
                 condition = typed_condition(node.condition, below.types, self.semantics)
                 types = {
                     name: kind for name, kind in below.types.items() if name not in self.values
@@ -251,7 +255,7 @@ class FragmentWriter:
         types = below.types
         keys = [self.ordered(key, types) for key in node.order]
         if not all(isinstance(key.this.unnest(), exp.Column) for key in keys):
-            below = _with_columns_of(keys, below, f"k{position}")
+            below = with_columns_of(keys, below, f"k{position}")
         names = [exp.column(name, quoted=True) for name in types]
         select = selected_from(below, f"t{position}", names).limit(node.count, copy=False)
         return Selected(select.order_by(*keys, copy=False) if keys else select, types)
@@ -312,6 +316,8 @@ class FragmentWriter:
         """Write a join."""
         left, right = self.select(node.left), self.select(node.right)
         self.implied |= node.implied
+        if null_aware_pair(node) is not None and not is_repeatable(self.nodes, node.right):
+            raise Declined(why="NOT IN some rows of many, which DataFusion would choose twice")
         if node.join_type is JoinType.SCALAR:
             self.values |= set(right.types)
             if not is_one_row(self.nodes, node.right):
@@ -386,15 +392,3 @@ class FragmentWriter:
         if found.type != call.type:
             raise Declined(why=f"a {call.name} of type {call.type} that would be {found.type}")
         return found
-
-
-def _with_columns_of(keys: Sequence[exp.Ordered], below: Selected, name: str) -> Selected:
-    """Make a column of each key, which is ordered by then.
-
-    DataFusion 54 refuses to merge what several threads have sorted by some conditions.
-    """
-    columns = [exp.column(column, quoted=True) for column in below.types]
-    computed = [named(key.this, f"o{at}") for at, key in enumerate(keys)]
-    for at, key in enumerate(keys):
-        key.set("this", exp.column(f"o{at}", quoted=True))
-    return Selected(selected_from(below, name, [*columns, *computed]), below.types)

@@ -17,7 +17,6 @@ from pennon.pushdown.division import is_replicable
 from pennon.pushdown.partners import (
     PASSES,
     WANTS_PARTNERS,
-    WITHOUT_RIGHT,
     Restriction,
     equal_pairs,
     input_of,
@@ -107,22 +106,12 @@ def _places(plan: Plan, position: int, attribute: int) -> Iterator[tuple[int, in
         case Join() as join:
             for side in Side:
                 child, other = input_of(join, side), input_of(join, other_side(side))
-                if side is Side.RIGHT and join.join_type in WITHOUT_RIGHT:
+                if side is Side.RIGHT and not join.join_type.gives_right:
                     continue
-                if attribute not in _attributes(plan, child):
+                if attribute not in plan.attributes(child):
                     continue
                 yield from _places(plan, child, attribute)
                 if join.join_type in (JoinType.INNER, JoinType.SEMI):
                     for mine, theirs in equal_pairs(join, side):
                         if mine == attribute:
                             yield from _places(plan, other, theirs)
-
-
-def _attributes(plan: Plan, position: int) -> frozenset[int]:
-    """List the attributes that scans, projections and aggregates make and that may come out."""
-    node = plan[position]
-    made = {column.id for column in getattr(node, "columns", ()) if hasattr(column, "id")}
-    made.update(output.id for output in getattr(node, "outputs", None) or ())
-    ends = isinstance(node, Join) and node.join_type in WITHOUT_RIGHT
-    below = plan.children(position)[:1] if ends else plan.children(position)
-    return frozenset(made).union(*(_attributes(plan, child) for child in below))

@@ -7,7 +7,6 @@ columns of their own.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -15,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed
 from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.parse import parse_with_lists
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pennon.plan import AggregateCall
     from pennon.predicate.expressions.semantics import Semantics
 
-_COLUMN: Final = re.compile(r"`c\d+`")
 _ROWS: Final = "1"  # the argument of a call that counts rows
 
 
@@ -90,12 +90,13 @@ def told_apart(
     Raises:
         Declined: A function is not known to give Spark's result.
     """
-    columns = Counter(_columns(call) for call in calls)
+    read = {call.output: _columns(call.argument) for call in calls if call.argument != _ROWS}
+    users = Counter(read.values())
     texts: dict[str, str] = {}
     own: dict[str, Typed] = {}
     told: list[AggregateCall] = []
     for call in calls:
-        if columns[_columns(call)] == 1 or call.argument == _ROWS:
+        if call.output not in read or users[read[call.output]] == 1:
             told.append(call)
             continue
         tree = write(call, below.types).tree
@@ -114,8 +115,13 @@ def told_apart(
     return Selected(selected_from(below, name, kept), types), told
 
 
-def _columns(call: AggregateCall) -> tuple[str, ...]:
-    return tuple(_COLUMN.findall(call.argument or ""))
+def _columns(argument: str | None) -> frozenset[str]:
+    """List the columns that an argument names; none of one that is declined anyway."""
+    try:
+        tree = parse_with_lists(argument or "")
+    except (PredicateSyntaxError, PredicateTooDeep):
+        return frozenset()
+    return frozenset(column.name for column in tree.find_all(exp.Column))
 
 
 def _without_casts(tree: exp.Expr) -> exp.Expr:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
-from pennon.plan import Expand, Group, JoinType, Project, Scan, Union, Window
+from pennon.plan import JoinType
 from pennon.predicate.expressions.typed_expression import operands_of
 from pennon.predicate.parse import parse_with_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection
 
-    from pennon.plan import Join, Plan, PlanNode
+    from pennon.plan import Join, Plan
 
 
 def conjuncts_of(condition: str | None) -> list[exp.Expr]:
@@ -69,8 +69,7 @@ def is_hashed(plan: Plan, join: Join) -> bool:
     if not conjuncts:
         return False
     left, right = (
-        {f"c{attribute}" for attribute in _attributes(plan, side)}
-        for side in (join.left, join.right)
+        {f"c{attribute}" for attribute in plan.attributes(side)} for side in (join.left, join.right)
     )
     return any(finds_partners(conjunct, left, right) for conjunct in conjuncts)
 
@@ -91,7 +90,7 @@ def null_aware_pair(join: Join) -> tuple[exp.Expr, exp.Expr] | None:
         return None
     try:
         tree = _bare(parse_with_lists(join.condition))
-    except PredicateSyntaxError:
+    except (PredicateSyntaxError, PredicateTooDeep):
         return None
     if not isinstance(tree, exp.Or):
         return None
@@ -104,25 +103,6 @@ def null_aware_pair(join: Join) -> tuple[exp.Expr, exp.Expr] | None:
     ):
         return None
     return equality.this, equality.expression
-
-
-def _attributes(plan: Plan, position: int) -> Iterator[int]:
-    """List the attributes that are made at or below a node, those of its rows among them."""
-    for at in plan.subtree(position):
-        yield from _made(plan[at])
-
-
-def _made(node: PlanNode) -> Sequence[int]:
-    match node:
-        case Scan(columns=columns):
-            return [column.id for column in columns]
-        case Project(outputs=outputs) | Window(outputs=outputs) | Expand(outputs=outputs):
-            return [output.id for output in outputs or ()]
-        case Group(outputs=outputs, columns=columns):
-            return [*(output.id for output in outputs or ()), *(new for new, _ in columns)]
-        case Union(columns=columns):
-            return [made for made, _ in columns]
-    return []
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:
