@@ -108,6 +108,42 @@ def test_random_conditions_leave_the_rows_of_a_full_scan(
     assert not different, [conditions[int(re.search(r"=(\d+)", row)[1])] for row in different]  # type: ignore[index]
 
 
+def test_workers_aggregate_the_rows_of_random_conditions(spark: SparkSession, table: str) -> None:
+    """What leaves filter by is not in the query of a fragment; what is computed is."""
+    random = Random(7)  # noqa: S311 - the same conditions in every run
+    conditions = [_random_condition(random) for _ in range(40)]
+
+    def query(name: str) -> str:
+        return " UNION ALL ".join(
+            f"SELECT {number} AS condition, count(*), sum(id), max(note) FROM {name}"
+            f" WHERE {condition}"
+            for number, condition in enumerate(conditions)
+        )
+
+    found = spark.sql(query(table))
+    assert "fragment: " in executed_plan(found)
+    different = rows_of(found) - rows_of(spark.sql(query(ROWS)))
+    assert not different, [conditions[int(re.search(r"=(\d+)", row)[1])] for row in different]  # type: ignore[index]
+
+
+def test_a_fragment_filters_by_nothing_that_its_leaves_filter_by(
+    spark: SparkSession, table: str
+) -> None:
+    conditions = {
+        "k = 3 AND id < 170": 0,
+        "region = 'EU' AND (k > 3 OR id = 7)": 0,
+        "k = 3 AND id % 2 = 1": 1,
+        "coalesce(region, 'none') = 'none'": 1,
+    }
+    found = {}
+    for condition in conditions:
+        sql = f"EXPLAIN FORMATTED SELECT note, max(id) FROM {table} WHERE {condition} GROUP BY note"
+        [[plan]] = spark.sql(sql).collect()
+        [query] = re.findall(r"^query: .*", plan, re.MULTILINE)
+        found[condition] = query.count(" WHERE ")
+    assert found == conditions
+
+
 def test_spark_filters_by_nothing_that_partitions_or_leaves_have_decided(
     spark: SparkSession, table: str
 ) -> None:

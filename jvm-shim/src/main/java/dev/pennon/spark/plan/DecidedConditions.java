@@ -53,6 +53,28 @@ final class DecidedConditions {
     return conditions.in(plan);
   }
 
+  /**
+   * The condition of a filter without what all rows of the scan below it satisfy; null where that is
+   * all of it.
+   */
+  static Expression undecided(Filter filter) {
+    if (!(filter.child() instanceof DataSourceV2ScanRelation relation)
+        || !(relation.scan() instanceof PennonScan scan)) {
+      return filter.condition();
+    }
+    return undecided(filter, scan, false);
+  }
+
+  private static Expression undecided(Filter filter, PennonScan scan, boolean byValues) {
+    Expression kept = null;
+    for (Expression conjunct : conjuncts(filter.condition())) {
+      if (!isSatisfied(scan, conjunct, byValues)) {
+        kept = kept == null ? conjunct : new And(kept, conjunct);
+      }
+    }
+    return kept;
+  }
+
   private void noteRepeated(LogicalPlan plan) {
     if (plan instanceof Filter filter) {
       nodes(filter.condition()).forEach(this::noteRepeated);
@@ -90,22 +112,16 @@ final class DecidedConditions {
     if (repeated.contains(scan.token())) {
       return filter;
     }
-    Expression kept = null;
-    boolean isChanged = false;
-    for (Expression conjunct : conjuncts(filter.condition())) {
-      if (isSatisfied(scan, conjunct)) {
-        isChanged = true;
-      } else {
-        kept = kept == null ? conjunct : new And(kept, conjunct);
-      }
+    Expression kept = undecided(filter, scan, byValues);
+    if (kept == null) {
+      return relation;
     }
-    if (!isChanged) {
-      return filter;
-    }
-    return kept == null ? relation : new Filter(kept, relation);
+    return conjuncts(kept).size() == conjuncts(filter.condition()).size()
+        ? filter
+        : new Filter(kept, relation);
   }
 
-  private boolean isSatisfied(PennonScan scan, Expression condition) {
+  private static boolean isSatisfied(PennonScan scan, Expression condition, boolean byValues) {
     if (SubqueryExpression.hasSubquery(condition)) {
       return false;
     }

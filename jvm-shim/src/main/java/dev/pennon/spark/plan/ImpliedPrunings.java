@@ -41,9 +41,14 @@ final class ImpliedPrunings {
     }
   }
 
-  /** Adds the fields {@code condition}, without what joins above imply, and {@code prunings}. */
+  /**
+   * Adds the fields {@code condition}, without what joins above imply, and {@code prunings}.
+   *
+   * @param condition null for none
+   */
   void describe(Expression condition, ObjectNode message) {
-    Expression kept = kept(condition, message.putArray("prunings"));
+    ArrayNode implied = message.putArray("prunings");
+    Expression kept = condition == null ? null : kept(condition, implied);
     message.put(
         "condition", ExpressionText.ofValue(kept == null ? Literal.TrueLiteral() : kept));
   }

@@ -137,7 +137,8 @@ final class PlanOutline {
     if (plan instanceof Filter filter) {
       Node child = outline(filter.child());
       ObjectNode message = node("filter").put("child", besideScalars(plan, child));
-      prunings.describe(filter.condition(), message);
+      // The worker filters by the rest where it reads: once is enough.
+      prunings.describe(DecidedConditions.undecided(filter), message);
       return add(plan, Kind.PASS, message, List.of(child));
     }
     if (plan instanceof Project project) {
