@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import AnalysisException
 from tests.spark.assert_join import EXECUTION, conf, executed_plan
 
 if TYPE_CHECKING:
@@ -113,6 +114,27 @@ def test_a_setting_of_the_user_is_named(spark: SparkSession, tables: str) -> Non
     assert (whole.reason, whole.remedy) == (f"the setting {key} is false", f"unset {key}")
 
 
-def test_commands_are_not_run(spark: SparkSession, tables: str) -> None:
-    explained(spark, f"DROP TABLE {tables}.eight")
+@pytest.mark.parametrize("procedure", ["explain_join", "explain_scan"])
+def test_what_reads_no_rows_is_refused_and_not_run(
+    spark: SparkSession, tables: str, procedure: str
+) -> None:
+    for statement in (f"DROP TABLE {tables}.eight", f"DELETE FROM {tables}.eight", "SHOW TABLES"):
+        call = f"CALL lance.system.{procedure}('{statement}')"
+        if statement.startswith("DELETE"):  # which reads what it deletes
+            spark.sql(call).collect()
+            continue
+        with pytest.raises(AnalysisException, match=r"STATEMENT_NOT_EXPLAINED.*reads no rows"):
+            spark.sql(call)
     assert spark.table(f"{tables}.eight").count() == 30
+
+
+def test_a_query_of_too_many_levels_stays_in_spark_and_is_told(
+    spark: SparkSession, tables: str
+) -> None:
+    """A window is four queries within each other."""
+    query = f"{tables}.eight"
+    for depth in range(45):
+        total = "sum(v) OVER (PARTITION BY id ORDER BY v DESC, k)"
+        query = f"(SELECT id, k, {total} + {depth} AS v FROM {query})"
+    reasons = [row.reason for row in explained(spark, f"SELECT * FROM {query}")]
+    assert any(reason.endswith("do not compute: a query of too many levels") for reason in reasons)

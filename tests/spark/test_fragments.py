@@ -300,3 +300,17 @@ def test_explain_is_short_and_explain_formatted_is_whole(spark: SparkSession) ->
     assert len(query) > 121
     assert "INNER JOIN" in query
     assert "…" not in query
+
+
+def test_a_format_of_the_old_calendar_is_spark_s_to_write(
+    spark: SparkSession, namespace: str
+) -> None:
+    """A year of five digits has no sign there; a partition has it, and a fragment would."""
+    rows = "SELECT DATE'+12000-01-01' AS d, 7 AS k"
+    spark.sql(f"CREATE TABLE {namespace}.t PARTITIONED BY (d) AS {rows}")
+    sql = "SELECT date_format(d, 'yyyy') AS year, count(*) AS n FROM {} {} GROUP BY 1"
+    with conf(spark, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}):
+        for where in ("", "WHERE date_format(d, 'yyyy') = '12000'"):
+            expected = spark.sql(sql.format(f"({rows})", where)).collect()
+            assert spark.sql(sql.format(f"{namespace}.t", where)).collect() == expected
+            assert [row["year"] for row in expected] == ["12000"]

@@ -135,3 +135,16 @@ def test_an_option_of_another_format_reads_no_other_rows_than_it_says(
             match=f"READ_OPTION_NOT_SUPPORTED.* with the option {option}: .*([Ww]rite|Read|leave) ",
         ):
             reader.option(option, "1").table(f"{namespace}.t").count()
+
+
+@pytest.mark.parametrize("option", ["startingVersion", "startingtimestamp", "skipChangeCommits"])
+@pytest.mark.parametrize("sql", ["SELECT * FROM {}", "SELECT k, count(*) FROM {} GROUP BY k"])
+def test_an_option_of_streams_is_not_passed_over_by_a_batch(
+    spark: SparkSession, namespace: str, option: str, sql: str
+) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.t AS SELECT id, id % 2 AS k FROM range(9)")
+    named = f"{namespace}.t WITH ('{option}' = '1')"
+    with pytest.raises(AnalysisException, match=f"READ_OPTION_OF_STREAMS.* the option {option}: "):
+        spark.sql(sql.format(named)).collect()
+    with pytest.raises(AnalysisException, match="READ_OPTION_OF_STREAMS"):
+        spark.read.option(option, "1").table(f"{namespace}.t").count()

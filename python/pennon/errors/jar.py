@@ -101,6 +101,29 @@ class BytesUnknown(PennonError):
     sql_state = "22023"
 
 
+class ReadOptionOfStreams(PennonError):
+    """A read that is no stream has an option of streams."""
+
+    condition = "READ_OPTION_OF_STREAMS"
+    template = (
+        "Cannot read {table} with the option {option}: it is one of streams, and this read would "
+        "give all rows of the table. Write spark.readStream, or read one version with "
+        'option("versionAsOf", …), and {table}.changes for what happened between versions.'
+    )
+    sql_state = "0A000"
+
+
+class StatementNotExplained(PennonError):
+    """What is to be explained is no query."""
+
+    condition = "STATEMENT_NOT_EXPLAINED"
+    template = (
+        "Cannot explain the statement {statement}: it reads no rows. Give {procedure} a query, or "
+        "a statement that changes or makes a table by the rows of one."
+    )
+    sql_state = "42601"
+
+
 class ConditionNotSupported(PennonError):
     """The rows that go are chosen by what only Spark evaluates."""
 

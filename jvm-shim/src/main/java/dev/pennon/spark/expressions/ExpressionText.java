@@ -25,6 +25,7 @@ import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.DateFormatClass;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
@@ -76,6 +77,7 @@ public final class ExpressionText {
   private final Enumeration.Value evalMode;
   private final String timeZone;
   private final ColumnNames columns;
+  private final boolean hasOldFormats;
 
   /** How the worker calls the columns of a text. */
   private interface ColumnNames {
@@ -87,6 +89,7 @@ public final class ExpressionText {
     this.evalMode = EvalMode$.MODULE$.fromSQLConf(conf);
     this.timeZone = conf.sessionLocalTimeZone();
     this.columns = columns;
+    this.hasOldFormats = conf.legacyTimeParserPolicy().toString().equals("LEGACY");
   }
 
   /** Name of an attribute's column in the texts. */
@@ -351,6 +354,7 @@ public final class ExpressionText {
         && (fails == null || fails.equals(isAnsi))
         && (ansi == null || ansi.equals(isAnsi))
         && (isLossy == null || isLossy.equals(true))
+        && !(hasOldFormats && expression instanceof DateFormatClass)
         && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
   }
 

@@ -8,7 +8,10 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SupportsSubquery;
+import org.apache.spark.sql.catalyst.plans.logical.V2CreateTableAsSelectPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.execution.CommandExecutionMode;
@@ -42,10 +45,14 @@ abstract class ExplainProcedure extends RowsProcedure {
     return new Rows(schema, rows);
   }
 
-  private static SparkPlan planned(String query) {
+  private SparkPlan planned(String query) {
     SparkSession session = SparkSession.active();
     try {
       LogicalPlan parsed = session.sessionState().sqlParser().parsePlan(query);
+      if (!readsRows(parsed)) {
+        throw WorkerFailure.of("STATEMENT_NOT_EXPLAINED", "statement", query, "procedure", name())
+            .raise();
+      }
       return session
           .sessionState()
           .executePlan(parsed, CommandExecutionMode.SKIP())
@@ -53,5 +60,12 @@ abstract class ExplainProcedure extends RowsProcedure {
     } catch (ParseException e) {
       throw WorkerFailure.sneak(e);
     }
+  }
+
+  /** Whether a statement is a query, or changes or makes a table by the rows of one. */
+  private static boolean readsRows(LogicalPlan statement) {
+    return !(statement instanceof Command)
+        || statement instanceof SupportsSubquery
+        || statement instanceof V2CreateTableAsSelectPlan;
   }
 }

@@ -5,8 +5,10 @@ import static dev.pennon.spark.compat.Sequences.items;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -54,6 +56,11 @@ public final class PennonScan
         SupportsMetadata {
   /** Name of the column that {@link #withDerivedKeys} adds. */
   public static final String DERIVED_KEY = "_derived_key";
+
+  /** Options of a stream, in lower case. */
+  private static final Set<String> OF_STREAMS =
+      Set.of(
+          "startingversion", "startingtimestamp", "skipchangecommits", "maxversionspertrigger");
 
   /** Who wants to hear of the scans that this thread plans. */
   private static final ThreadLocal<Consumer<PennonScan>> LISTENER = new ThreadLocal<>();
@@ -179,6 +186,7 @@ public final class PennonScan
 
   /** What the worker knows this scan's partitions by: its catalog and the token of its plan. */
   public ObjectNode outline() {
+    requireBatchOptions();
     ObjectNode outline = Messages.object().put("plan", plan.reply().plan());
     outline.put("table", plan.table().name());
     outline.set("catalog", Messages.parse(plan.table().catalog()));
@@ -190,8 +198,19 @@ public final class PennonScan
     return isDerived() ? plan.schema().add(DERIVED_KEY, DataTypes.LongType, false) : plan.schema();
   }
 
+  /** Whoever states an option of a stream must not get all rows of the table. */
+  private void requireBatchOptions() {
+    String table = plan.table().name();
+    for (String option : options.keySet()) {
+      if (OF_STREAMS.contains(option.toLowerCase(Locale.ROOT))) {
+        throw WorkerFailure.of("READ_OPTION_OF_STREAMS", "table", table, "option", option).raise();
+      }
+    }
+  }
+
   @Override
   public Batch toBatch() {
+    requireBatchOptions();
     return new PennonBatch(plan, filtered, isDerived(), isOrdered);
   }
 
