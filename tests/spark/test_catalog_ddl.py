@@ -252,6 +252,16 @@ def test_columns_are_listed_whatever_the_partitioning(spark: SparkSession, names
     assert "months(ts)" in partitioning(spark, f"{namespace}.t")
 
 
+def test_a_table_below_the_root_that_is_not_there_is_no_file(
+    spark: SparkSession, namespace: str
+) -> None:
+    for name in ("lance.absent", "lance.`absent`"):
+        with pytest.raises(AnalysisException, match=r"TABLE_NOT_FOUND.*lance\.absent"):
+            spark.sql(f"SELECT * FROM {name}")
+    with pytest.raises(AnalysisException, match=r"ANALYZE_TABLES_NOT_SUPPORTED.*lance\.system\.an"):
+        spark.sql(f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS")
+
+
 def test_statements_of_other_tables_tell_what_to_type(spark: SparkSession, table: str):
     for statement, advice in STATEMENTS_ELSEWHERE.items():
         message = failure_of(spark, statement.format(table))

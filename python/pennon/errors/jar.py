@@ -66,6 +66,18 @@ class TableOutsideOfCatalog(PennonError):
     sql_state = "0A000"
 
 
+class AnalyzeTablesNotSupported(PennonError):
+    """The tables of a namespace are to be analysed by one statement."""
+
+    condition = "ANALYZE_TABLES_NOT_SUPPORTED"
+    template = (
+        "Cannot analyze all tables of {namespace} by one statement: writes keep the statistics of "
+        "what they write. Run CALL {catalog}.system.analyze(table => …) for a table whose "
+        "statistics lack something."
+    )
+    sql_state = "0A000"
+
+
 class TableChangesRefused(PennonError):
     """A call of table_changes has ends that are none."""
 

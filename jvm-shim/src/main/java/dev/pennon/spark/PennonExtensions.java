@@ -3,6 +3,7 @@ package dev.pennon.spark;
 import dev.pennon.spark.compat.ScanLinks;
 import dev.pennon.spark.plan.DerivedKeyRule;
 import dev.pennon.spark.plan.JoinPlanning;
+import dev.pennon.spark.statements.AnalyzeTablesRule;
 import dev.pennon.spark.statements.ForeignTableRule;
 import dev.pennon.spark.statements.ListedColumnsRule;
 import dev.pennon.spark.statements.MissingPathRule;
@@ -27,6 +28,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectPostHocResolutionRule(MissingTableRule::new);
     extensions.injectPostHocResolutionRule(session -> new ListedColumnsRule());
     extensions.injectPostHocResolutionRule(session -> new ForeignTableRule());
+    extensions.injectPostHocResolutionRule(session -> new AnalyzeTablesRule());
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);

@@ -12,10 +12,11 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.catalog.Identifier;
 
 /**
- * Says that nothing is at a path which is queried, {@code FROM lance.`/data/orders`}.
+ * Says that nothing is at a path which is queried, {@code FROM lance.`/data/orders`}, or directly
+ * below the root, {@code FROM lance.orders}.
  *
- * <p>Where a catalog is called as a data source is, Spark takes the path of a table that is not
- * there for that of a file, and says that it cannot query files of that source. It does so among the
+ * <p>Where a catalog is called as a data source is, Spark takes the name of a table that is not
+ * there for the path of a file, and says that it cannot query files of that source. It does so among the
  * first rules of resolution; this one stands before them.
  */
 public final class MissingPathRule extends Rule<LogicalPlan> {
@@ -36,7 +37,7 @@ public final class MissingPathRule extends Rule<LogicalPlan> {
       return;
     }
     List<String> parts = items(relation.multipartIdentifier());
-    if (parts.size() != 2 || !parts.get(1).contains("/")) {
+    if (parts.size() != 2) {
       return;
     }
     SessionCatalogs catalogs = SessionCatalogs.of(session);
