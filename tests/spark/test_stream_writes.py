@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
+import pennon
+from pennon.errors import TextTooLong
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -118,3 +121,31 @@ def test_options_by_which_other_formats_choose_rows_or_files_are_refused(
     with pytest.raises(PySparkException, match="WRITE_OPTION_NOT_SUPPORTED"):
         writer.mode("overwrite").insertInto(table)
     assert ids(spark, table) == [0, 1, 2]
+
+
+def test_the_columns_of_a_stream_are_checked_as_those_of_a_statement(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    """Spark checks and fills columns of statements alone."""
+    table, folder = f"{namespace}.checked", tmp_path / "arriving"
+    spark.sql(f"CREATE TABLE {table} (k BIGINT, v VARCHAR(3), c CHAR(3), n INT DEFAULT 7)")
+    arrive(spark, folder, 0)
+    rows = streamed(spark, folder)
+    with pytest.raises(StreamingQueryException, match=r"STREAM_COLUMN_LEFT_OUT.* n .*\(7\)"):
+        write(rows.selectExpr("k", "'ab' AS v"), table, tmp_path / "left_out")
+    for long, column in (("'abcd' AS v", "v"), ("'abcd ' AS c", "c")):
+        failure = f"TEXT_TOO_LONG.* 4 characters to column {column} of {table}"
+        with pytest.raises(StreamingQueryException, match=failure):
+            write(rows.selectExpr("k", "1 AS n", long), table, tmp_path / column)
+    write(
+        rows.selectExpr("1 AS n", "'abc  ' AS V", "'a' AS c", "k"), table, tmp_path / "checkpoint"
+    )
+    found = spark.sql(f"SELECT k, v, c, n FROM {table}").collect()
+    assert sorted(map(tuple, found)) == sorted((n % 3, "abc", "a  ", 1) for n in range(40))
+    described = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    location = next(row.data_type for row in described if row.col_name == "Location")
+    with pytest.raises(TextTooLong, match=r"VARCHAR\(3\)"):
+        pennon.open(location).append([{"k": 100, "v": "abcd"}])
+    pennon.open(location).append([{"k": 100, "v": "äöü ", "c": "b"}])
+    added = spark.sql(f"SELECT v, c FROM {table} WHERE k = 100").collect()
+    assert list(map(tuple, added)) == [("äöü", "b  ")]

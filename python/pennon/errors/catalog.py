@@ -73,6 +73,17 @@ class ReadOptionNotSupported(PennonError):
     sql_state = "0A000"
 
 
+class StreamColumnLeftOut(PennonError):
+    """A stream to be written lacks a column whose rows have a default."""
+
+    condition = "STREAM_COLUMN_LEFT_OUT"
+    template = (
+        "Cannot write a stream without the column {column} to {table}: Spark fills in no DEFAULT"
+        " ({default}) of a stream. Select the column, with the value that its rows are to have."
+    )
+    sql_state = "42601"
+
+
 class StreamNotRepeatable(PennonError):
     """A stream is to be written where a repeated batch could not be recognised."""
 

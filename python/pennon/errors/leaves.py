@@ -73,6 +73,17 @@ class NotNullViolated(PennonError):
     sql_state = "23502"
 
 
+class TextTooLong(PennonError):
+    """A row to write has a text that its CHAR or VARCHAR column cannot hold."""
+
+    condition = "TEXT_TOO_LONG"
+    template = (
+        "Cannot write a text of {length} characters to column {column} of {table}: its type is"
+        " {type}. Shorten the text, or make the column longer by ALTER COLUMN {column} TYPE."
+    )
+    sql_state = "54006"
+
+
 class PartitionSourceDropped(PennonError):
     """Rows to write cannot be partitioned: the spec needs a column that was dropped."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from pennon.catalog.columns.text_lengths import within_lengths
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
@@ -46,7 +47,8 @@ def write_rows(
     def commit(staged: Sequence[str], identity: CommitIdentity) -> int:
         return stored.commit(mode, predicates, staged, identity)
 
-    return _staged_and_committed(stored, batches, commit)
+    columns = stored.snapshot.schema.arrow
+    return _staged_and_committed(stored, within_lengths(batches, columns, table.name), commit)
 
 
 def write_row_changes(

@@ -16,9 +16,10 @@ from typing import Final
 import pyarrow as pa
 
 from pennon.errors import InvalidColumnName, MalformedMessage, UnsupportedColumnType
+from pennon.spec.length_limit import LENGTH_LIMIT
 
 __all__ = [
-    "LENGTH_LIMIT",
+    "CURRENT_DEFAULT",
     "arrow_schema",
     "arrow_type",
     "check_column_name",
@@ -61,8 +62,8 @@ _TEXT: Final = re.compile(
     r"(?:string|(?:char|varchar)\(\d+\))(?: collate utf8_binary)?", re.IGNORECASE
 )
 _COLLATIONS: Final = "__COLLATIONS"
-LENGTH_LIMIT: Final = "__CHAR_VARCHAR_TYPE_STRING"
-"""The key under which Spark keeps that a column is CHAR or VARCHAR."""
+CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
+"""The key under which Spark keeps the expression of a column's DEFAULT."""
 _LIMITED: Final = re.compile(r"((?:char|varchar)\(\d+\))(?: collate utf8_binary)?", re.IGNORECASE)
 # For rows without the column, which a new table has not; ALTER TABLE hands its value over.
 _EXISTENCE_DEFAULT: Final = "EXISTS_DEFAULT"

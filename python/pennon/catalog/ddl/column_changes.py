@@ -22,7 +22,7 @@ from pennon.catalog.columns.column_paths import (
     shown_path,
 )
 from pennon.catalog.columns.spark_types import (
-    LENGTH_LIMIT,
+    CURRENT_DEFAULT,
     arrow_type,
     check_column_name,
     length_limit,
@@ -33,6 +33,7 @@ from pennon.leaf.schema.carried_default import carried_default
 from pennon.leaf.schema.leaf_upgrade import PROMOTED_FROM
 from pennon.leaf.schema.promotion import is_promotable
 from pennon.spec.initial_default import value_from_json, with_initial_default
+from pennon.spec.length_limit import LENGTH_LIMIT
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.identity import Identity
 from pennon.transforms.truncate import Truncate
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["changed_columns"]
 
 _PROMOTED = (Identity, Truncate, Bucket, MultiBucket)
-_CURRENT_DEFAULT = "CURRENT_DEFAULT"
 _RESHAPING = frozenset({"rename_column", "update_type", "delete_column"})
 _Change = Mapping[str, object]
 
@@ -96,7 +96,7 @@ class _Columns:
             case "update_default":
                 if len(target.path) > 1:
                     raise self._nested_default(path)
-                return self._noted(target, _CURRENT_DEFAULT, change.get("default"))
+                return self._noted(target, CURRENT_DEFAULT, change.get("default"))
             case "update_nullability":
                 if not change.get("nullable"):
                     why = "rows that are stored already may be NULL there"
@@ -142,7 +142,7 @@ class _Columns:
         if change.get("default") is not None:
             if len(path) > 1:
                 raise self._nested_default(path)
-            added = _with(added, _CURRENT_DEFAULT, change["default"])
+            added = _with(added, CURRENT_DEFAULT, change["default"])
             added = with_initial_default(added, value_from_json(change.get("initial"), added))
         if change.get("nullable", True):
             return added
@@ -198,7 +198,7 @@ class _Columns:
     def _check_default_fits(self, stored_path: Sequence[str], verb: str) -> None:
         """Refuse to change the fields of a column whose DEFAULT would lose its type with them."""
         top = self._arrow.field(stored_path[0])
-        if len(stored_path) > 1 and _CURRENT_DEFAULT.encode() in (top.metadata or {}):
+        if len(stored_path) > 1 and CURRENT_DEFAULT.encode() in (top.metadata or {}):
             why = f"the DEFAULT of {top.name} would no longer be one of its type"
             advice = f"Run ALTER COLUMN {top.name} DROP DEFAULT first"
             raise self._refused(stored_path, verb, why, advice)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from pennon.caching.version_identity import LOOK
+from pennon.catalog.columns.text_lengths import with_length_limits
 from pennon.catalog.configured_catalog import is_local
 from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
 from pennon.catalog.name_changes import replace_partitioned
@@ -92,8 +93,8 @@ class PartitionedTable(StoredTable):
         check_sources(self.snapshot.current_spec, self.snapshot)
 
     def staged_schema(self, columns: pa.Schema) -> pa.Schema:
-        """Give the query's columns as they are: each leaf stores them its own way."""
-        return columns
+        """Give the query's columns, with the lengths of their texts."""
+        return with_length_limits(columns, self.snapshot.schema.arrow)
 
     @staticmethod
     def stage(

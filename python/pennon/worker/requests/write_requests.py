@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pennon.catalog.columns.projected_columns import with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.columns.stream_columns import check_stream_columns
 from pennon.catalog.ddl.evolving_columns import evolves_by
 from pennon.catalog.layouts import STORED_TABLES, stored_table
 from pennon.catalog.partitioning import clustering, sorting
@@ -36,6 +37,7 @@ def plan_write(request: m.PlanWrite) -> m.PlanWriteReply:
     check_options(token.name, request.options)
     if request.is_stream:  # the version that it was started on may have expired
         table, token = _newest(request.catalog, token)
+        check_stream_columns(token.name, arrow_schema(request.schema), table.snapshot.schema.arrow)
     else:
         table = _table(request.catalog, request.table)
     mode = table.check_write(_mode(request.mode), request.predicates)
