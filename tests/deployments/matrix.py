@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.deployments.same_rows import (
@@ -24,6 +27,8 @@ from tests.deployments.same_rows import (
 )
 
 import pennon
+from pennon.session import find_jar
+from pennon.settings import JAR
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "lance.deployed"
@@ -63,26 +68,61 @@ OF_PROCESS: Mapping[str, Mapping[str, str]] = {
         "spark.sql.catalog.other.root": "{folder}/other",
     },
 }
-ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-ICEBERG_SPARK = "4.1.4"
-_ICE = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+NEIGHBOUR_SPARK = "4.1.4"
 _PENNON = "dev.pennon.spark.PennonExtensions"
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another table format in the session: its extension, its package, and a job of its own."""
+
+    name: str
+    extension: str
+    package: str
+    job: str
+
+
+NEIGHBOURS = (
+    Neighbour(
+        "iceberg",
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        "iceberg_job.py",
+    ),
+    Neighbour(
+        "delta",
+        "io.delta.sql.DeltaSparkSessionExtension",
+        "io.delta:delta-spark_4.1_2.13:4.4.0",
+        "delta_job.py",
+    ),
+)
+
+
+_NAMES = ("session", *OF_PROCESS, *(neighbour.name for neighbour in NEIGHBOURS))
 
 
 def main() -> int:
     """Run all, or those that are named; the exit code is 1 where rows differ."""
     arguments = argparse.ArgumentParser(prog="tests.deployments.matrix")
-    arguments.add_argument("--only", choices=("session", "iceberg", *OF_PROCESS), action="append")
+    arguments.add_argument("--only", choices=_NAMES, action="append")
     arguments.add_argument("--in-process", help=argparse.SUPPRESS)
     stated = arguments.parse_args()
     if stated.in_process is not None:
         return _in_process(ast.literal_eval(stated.in_process))
+    with tempfile.TemporaryDirectory() as folder:
+        # A jar that is made anew meanwhile would be pulled away from a JVM that has it open.
+        os.environ[JAR.name] = str(shutil.copy(find_jar(), folder))
+        return _run(stated.only)
+
+
+def _run(only: Sequence[str] | None) -> int:
     runs: dict[str, Callable[[], list[str]]] = {"session": lambda: _apart(OF_SESSION, {})}
     for name, conf in OF_PROCESS.items():
         runs[name] = lambda name=name, conf=conf: _apart({name: {}}, conf)
-    runs["iceberg"] = iceberg
+    for neighbour in NEIGHBOURS:
+        runs[neighbour.name] = lambda neighbour=neighbour: beside(neighbour)
     failed = 0
-    for name in stated.only or runs:
+    for name in only or runs:
         found = runs[name]()
         failed += len(found)
         print("\n".join(found), end="\n" if found else "", flush=True)
@@ -142,31 +182,25 @@ def _told(name: str, found: list[str], begun: float) -> int:
     return len(found)
 
 
-def iceberg() -> list[str]:
-    """Run Iceberg's statements without Pennon, and with it before and behind."""
-    folder = ROOT / "build" / f"spark-{ICEBERG_SPARK}"
-    made = [str(ROOT / "setup" / "spark-venv"), sys.executable, str(folder), ICEBERG_SPARK]
+def beside(neighbour: Neighbour) -> list[str]:
+    """Run its statements without Pennon, and with it before and behind."""
+    folder = ROOT / "build" / f"spark-{NEIGHBOUR_SPARK}"
+    made = [str(ROOT / "setup" / "spark-venv"), sys.executable, str(folder), NEIGHBOUR_SPARK]
     subprocess.run(made, cwd=ROOT, check=True)
-    said = {}
-    for extensions in (_ICE, f"{_ICE},{_PENNON}", f"{_PENNON},{_ICE}"):
+    job = str(ROOT / "tests" / "deployments" / neighbour.job)
+    alone, different = "", []
+    orders = (neighbour.extension, f"{neighbour.extension},{_PENNON}")
+    for extensions in (*orders, f"{_PENNON},{neighbour.extension}"):
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as place:
-            job = [
-                str(ROOT / "tests" / "deployments" / "iceberg_job.py"),
-                place,
-                extensions,
-                ICEBERG,
-            ]
-            command = [str(folder / "bin" / "python"), *job]
-            done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
-        said[extensions] = (
-            done.stdout.splitlines()[-1] if done.returncode == 0 else done.stderr[-3000:]
-        )
-        found = (
-            [] if said[extensions] == said[_ICE] and done.returncode == 0 else [said[extensions]]
-        )
-        _told(f"Iceberg on Spark {ICEBERG_SPARK}, extensions {extensions}", found, begun)
-    return [answer for answer in said.values() if answer != said[_ICE]]
+            command = [str(folder / "bin" / "python"), job, place, extensions, neighbour.package]
+            done = subprocess.run(command, cwd=place, check=False, capture_output=True, text=True)
+        said = done.stdout.splitlines()[-1] if done.returncode == 0 else done.stderr[-3000:]
+        alone = alone or said
+        found = [said] if said != alone or done.returncode != 0 else []
+        _told(f"Spark {NEIGHBOUR_SPARK}, extensions {extensions}", found, begun)
+        different += found
+    return different
 
 
 if __name__ == "__main__":
