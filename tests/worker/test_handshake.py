@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 from tests.worker.worker_client import JVM, SOURCES, Worker, worker_arguments
@@ -17,9 +16,9 @@ from pennon.session import find_jar
 from pennon.worker.wire.protocol import PROTOCOL
 
 
-def refusal(tmp_path: Path, jvm: dict) -> dict:
+def refusal(jvm: dict) -> dict:
     done = subprocess.run(
-        [sys.executable, "-P", *worker_arguments(tmp_path / "w.sock", jvm)],
+        [sys.executable, "-P", *worker_arguments(jvm)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
@@ -31,27 +30,35 @@ def refusal(tmp_path: Path, jvm: dict) -> dict:
 
 
 @pytest.mark.parametrize("older", [{"jar": "0.0.9"}, {"protocol": "0123456789ab"}])
-def test_a_jar_of_another_version_is_refused_by_both_names(tmp_path: Path, older: dict) -> None:
-    error = refusal(tmp_path, JVM | older)
+def test_a_jar_of_another_version_is_refused_by_both_names(older: dict) -> None:
+    error = refusal(JVM | older)
     assert error["condition"] == "VERSIONS_DIFFER"
     assert pennon.__version__ in error["parameters"]["package"]
     assert str(next(iter(older.values()))) in error["parameters"]["jar"]
 
 
-def test_a_jar_that_says_no_version_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, {})["condition"] == "VERSIONS_DIFFER"
+def test_a_jar_that_says_no_version_is_refused() -> None:
+    assert refusal({})["condition"] == "VERSIONS_DIFFER"
 
 
-def test_a_spark_that_the_jar_is_not_made_for_is_named(tmp_path: Path) -> None:
-    error = refusal(tmp_path, JVM | {"spark": "3.5.6"})
+def test_a_spark_that_the_jar_is_not_made_for_is_named() -> None:
+    error = refusal(JVM | {"spark": "3.5.6"})
     assert error["condition"] == "SPARK_VERSION_NOT_SUPPORTED"
     assert "3.5.6" in error["message"]
 
 
-def test_every_fact_about_the_jvm_is_required(tmp_path: Path) -> None:
-    for name in ("driver", "cores", "heap_bytes", "timeout_seconds", "settings", "retired"):
+def test_every_fact_about_the_jvm_is_required() -> None:
+    for name in (
+        "driver",
+        "cores",
+        "heap_bytes",
+        "timeout_seconds",
+        "temporary",
+        "settings",
+        "retired",
+    ):
         without = {key: value for key, value in JVM.items() if key != name}
-        error = refusal(tmp_path, without)
+        error = refusal(without)
         assert error["condition"] == "MALFORMED_MESSAGE"
         assert name in error["message"]
 

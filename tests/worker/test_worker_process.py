@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.worker.worker_client import (
+    JVM,
     SOURCES,
     Connection,
     Driver,
@@ -87,11 +88,9 @@ def test_ctrl_c_at_the_terminal_of_a_spark_shell_ends_no_worker(tmp_path: Path) 
 
 
 def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
-    folder = tmp_path / "pennon-1"
-    folder.mkdir()
     script = (
         "import subprocess, sys, time\n"
-        f"command = [sys.executable, *{worker_arguments(folder / 'w.sock')!r}]\n"
+        f"command = [sys.executable, *{worker_arguments(JVM | {'temporary': str(tmp_path)})!r}]\n"
         "w = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
         "print(w.stdout.readline().decode(), flush=True)\n"
         "time.sleep(60)\n"
@@ -102,7 +101,8 @@ def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
         env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
     )
-    pid = json.loads(parent.stdout.readline())["pid"]
+    ready = json.loads(parent.stdout.readline())
+    pid, folder = ready["pid"], Path(ready["socket"]).parent
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
@@ -125,7 +125,7 @@ def test_a_wrong_package_version_is_the_ready_error(tmp_path: Path) -> None:
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: pylance\nVersion: 13.0.0\n")
     done = subprocess.run(
-        [sys.executable, *worker_arguments(tmp_path / "w.sock")],
+        [sys.executable, *worker_arguments()],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env={"PYTHONPATH": f"{tmp_path}:{SOURCES}", "PATH": "/usr/bin:/bin"},

@@ -34,14 +34,15 @@ JVM = {
     "cores": 2,
     "heap_bytes": 1 << 30,
     "timeout_seconds": 4,
+    "temporary": tempfile.gettempdir(),
     "settings": {"spark.master": "local[2]"},
     "retired": [],
 }
 
 
-def worker_arguments(socket_path: Path, jvm: dict = JVM) -> list[str]:
+def worker_arguments(jvm: dict = JVM) -> list[str]:
     """What the JVM starts its interpreter with."""
-    return ["-m", "pennon.worker", "--socket", str(socket_path), "--jvm", json.dumps(jvm)]
+    return ["-m", "pennon.worker", "--jvm", json.dumps(jvm)]
 
 
 ORDINARY: dict[str, dict[str, object]] = {
@@ -173,17 +174,17 @@ class Worker:
 
     def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "worker.sock"
         self.log = Path(self.folder.name) / "log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", *worker_arguments(self.path)],
+                [sys.executable, "-P", *worker_arguments(JVM | {"temporary": self.folder.name})],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
             )
         self.ready = json.loads(self.process.stdout.readline())
+        self.path = Path(self.ready["socket"])
 
     def connect(self) -> Connection:
         return Connection(self.path)

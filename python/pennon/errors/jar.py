@@ -1,6 +1,7 @@
 """What the jar refuses by itself: before it has asked a worker, or because it has none.
 
-The jar has these texts from ``make wire``, and raises them itself: nothing in Python does.
+The jar has these texts from ``make wire``, and raises them itself. A worker that cannot
+start says so by the same class.
 """
 
 from __future__ import annotations

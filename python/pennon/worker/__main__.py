@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
 from pennon.worker.arrow_import import import_arrow
+from pennon.worker.socket_folders import remove_abandoned_sockets, socket_in_new_folder
 
 if TYPE_CHECKING:
     from pennon.worker.handshake import Jvm
@@ -40,7 +41,6 @@ _SAYING = threading.Lock()
 def main() -> int:
     """Run the worker until its standard input ends."""
     arguments = argparse.ArgumentParser(prog="pennon.worker")
-    arguments.add_argument("--socket", type=Path, required=True)
     arguments.add_argument("--jvm", required=True, help="what started the worker, as JSON")
     arguments.add_argument("--log-level", default=os.environ.get("PENNON_LOG_LEVEL", "INFO"))
     options = arguments.parse_args()
@@ -55,7 +55,8 @@ def main() -> int:
         check_packages()
         import_arrow()
         jvm = _meet(options.jvm)
-        server = _server(options.socket, options.log_level)
+        socket = socket_in_new_folder(Path(jvm.temporary))
+        server = _server(socket, options.log_level)
         from pennon.worker.handshake import ready as ready_line  # noqa: PLC0415 - as in _meet
     except PennonError as error:
         failure = {
@@ -67,15 +68,14 @@ def main() -> int:
         _say(ready, {"ready": False, "error": failure})
         return 1
     threading.Thread(target=server.serve, daemon=True).start()
-    _say(ready, ready_line(metadata_version()))
+    _say(ready, ready_line(metadata_version(), socket))
     threading.Thread(target=_end_when_retired, args=(server, ready), daemon=True).start()
     threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
-    threading.Thread(target=_warm_up, args=(options.socket,), daemon=True).start()
+    threading.Thread(target=_warm_up, args=(socket,), daemon=True).start()
     _wait_for_end_of_input()
     server.close()
     with contextlib.suppress(OSError):
-        # A JVM that was killed cannot remove the folder that it made for the socket.
-        options.socket.parent.rmdir()
+        socket.parent.rmdir()
     log_figures()
     logging.shutdown()
     # Threads inside Lance may still run a scan that nobody wants any more.
@@ -136,7 +136,6 @@ def _server(path: Path, log_level: str) -> Server:
 
 def _warm_up(own: Path) -> None:
     """Import what the first query needs while the JVM is still busy with itself; tidy up."""
-    from pennon.worker.abandoned_sockets import remove_abandoned_sockets  # noqa: PLC0415
     from pennon.worker.requests.dispatch import driver_handlers  # noqa: PLC0415
 
     driver_handlers()

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pennon.errors import MalformedMessage, VersionsDiffer
 from pennon.execution.memory import JvmMemory
@@ -34,6 +35,7 @@ class Jvm:
         cores: Processors that it may use.
         heap_bytes: Largest size of its heap.
         timeout_seconds: After so long a silence it takes the worker for hung; 0 for never.
+        temporary: Its folder for temporary files.
         settings: The settings of Spark that say how much memory there is.
         retired: The ids of earlier workers that still work on what others wait for.
     """
@@ -45,6 +47,7 @@ class Jvm:
     cores: int
     heap_bytes: int
     timeout_seconds: int
+    temporary: str
     settings: Mapping[str, str]
     retired: tuple[int, ...]
 
@@ -90,20 +93,22 @@ def jvm_of(text: str, version: str) -> Jvm:
     return jvm
 
 
-def ready(version: str) -> dict[str, object]:
-    """Give the line by which the JVM knows that the worker listens, and which version it is.
+def ready(version: str, socket: Path) -> dict[str, object]:
+    """Give the line by which the JVM knows that the worker listens, where, and its version.
 
     Args:
         version: Version of this package.
+        socket: Path of its socket.
 
     Example:
-        >>> sorted(ready("0.1.0"))
-        ['pid', 'protocol', 'python', 'ready', 'version']
+        >>> sorted(ready("0.1.0", Path("/tmp/pennon-worker-a/worker.sock")))
+        ['pid', 'protocol', 'python', 'ready', 'socket', 'version']
     """
     python = ".".join(map(str, sys.version_info[:3]))
     return {
         "ready": True,
         "pid": os.getpid(),
+        "socket": str(socket),
         "version": version,
         "protocol": PROTOCOL,
         "python": python,

@@ -1,6 +1,6 @@
 package dev.pennon.spark;
 
-import dev.pennon.spark.catalog.Execution;
+import dev.pennon.spark.catalog.ExecutionSettings;
 import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.plan.ExplainJoin;
@@ -29,7 +29,7 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     super.initialize(name, options);
-    Execution.of(name, SQLConf.get());
+    ExecutionSettings.isForWorker(name, SQLConf.get());
     WorkerProcess.startEarly();
   }
 

@@ -2,37 +2,20 @@ package dev.pennon.spark.catalog;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Set;
-import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.types.StructType;
 
 /** A table to be listed alone: partitioned by the columns that its transforms take. */
-public final class ListedTable implements Table {
-  private final PennonTable table;
-
+public final class ListedTable extends PennonTable {
   public ListedTable(PennonTable table) {
-    this.table = table;
-  }
-
-  @Override
-  public String name() {
-    return table.name();
-  }
-
-  @Override
-  @SuppressWarnings("deprecation")
-  public StructType schema() {
-    return table.schema();
+    super(table);
   }
 
   @Override
   public Transform[] partitioning() {
     Map<String, Transform> byColumn = new LinkedHashMap<>();
-    for (Transform transform : table.partitioning()) {
+    for (Transform transform : super.partitioning()) {
       for (NamedReference column : transform.references()) {
         // A field of a struct is no column of the list.
         if (column.fieldNames().length == 1) {
@@ -41,15 +24,5 @@ public final class ListedTable implements Table {
       }
     }
     return byColumn.values().toArray(Transform[]::new);
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return table.properties();
-  }
-
-  @Override
-  public Set<TableCapability> capabilities() {
-    return table.capabilities();
   }
 }

@@ -60,6 +60,12 @@ public class PennonTable
     this.reply = reply;
   }
 
+  /** The same table, for what shows it otherwise. */
+  PennonTable(PennonTable table) {
+    this.handle = table.handle;
+    this.reply = table.reply;
+  }
+
   /** A table of the kind that this Spark asks for. */
   static PennonTable of(String catalogJson, TableReply reply) {
     return SchemaEvolution.IS_ASKED_FOR

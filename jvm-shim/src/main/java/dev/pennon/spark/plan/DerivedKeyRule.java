@@ -5,7 +5,6 @@ import static dev.pennon.spark.compat.Sequences.sequence;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.Execution;
 import dev.pennon.spark.catalog.JoinSettings;
 import dev.pennon.spark.read.DeriveKeysReply;
 import dev.pennon.spark.read.DerivedKeys;
@@ -167,8 +166,6 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
 
   private static ObjectNode request(PlanOutline outline, SQLConf conf, boolean isWrite) {
     ObjectNode request = Messages.request("derive_keys");
-    Execution execution = outline.isForWorker() ? Execution.WORKER : Execution.SPARK;
-    request.put("execution", execution.toString());
     request.put(
         "parallelism",
         org.apache.spark.sql.classic.SparkSession.active().leafNodeDefaultParallelism());
@@ -177,7 +174,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     request.put("time_zone", conf.sessionLocalTimeZone());
     request.put("slots", ExecutorSlots.count());
     // What is written is distributed as the write wants it.
-    outline.byteLimits().describe(request, isWrite);
+    outline.execution().describe(request, isWrite);
     request.set("nodes", outline.message());
     return request;
   }

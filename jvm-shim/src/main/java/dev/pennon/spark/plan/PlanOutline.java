@@ -4,8 +4,7 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.catalog.ByteLimits;
-import dev.pennon.spark.catalog.Execution;
+import dev.pennon.spark.catalog.ExecutionSettings;
 import dev.pennon.spark.compat.Unions;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.expressions.ScalarSubqueries;
@@ -77,8 +76,7 @@ final class PlanOutline {
   private final Map<Integer, SplitAggregate> splits = new HashMap<>();
   private final RowLimits limits = new RowLimits();
   private final ImpliedPrunings prunings = new ImpliedPrunings();
-  private final ByteLimits byteLimits = new ByteLimits();
-  private boolean isForWorker;
+  private final ExecutionSettings execution;
   private int scans;
   private int groupings;
   private int aggregates;
@@ -88,7 +86,7 @@ final class PlanOutline {
   PlanOutline(JoinSelectionHelper spark, SQLConf conf, boolean isForWorker) {
     this.broadcasts = new BroadcastSide(spark, conf);
     this.conf = conf;
-    this.isForWorker = isForWorker;
+    this.execution = new ExecutionSettings(isForWorker);
   }
 
   ArrayNode message() {
@@ -112,17 +110,12 @@ final class PlanOutline {
 
   /** Whether there is an aggregate, a join or a window, and the worker may compute it. */
   boolean hasWorkForWorker() {
-    return isForWorker && aggregates + joins + windows > 0;
+    return execution.isForWorker() && aggregates + joins + windows > 0;
   }
 
-  /** Whether every catalog of the plan's scans lets the worker execute parts of it. */
-  boolean isForWorker() {
-    return isForWorker;
-  }
-
-  /** What the catalogs of the scans limit, of a plan that has scans. */
-  ByteLimits byteLimits() {
-    return byteLimits;
+  /** What is said of the execution over the catalogs of the scans, of a plan that has scans. */
+  ExecutionSettings execution() {
+    return execution;
   }
 
   /** The two halves of an aggregate; null when it has none. */
@@ -220,14 +213,13 @@ final class PlanOutline {
     }
     scans++;
     String catalog = message.path("catalog").path("name").asText();
-    isForWorker &= Execution.of(catalog, conf) == Execution.WORKER;
-    byteLimits.add(catalog, conf);
+    execution.add(catalog, conf);
     return add(relation, Kind.SCAN, message, List.of());
   }
 
   private Node group(Aggregate aggregate) {
     Node child = outline(aggregate.child());
-    if (aggregate.groupingExpressions().isEmpty() && !isForWorker) {
+    if (aggregate.groupingExpressions().isEmpty() && !execution.isForWorker()) {
       return opaque(aggregate, List.of(child));
     }
     ObjectNode message = node("group").put("child", child.position());

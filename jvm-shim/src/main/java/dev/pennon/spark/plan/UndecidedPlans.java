@@ -1,5 +1,6 @@
 package dev.pennon.spark.plan;
 
+import dev.pennon.spark.worker.WorkerFailure;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
@@ -28,7 +29,7 @@ public final class UndecidedPlans {
   static LogicalPlan kept(LogicalPlan plan, Exception failure, SQLConf conf) {
     if (Thread.currentThread().isInterrupted()
         || Boolean.parseBoolean(conf.getConfString(RETHROW, "false"))) {
-      throw UndecidedPlans.<RuntimeException>unchecked(failure);
+      throw WorkerFailure.<RuntimeException>sneak(failure);
     }
     long count = COUNT.incrementAndGet();
     LOG.warn(
@@ -38,11 +39,5 @@ public final class UndecidedPlans {
         failure.getMessage());
     LOG.debug("Why it was not found out", failure);
     return plan;
-  }
-
-  /** What the worker refuses is an AnalysisException, which Java takes for a checked one. */
-  @SuppressWarnings("unchecked")
-  private static <T extends Throwable> T unchecked(Throwable failure) throws T {
-    throw (T) failure;
   }
 }

@@ -144,7 +144,7 @@ final class ArrowPartitionReader implements PartitionReader<ColumnarBatch> {
 
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return ReadMetrics.values(stream == null ? bytesRead : stream.bytesRead(), work);
+    return Metric.ofTask(stream == null ? bytesRead : stream.bytesRead(), work);
   }
 
   /** Frees the buffers; the allocator fails if one of them is still held. */

@@ -93,14 +93,14 @@ public final class FragmentScan implements SupportsReportStatistics, Batch, Supp
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ReadMetrics.ofFragment();
+    return Metric.shown(Metric.OF_FRAGMENT);
   }
 
   /** Planning is that of all its tables' scans. */
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
     long millis = PennonScan.in(rows).mapToLong(scan -> scan.planning().millis()).sum();
-    return ReadMetrics.ofPlanning(
+    return Metric.ofPlanning(
         fragment.partitionsRead(), new ScanPlan.Planning(fragment.partitionsTotal(), millis));
   }
 

@@ -350,7 +350,7 @@ public final class PennonScan
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ReadMetrics.ofScan();
+    return Metric.shown(Metric.OF_SCAN);
   }
 
   /** Asked for when the query runs: what runtime filters dropped counts as skipped. */
@@ -358,7 +358,7 @@ public final class PennonScan
   public CustomTaskMetric[] reportDriverMetrics() {
     List<PennonSplit> left = filtered;
     long read = partitions(left == null ? plan.splits().list() : left);
-    return ReadMetrics.ofPlanning(read, plan.planning());
+    return Metric.ofPlanning(read, plan.planning());
   }
 
   @Override

@@ -1,12 +1,13 @@
 package dev.pennon.spark.statements;
 
-import dev.pennon.spark.statements.SqlTokens.Kind;
 import dev.pennon.spark.statements.SqlTokens.Token;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.Set;
 import java.util.function.Function;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /**
  * Statements that Spark's grammar lacks, put into its words: {@code ALTER TABLE … ADD | DROP |
@@ -23,37 +24,30 @@ final class TableStatements {
   /** The property whose value is a statement; its Python twin is catalog/ddl/table_statement.py. */
   static final String PROPERTY = "pennon.statement";
 
-  /** What may stand behind it, besides ADD, DROP and REPLACE of partitions and their fields. */
-  private static final Set<String> ACTIONS = Set.of("WRITE", "RECOVER", "CLUSTER", "PARTITION");
+  /** More words than any of these patterns has; each matches whole words, with a space behind. */
+  private static final int MOST_WORDS = 8;
 
-  private static final Set<String> CONDITIONS = Set.of("IF", "NOT", "EXISTS");
+  private static final Pattern BEFORE_TABLE = Pattern.compile("(SHOW PARTITIONS|ALTER TABLE) ");
+
+  /** What stands behind the name of an altered table in a statement that Spark's grammar lacks. */
+  private static final Pattern BEHIND_TABLE =
+      Pattern.compile(
+          "((ADD|DROP|REPLACE) ((IF|NOT|EXISTS) )*PARTITION"
+              + "|(CREATE|CREATE OR REPLACE|REPLACE|DROP) (TAG|BRANCH)"
+              + "|(SET|DROP) IDENTIFIER FIELDS|WRITE|RECOVER|CLUSTER|PARTITION) ");
 
   /** What stands before the table's name in a statement that only the worker answers. */
-  private static final List<List<String>> ANSWERED =
-      List.of(
-          List.of("VACUUM"),
-          List.of("OPTIMIZE"),
-          List.of("RESTORE", "TABLE"),
-          List.of("RESTORE"),
-          List.of("DESCRIBE", "HISTORY"),
-          List.of("DESC", "HISTORY"),
-          List.of("DESCRIBE", "DETAIL"),
-          List.of("MSCK", "REPAIR", "TABLE"),
-          List.of("FSCK", "REPAIR", "TABLE"),
-          List.of("REORG", "TABLE"),
-          List.of("ANALYZE", "TABLE"),
-          List.of("TRUNCATE", "TABLE"),
-          List.of("CREATE", "VIEW", "IF", "NOT", "EXISTS"),
-          List.of("CREATE", "VIEW"),
-          List.of("CREATE", "OR", "REPLACE", "VIEW"));
+  private static final Pattern ANSWERED =
+      Pattern.compile(
+          "(VACUUM|OPTIMIZE|RESTORE TABLE|RESTORE|(DESCRIBE|DESC) HISTORY|DESCRIBE DETAIL"
+              + "|(MSCK|FSCK) REPAIR TABLE|(REORG|ANALYZE|TRUNCATE) TABLE"
+              + "|CREATE (OR REPLACE )?VIEW( IF NOT EXISTS)?) ");
 
   /** What stands before the name of a new table, which may be a clone. */
-  private static final List<List<String>> MAKING =
-      List.of(
-          List.of("CREATE", "TABLE", "IF", "NOT", "EXISTS"),
-          List.of("CREATE", "TABLE"),
-          List.of("CREATE", "OR", "REPLACE", "TABLE"),
-          List.of("REPLACE", "TABLE"));
+  private static final Pattern MAKING =
+      Pattern.compile("(CREATE TABLE IF NOT EXISTS|(CREATE|CREATE OR REPLACE|REPLACE) TABLE) ");
+
+  private static final Pattern CLONE = Pattern.compile("(SHALLOW|DEEP) CLONE ");
 
   private TableStatements() {}
 
@@ -71,11 +65,11 @@ final class TableStatements {
     StringBuilder rewritten = new StringBuilder();
     int copied = 0;
     for (int start = 0; start + 2 < tokens.size(); start++) {
-      boolean isShow = areWords(tokens, start, "SHOW", "PARTITIONS");
-      int end = isShow || areWords(tokens, start, "ALTER", "TABLE")
-          ? SqlTokens.endOfName(tokens, start + 2)
-          : -1;
-      if (end < 0 || !(isShow || isKnown(tokens, end))) {
+      boolean isShow = tokens.get(start).is("SHOW");
+      boolean isNamed = isShow || tokens.get(start).is("ALTER");
+      int words = isNamed ? wordsOf(BEFORE_TABLE, tokens, start) : 0;
+      int end = words > 0 ? SqlTokens.endOfName(tokens, start + words) : -1;
+      if (end < 0 || !(isShow || wordsOf(BEHIND_TABLE, tokens, end) > 0)) {
         continue;
       }
       int last = endOfStatement(tokens, end);
@@ -95,42 +89,31 @@ final class TableStatements {
   /** A whole statement as a clause of one that Spark reads; empty where it has to be another. */
   private static Optional<String> answered(
       List<Token> tokens, Function<String, Optional<String>> ours) {
-    for (List<String> words : ANSWERED) {
-      int start = words.size();
-      int end =
-          start < tokens.size() && areWords(tokens, 0, words.toArray(String[]::new))
-              ? SqlTokens.endOfName(tokens, start)
-              : -1;
-      boolean isPlain = end == tokens.size() || (end > 0 && tokens.get(end).isSymbol(';'));
-      if (end < 0 || (words.get(0).equals("TRUNCATE") && isPlain)) {
-        continue;
-      }
-      String name = SqlTokens.text(tokens.subList(start, end));
-      String text = asProperty(SqlTokens.text(tokens.subList(0, start)));
-      boolean isView = words.get(0).equals("CREATE");
-      return ours.apply(name)
-          .map(table -> isView ? making(name, text) : "ALTER TABLE " + name + " " + text);
+    int start = wordsOf(ANSWERED, tokens, 0);
+    int end = start > 0 ? SqlTokens.endOfName(tokens, start) : -1;
+    boolean isPlain = end == tokens.size() || (end > 0 && tokens.get(end).is(";"));
+    if (end < 0 || (tokens.get(0).is("TRUNCATE") && isPlain)) {
+      return Optional.empty();
     }
-    return Optional.empty();
+    String name = SqlTokens.text(tokens.subList(start, end));
+    String text = asProperty(SqlTokens.text(tokens.subList(0, start)));
+    boolean isView = tokens.get(0).is("CREATE");
+    return ours.apply(name)
+        .map(table -> isView ? making(name, text) : "ALTER TABLE " + name + " " + text);
   }
 
   /** {@code CREATE TABLE a SHALLOW CLONE b}, of Delta's, for a table of Pennon. */
   private static Optional<String> cloned(
       List<Token> tokens, Function<String, Optional<String>> ours) {
-    for (List<String> words : MAKING) {
-      int start = words.size();
-      if (start >= tokens.size() || !areWords(tokens, 0, words.toArray(String[]::new))) {
-        continue;
-      }
-      int end = SqlTokens.endOfName(tokens, start);
-      if (end > 0
-          && (areWords(tokens, end, "SHALLOW", "CLONE") || areWords(tokens, end, "DEEP", "CLONE"))) {
-        String name = SqlTokens.text(tokens.subList(start, end));
-        String text = asProperty(SqlTokens.text(tokens.subList(end, end + 2)));
-        return ours.apply(name).map(table -> making(name, text));
-      }
+    int start = wordsOf(MAKING, tokens, 0);
+    int end = start > 0 ? SqlTokens.endOfName(tokens, start) : -1;
+    int words = end > 0 ? wordsOf(CLONE, tokens, end) : 0;
+    if (words == 0) {
+      return Optional.empty();
     }
-    return Optional.empty();
+    String name = SqlTokens.text(tokens.subList(start, end));
+    String text = asProperty(SqlTokens.text(tokens.subList(end, end + words)));
+    return ours.apply(name).map(table -> making(name, text));
   }
 
   /** A statement about an object that is to be made, whose meaning stands in a property. */
@@ -159,62 +142,38 @@ final class TableStatements {
     boolean isField = false;
     int end = -1;
     for (Token token : spec.isEmpty() ? spec : spec.subList(1, spec.size())) {
-      depth += token.isSymbol('(') ? 1 : 0;
-      boolean isNext = depth == 1 && (token.isSymbol(',') || (token.isSymbol('(') && !isField));
+      depth += token.is("(") ? 1 : 0;
+      boolean isNext = depth == 1 && (token.is(",") || (token.is("(") && !isField));
       if (isNext) {
         where.append(" AND partition.");
         isField = true;
-      } else if (depth == 1 && isField && token.isSymbol('=')) {
+      } else if (depth == 1 && isField && token.is("=")) {
         where.append(" <=> ");
         isField = false;
-      } else if (depth > 1 || !token.isSymbol(')')) {
-        // A number is three tokens without a gap: 1.5.
+      } else if (depth > 1 || !token.is(")")) {
         where.append(token.start() > end ? " " : "").append(token.text());
       }
       end = token.end();
-      depth -= token.isSymbol(')') ? 1 : 0;
+      depth -= token.is(")") ? 1 : 0;
     }
     return query + where + " ORDER BY name";
   }
 
-  private static boolean areWords(List<Token> tokens, int start, String... words) {
-    if (start + words.length > tokens.size()) {
-      return false;
-    }
-    for (int index = 0; index < words.length; index++) {
-      if (!tokens.get(start + index).isWord(words[index])) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private static boolean isKnown(List<Token> tokens, int at) {
-    if (at >= tokens.size()) {
-      return false;
-    }
-    Token action = tokens.get(at);
-    int object = at + (areWords(tokens, at, "CREATE", "OR", "REPLACE") ? 3 : 1);
-    if (areWords(tokens, object, "TAG") || areWords(tokens, object, "BRANCH")) {
-      return action.isWord("CREATE") || action.isWord("REPLACE") || action.isWord("DROP");
-    }
-    if (areWords(tokens, at + 1, "IDENTIFIER", "FIELDS")) {
-      return action.isWord("SET") || action.isWord("DROP");
-    }
-    if (action.isWord("ADD") || action.isWord("DROP") || action.isWord("REPLACE")) {
-      int next = at + 1;
-      while (next < tokens.size() && CONDITIONS.contains(tokens.get(next).text().toUpperCase(Locale.ROOT))) {
-        next++;
-      }
-      return next < tokens.size() && tokens.get(next).isWord("PARTITION");
-    }
-    return ACTIONS.contains(action.text().toUpperCase(Locale.ROOT));
+  /** How many tokens at a place are the words of a pattern; 0 where they are others. */
+  private static int wordsOf(Pattern pattern, List<Token> tokens, int at) {
+    String words =
+        tokens.stream()
+            .skip(at)
+            .limit(MOST_WORDS)
+            .map(token -> token.text().toUpperCase(Locale.ROOT) + " ")
+            .collect(Collectors.joining());
+    Matcher matcher = pattern.matcher(words);
+    return matcher.lookingAt() ? (int) matcher.group().chars().filter(c -> c == ' ').count() : 0;
   }
 
   private static int endOfStatement(List<Token> tokens, int start) {
     int end = start;
-    while (end < tokens.size()
-        && !(tokens.get(end).kind() == Kind.SYMBOL && tokens.get(end).isSymbol(';'))) {
+    while (end < tokens.size() && !tokens.get(end).is(";")) {
       end++;
     }
     return end;

@@ -19,9 +19,7 @@ final class KilledTasks {
   private static final Map<WorkerConnection, TaskContext> WAITING = new ConcurrentHashMap<>();
 
   static {
-    Thread thread = new Thread(KilledTasks::closeForever, "pennon-killed-tasks");
-    thread.setDaemon(true);
-    thread.start();
+    WorkerLog.inBackground("pennon-killed-tasks", KilledTasks::closeForever);
   }
 
   private KilledTasks() {}

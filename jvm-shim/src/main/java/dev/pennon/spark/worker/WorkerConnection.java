@@ -112,9 +112,7 @@ public final class WorkerConnection implements AutoCloseable {
    */
   public static JsonNode uninterruptibly(Callable<JsonNode> exchanges) {
     FutureTask<JsonNode> answer = new FutureTask<>(exchanges);
-    Thread waiting = new Thread(answer, "pennon-uninterruptible");
-    waiting.setDaemon(true);
-    waiting.start();
+    WorkerLog.inBackground("pennon-uninterruptible", answer);
     boolean interrupted = false;
     try {
       while (true) {

@@ -27,7 +27,7 @@ final class WorkerLog {
   WorkerLog(InputStream errors) {
     BufferedReader reader =
         new BufferedReader(new InputStreamReader(errors, StandardCharsets.UTF_8));
-    inBackground(reader, this::forward, ended::countDown);
+    read(reader, this::forward, ended::countDown);
   }
 
   /** The last line that is not blank, once the worker closed its output. */
@@ -50,7 +50,7 @@ final class WorkerLog {
 
   /** Reads on what the worker says of itself, a line of JSON each. */
   static void listen(BufferedReader output, Consumer<String> listener) {
-    inBackground(output, listener, () -> {});
+    read(output, listener, () -> {});
   }
 
   private void forward(String line) {
@@ -60,18 +60,22 @@ final class WorkerLog {
     LOG.info("{}", line);
   }
 
-  private static void inBackground(BufferedReader output, Consumer<String> reader, Runnable atEnd) {
-    Thread thread =
-        new Thread(
-            () -> {
-              try {
-                output.lines().forEach(reader);
-              } catch (UncheckedIOException e) {
-                LOG.debug("The worker's output ended", e);
-              }
-              atEnd.run();
-            },
-            "pennon-worker-log");
+  private static void read(BufferedReader output, Consumer<String> reader, Runnable atEnd) {
+    inBackground(
+        "pennon-worker-log",
+        () -> {
+          try {
+            output.lines().forEach(reader);
+          } catch (UncheckedIOException e) {
+            LOG.debug("The worker's output ended", e);
+          }
+          atEnd.run();
+        });
+  }
+
+  /** Runs something in a thread that does not keep the JVM alive. */
+  static void inBackground(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
     thread.setDaemon(true);
     thread.start();
   }

@@ -8,7 +8,8 @@ import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -48,26 +49,30 @@ public final class WorkerProcess {
   }
 
   private final Process process;
-  private final SocketFolder folder;
   private final WorkerLog log;
+  private volatile Path socket;
   private final ConcurrentLinkedDeque<SocketChannel> idle = new ConcurrentLinkedDeque<>();
   private volatile boolean isRetired;
   private volatile long heardNanos = System.nanoTime();
 
-  private WorkerProcess(Process process, SocketFolder folder, WorkerLog log) {
+  private WorkerProcess(Process process) {
     this.process = process;
-    this.folder = folder;
-    this.log = log;
+    this.log = new WorkerLog(process.getErrorStream());
   }
 
   /** The worker of this JVM, started if there is none alive. */
   public static WorkerProcess shared() {
     WorkerProcess worker = current;
-    if (worker != null && worker.takesRequests()) {
-      return worker;
+    return worker != null && worker.takesRequests() ? worker : started(WorkerInterpreter.choose());
+  }
+
+  private static WorkerProcess started(String python) {
+    try {
+      // A task that is killed while another one starts the worker does not wait for it.
+      STARTING.lockInterruptibly();
+    } catch (InterruptedException e) {
+      throw interrupted(python, e);
     }
-    String python = WorkerInterpreter.choose();
-    lock(python);
     try {
       if (current == null || !current.takesRequests()) {
         if (current != null && !current.isRetired) {
@@ -86,15 +91,6 @@ public final class WorkerProcess {
     return !isRetired && process.isAlive();
   }
 
-  /** A task that is killed while another one starts the worker does not wait for it. */
-  private static void lock(String python) {
-    try {
-      STARTING.lockInterruptibly();
-    } catch (InterruptedException e) {
-      throw interrupted(python, e);
-    }
-  }
-
   private static void stopCurrent() {
     WorkerProcess worker = current;
     if (worker != null) {
@@ -105,25 +101,15 @@ public final class WorkerProcess {
   /** Starts the worker in the background, so that the first query finds it ready. */
   public static void startEarly() {
     String python = WorkerInterpreter.choose();
-    Thread starter =
-        new Thread(
-            () -> {
-              try {
-                lock(python);
-                try {
-                  if (current == null) {
-                    current = start(python);
-                  }
-                } finally {
-                  STARTING.unlock();
-                }
-              } catch (WorkerFailure e) {
-                LOG.debug("The Pennon worker did not start early", e);
-              }
-            },
-            "pennon-worker-start");
-    starter.setDaemon(true);
-    starter.start();
+    WorkerLog.inBackground(
+        "pennon-worker-start",
+        () -> {
+          try {
+            started(python);
+          } catch (WorkerFailure e) {
+            LOG.debug("The Pennon worker did not start early", e);
+          }
+        });
   }
 
   public long pid() {
@@ -183,7 +169,7 @@ public final class WorkerProcess {
   private SocketChannel connect() throws IOException {
     SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
     try {
-      channel.connect(UnixDomainSocketAddress.of(folder.socket()));
+      channel.connect(UnixDomainSocketAddress.of(socket));
       return channel;
     } catch (IOException e) {
       channel.close();
@@ -191,27 +177,17 @@ public final class WorkerProcess {
     }
   }
 
+  /** Without -P a file in the working folder could stand in for a module of the worker. */
   private static WorkerProcess start(String python) {
-    SocketFolder folder;
-    Process process;
+    String jvm = WorkerStart.describeJvm(RETIRED);
+    WorkerProcess worker;
     try {
-      folder = SocketFolder.create();
+      worker =
+          new WorkerProcess(
+              new ProcessBuilder(python, "-P", "-m", "pennon.worker", "--jvm", jvm).start());
     } catch (IOException e) {
-      throw WorkerFailure.notStarted(
-          python,
-          "its socket needs a temporary directory with a short path, and " + e.getMessage(),
-          e);
+      throw WorkerFailure.notStarted(python, "it cannot be run (" + e.getMessage() + ")", e);
     }
-    try {
-      process = new ProcessBuilder(command(python, folder)).start();
-    } catch (IOException e) {
-      folder.delete();
-      throw WorkerFailure.notStarted(
-          python, "it cannot be run (" + e.getMessage() + ")", e);
-    }
-    WorkerProcess worker =
-        new WorkerProcess(process, folder, new WorkerLog(process.getErrorStream()));
-    process.onExit().thenRun(folder::delete);
     try {
       worker.awaitReady(python);
       return worker;
@@ -219,19 +195,6 @@ public final class WorkerProcess {
       worker.stop();
       throw e;
     }
-  }
-
-  /** Without -P a file in the working folder could stand in for a module of the worker. */
-  private static List<String> command(String python, SocketFolder folder) {
-    return List.of(
-        python,
-        "-P",
-        "-m",
-        "pennon.worker",
-        "--socket",
-        folder.socket().toString(),
-        "--jvm",
-        WorkerStart.describeJvm(RETIRED));
   }
 
   private void awaitReady(String python) {
@@ -255,7 +218,8 @@ public final class WorkerProcess {
     if (line == null) {
       throw endedTooEarly(python);
     }
-    WorkerStart.check(parseReady(python, line), python);
+    socket = WorkerStart.socketOf(parseReady(python, line), python);
+    process.onExit().thenRun(this::deleteSocket);
     LOG.info("Pennon worker {} started: {}", process.pid(), line);
     WorkerLog.listen(output, this::heard);
     WorkerWatch.begin(this);
@@ -328,6 +292,15 @@ public final class WorkerProcess {
     process.destroy();
     idle.forEach(WorkerProcess::close);
     idle.clear();
-    folder.delete();
+  }
+
+  /** A worker that was killed has left it, and the folder that it made for it. */
+  private void deleteSocket() {
+    try {
+      Files.deleteIfExists(socket);
+      Files.deleteIfExists(socket.getParent());
+    } catch (IOException e) {
+      LOG.debug("Cannot delete {}", socket, e);
+    }
   }
 }

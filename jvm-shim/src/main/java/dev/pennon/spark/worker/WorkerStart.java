@@ -3,6 +3,7 @@ package dev.pennon.spark.worker;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.file.Path;
 import java.util.Collection;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkBuildInfo;
@@ -43,6 +44,7 @@ final class WorkerStart {
     jvm.put("cores", Runtime.getRuntime().availableProcessors());
     jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
     jvm.put("timeout_seconds", WorkerWatch.timeoutSeconds());
+    jvm.put("temporary", System.getProperty("java.io.tmpdir"));
     ArrayNode pids = jvm.putArray("retired");
     retired.forEach(pids::add);
     ObjectNode settings = jvm.putObject("settings");
@@ -57,8 +59,8 @@ final class WorkerStart {
     return Messages.print(jvm);
   }
 
-  /** Fails unless the worker's first line says that it is ready, and of this jar's version. */
-  static void check(JsonNode ready, String python) {
+  /** The socket of a worker whose first line says that it is ready, and of this jar's version. */
+  static Path socketOf(JsonNode ready, String python) {
     if (!ready.path("ready").asBoolean()) {
       throw WorkerFailure.fromJson(ready.path("error"));
     }
@@ -71,5 +73,6 @@ final class WorkerStart {
           "package", version + " (protocol " + protocol + ")",
           "jar", jarVersion() + " (protocol " + Wire.PROTOCOL + ")");
     }
+    return Path.of(ready.path("socket").asText());
   }
 }

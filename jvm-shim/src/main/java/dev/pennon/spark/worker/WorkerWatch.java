@@ -29,9 +29,7 @@ final class WorkerWatch {
   static void begin(WorkerProcess worker) {
     long timeout = timeoutSeconds();
     if (timeout > 0) {
-      Thread thread = new Thread(() -> watch(worker, timeout), "pennon-worker-watch");
-      thread.setDaemon(true);
-      thread.start();
+      WorkerLog.inBackground("pennon-worker-watch", () -> watch(worker, timeout));
     }
   }
 

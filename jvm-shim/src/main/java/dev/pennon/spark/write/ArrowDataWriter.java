@@ -1,5 +1,6 @@
 package dev.pennon.spark.write;
 
+import dev.pennon.spark.read.Metric;
 import java.io.IOException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -50,7 +51,9 @@ final class ArrowDataWriter implements DeltaWriter<InternalRow> {
 
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return WriteMetrics.values(inserted.rowsWritten(), deleted.rowsWritten());
+    return new CustomTaskMetric[] {
+      Metric.ROWS_WRITTEN.of(inserted.rowsWritten()), Metric.ROWS_DELETED.of(deleted.rowsWritten())
+    };
   }
 
   @Override

@@ -2,6 +2,8 @@ package dev.pennon.spark.write;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.Replies;
+import dev.pennon.spark.read.Metric;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.List;
 import java.util.stream.Stream;
@@ -50,11 +52,19 @@ final class PennonBatchWrite implements DeltaBatchWrite {
     ArrayNode deleted = request.putArray("deleted");
     tasks(messages).forEach(task -> List.of(task.deleted()).forEach(deleted::add));
     try {
-      written = WriteMetrics.ofCommit(commit.make(request));
+      CommitWriteReply reply = Replies.read(commit.make(request), CommitWriteReply.class);
+      written =
+          new CustomTaskMetric[] {
+            Metric.PARTITIONS_WRITTEN.of(reply.partitions()),
+            Metric.FILES_WRITTEN.of(reply.files()),
+            Metric.BYTES_WRITTEN.of(reply.bytes())
+          };
     } catch (WorkerFailure refusal) {
       RepeatedStatement.after(refusal, plan.table().token(), () -> abort(messages));
     }
   }
+
+  private record CommitWriteReply(long partitions, long files, long bytes) {}
 
   /** What the commit made visible; nothing before it. */
   CustomTaskMetric[] written() {

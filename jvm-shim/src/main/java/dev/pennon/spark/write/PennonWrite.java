@@ -1,5 +1,6 @@
 package dev.pennon.spark.write;
 
+import dev.pennon.spark.read.Metric;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -66,7 +67,7 @@ final class PennonWrite implements RequiresDistributionAndOrdering, DeltaWrite {
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return plan.rowId() == null ? WriteMetrics.all() : WriteMetrics.ofRowChanges();
+    return Metric.shown(plan.rowId() == null ? Metric.OF_WRITE : Metric.OF_ROW_CHANGES);
   }
 
   @Override
