@@ -313,3 +313,26 @@ def test_what_is_not_certain_is_left_to_spark(text: str | None) -> None:
     }
     with pytest.raises(Declined):
         typed_expression(text, columns, ANSI)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(`c1` = X'6231')", [True, False, None]),
+        ("(`c1` > X'62')", [True, False, None]),
+        ("(coalesce(`c1`, X'FF') >= X'6231')", [True, False, True]),
+        ("(`c1` IN (X'6231', X'', NULL))", [True, True, None]),
+        ("(`c1` <=> CAST(NULL AS BINARY))", [False, False, True]),
+    ],
+)
+def test_bytes_are_compared_with_literals(
+    tmp_path: Path, text: str, expected: list[bool | None]
+) -> None:
+    rows = pa.table({"c1": pa.array([b"b1", b"", None], pa.binary())})
+    assert value_of(text, pa.bool_(), rows, tmp_path) == expected
+
+
+def test_a_value_of_bytes_may_be_null(tmp_path: Path) -> None:
+    rows = pa.table({"c1": pa.array([b"b1", b"", None], pa.binary())})
+    text = "CASE WHEN (`c1` = X'') THEN CAST(NULL AS BINARY) ELSE coalesce(`c1`, X'00') END"
+    assert value_of(text, pa.binary(), rows, tmp_path) == [b"b1", None, b"\0"]

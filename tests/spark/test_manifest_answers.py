@@ -130,3 +130,16 @@ def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespac
     spark.sql(f"CALL lance.system.analyze('{table.partition('.')[2]}', columns => 'id, region')")
     assert spark.sql(queries[0]).collect() == [(88, 0, 89, 66, 89)]
     assert is_answered(spark, queries[0])
+
+
+def test_what_excludes_itself_is_answered_beside_bytes(spark: SparkSession, namespace: str) -> None:
+    """A condition on bytes, which ended the planning, is one of no partition here."""
+    spark.sql(f"CREATE TABLE {namespace}.t AS SELECT id, CAST('b1' AS BINARY) AS b FROM RANGE(9)")
+    for condition, expected in (
+        ("b = X'6231' AND b IS NULL", (0, None)),
+        ("id < 3 AND id > 5 AND coalesce(b, X'00') > X'61'", (0, None)),
+        ("id < 3 AND coalesce(b, X'00') > X'61'", (3, 2)),
+    ):
+        found = spark.sql(f"SELECT count(*), max(id) FROM {namespace}.t WHERE {condition}")
+        assert tuple(found.collect()[0]) == expected, condition
+        assert "fragment: " in executed_plan(found), condition

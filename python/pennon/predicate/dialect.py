@@ -26,7 +26,11 @@ if not generator.__file__.endswith(".py"):  # a class of C, of which instances o
 
 _Equality = TypeVar("_Equality", bound=exp.Binary)
 _ZONED_MICROS = 'Timestamp(Microsecond, Some("UTC"))'
-_ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+_ARROW_NAMES = {
+    exp.DType.TIMESTAMPTZ: _ZONED_MICROS,
+    exp.DType.TIMESTAMPLTZ: _ZONED_MICROS,
+    exp.DType.BINARY: "Binary",
+}
 _ZONELESS = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
 # Lance reads the digits of the least number before its sign.
 _LEAST_PLAIN: Final = -(1 << 63)
@@ -117,9 +121,10 @@ class DataFusion(Dialect):
             return f"X'{expression.name}'"
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            """Cast to a zoned timestamp by arrow_cast."""
-            if expression.to.this in _ZONED:
-                return self.func("arrow_cast", expression.this, exp.Literal.string(_ZONED_MICROS))
+            """Cast to a zoned timestamp, and to bytes, which have no name in SQL, by arrow_cast."""
+            name = _ARROW_NAMES.get(expression.to.this)
+            if name is not None:
+                return self.func("arrow_cast", expression.this, exp.Literal.string(name))
             if isinstance(expression.this, exp.Literal) and expression.to.this is _DATE:
                 return f"DATE {self.sql(expression.this)}"
             return super().cast_sql(expression, safe_prefix)

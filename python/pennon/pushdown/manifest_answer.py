@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import FragmentDivision, FragmentOverflow
+from pennon.errors import FragmentDivision, FragmentFailed, FragmentOverflow
 from pennon.execution.engine import rows_over
 from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
@@ -81,8 +81,8 @@ def manifest_answer(
         if writer.prunings:
             return None
         rows = rows_over(query.sql, {_PARTITIONS: values})
-    except (Declined, FragmentDivision, FragmentOverflow):
-        # An error of a value is one of the running query, and never of its planning.
+    except (Declined, FragmentDivision, FragmentFailed, FragmentOverflow):
+        # An error is one of the running query, and never of its planning.
         return None
     return _constant(query, rows) if rows.num_rows <= _MOST_GROUPS else None
 

@@ -383,7 +383,9 @@ def _literal(scalar: pa.Scalar) -> Typed:
     if not scalar.is_valid:
         return Typed(cast(exp.Null(), scalar.type), scalar.type)
     tree = to_expression(scalar)
-    is_typed = isinstance(tree, exp.Cast | exp.Boolean) or pa.types.is_string(scalar.type)
+    is_typed = isinstance(tree, exp.Cast | exp.Boolean | exp.HexString) or pa.types.is_string(
+        scalar.type
+    )
     return Typed(tree if is_typed else cast(tree, scalar.type), scalar.type)
 
 
