@@ -73,8 +73,9 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@$(GRADLE) --rerun-tasks compileJava
 	@$(BIN)/python -m pytest -q --doctest-modules python/pennon
 
-docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests
+docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests, and the picture of imports
 	@$(BIN)/python -m tests.conformance.document
+	@$(BIN)/python -m tests.import_picture
 
 wire: $(INSTALLED) ## write the declared messages for the jar, and the golden ones, from their dataclasses
 	@$(BIN)/python -m tests.worker.wire_declaration

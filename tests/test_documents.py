@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import import_picture
 from tests.document_snippets import GIVEN, commands, snippets
 from tests.separate_process import ENVIRONMENT
 
@@ -20,6 +21,7 @@ from pennon.catalog.upstream.namespace_alias import IMPLEMENTATION
 from pennon.cli.command_line import parser
 
 ROOT = Path(__file__).parent.parent
+SHIM = ROOT / "jvm-shim/src/main/java/dev/pennon/spark"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -37,6 +39,18 @@ def test_every_test_that_a_document_names_is_there() -> None:
     assert len(found) > 20
     for path, test in found:
         assert f"def {test}(" in (ROOT / path).read_text(), test
+
+
+def test_the_ways_through_the_code_name_files_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = re.findall(r"`([\w/]+\.(?:py|java))`", text)
+    places = {"py": ROOT / "python/pennon", "java": SHIM}
+    assert len(files) > 50
+    assert [file for file in files if not (places[file.split(".")[1]] / file).is_file()] == []
+
+
+def test_the_picture_of_imports_is_that_of_the_code() -> None:
+    assert import_picture.picture() in import_picture.DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_the_class_for_lance_namespace_is_named_where_it_is() -> None:

@@ -46,6 +46,7 @@ def test_in_a_container_without_a_setting_it_is_half_of_sparks_own_overhead() ->
     assert pool_bytes() == int(4 * GIB * 0.1) // 2
 
 
+@pytest.mark.mended(7)
 def test_executors_of_one_machine_divide_it() -> None:
     started_by(executor("spark://host:7077"))
     alone = pool_bytes()
@@ -95,6 +96,7 @@ def test_a_worker_leaves_to_a_retired_one_what_it_holds() -> None:
     assert pool.size_bytes == GIB
 
 
+@pytest.mark.mended(7)
 def test_a_setting_overrides_what_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENNON_MEMORY", "8g")
     assert pool_bytes() == executor_pool_bytes() == 8 * GIB
