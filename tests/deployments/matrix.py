@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.deployments.same_rows import (
@@ -118,9 +119,9 @@ def main() -> int:
 def _run(only: Sequence[str] | None) -> int:
     runs: dict[str, Callable[[], list[str]]] = {"session": lambda: _apart(OF_SESSION, {})}
     for name, conf in OF_PROCESS.items():
-        runs[name] = lambda name=name, conf=conf: _apart({name: {}}, conf)
+        runs[name] = partial(_apart, {name: {}}, conf)
     for neighbour in NEIGHBOURS:
-        runs[neighbour.name] = lambda neighbour=neighbour: beside(neighbour)
+        runs[neighbour.name] = partial(beside, neighbour)
     failed = 0
     for name in only or runs:
         found = runs[name]()

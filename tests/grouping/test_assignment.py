@@ -77,7 +77,9 @@ def test_many_small_keys_share_few_tasks_the_same_in_all_scans() -> None:
     left, right = read_by(assigned, 0), read_by(assigned, 1)
     assert set(left) | set(right) == set(range(8))
     task_of_left = {leaf: task for task, read in left.items() for leaf, _ in read}
-    task_of_right = {leaf + 50: task for task, read in right.items() for leaf, _ in read}
+    task_of_right = {
+        leaf + 50: task for task, read in right.items() for leaf, _ in read if leaf is not None
+    }
     assert all(task_of_left[k] == task_of_right[k] for k in range(50, 100))
     sizes = Counter(row["key"] for row in assigned.rows.to_pylist())
     assert max(sizes.values()) - min(sizes.values()) <= 2

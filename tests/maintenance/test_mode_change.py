@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -158,7 +159,7 @@ def test_a_writer_whose_table_changes_its_mode_at_any_step_is_refused_or_seen(
             monkeypatch,
             module,
             number,
-            lambda base=base: set_transaction_mode(base.location, OTHER[mode]),
+            partial(set_transaction_mode, base.location, OTHER[mode]),
         ) as taken:
             try:
                 is_seen = isinstance(transaction.commit(), Committed)
@@ -247,7 +248,7 @@ def test_a_change_that_another_one_takes_over_says_so(
             monkeypatch,
             mode_change,
             number,
-            lambda base=base: set_transaction_mode(base.location, "strong"),
+            partial(set_transaction_mode, base.location, "strong"),
         ) as taken:
             try:
                 set_transaction_mode(base.location, "weak")

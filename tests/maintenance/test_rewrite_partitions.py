@@ -112,7 +112,8 @@ def test_a_statement_that_a_rewrite_came_before_is_made_all_the_same(
 
     before = ids(table)
     monkeypatch.setattr(Transaction, "commit", behind_a_rewrite)
-    gone, come = [(3, "us")], []
+    gone: list[tuple[int, str | None]] = [(3, "us")]
+    come: list[tuple[int, str | None]] = []
     if kind == "delete":
         ours.delete("id = 3 AND region = 'us'")
     elif kind == "update":

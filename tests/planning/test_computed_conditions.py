@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ VALUES = [
     ("EU", 7, None),
     ("eu", None, "x"),
 ]
+# Whether plain Python keeps a row.
+Keeps = Callable[[dict], bool]
 ROWS: list[dict[str, Any]] = [
     {"id": at, "country": country, "k": k, "dec": at, "s": text}
     for at, (country, k, text) in enumerate(VALUES * 3)
@@ -69,7 +72,10 @@ def lower(row: dict) -> str | None:
     ],
 )
 def test_partition_values_decide_what_they_can(
-    namespace: pennon.PartitionedNamespace, condition: str, keeps: object, partitions: int
+    namespace: pennon.PartitionedNamespace,
+    condition: str,
+    keeps: Keeps,
+    partitions: int,
 ) -> None:
     scan = namespace.scan(where=condition)
     expected = sorted(row["id"] for row in ROWS if keeps(row))
@@ -152,7 +158,11 @@ def test_chains_may_be_long_and_nests_are_refused_in_order(
     ],
 )
 def test_what_a_field_is_computed_by_is_its_value(
-    tmp_path: Path, partitioning: str, condition: str, keeps: object, partitions: int
+    tmp_path: Path,
+    partitioning: str,
+    condition: str,
+    keeps: Keeps,
+    partitions: int,
 ) -> None:
     by = {"lower": "expression('lower(col0)', country)", "left": "truncate(2, s)"}[partitioning]
     uncounted = {"write.statistics.columns": "0"}

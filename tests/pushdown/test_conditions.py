@@ -68,7 +68,7 @@ def literal(name: str, value: object) -> str:
     return f"CAST('{value}' AS {TYPES[name]})"
 
 
-def rank(value: object) -> object:
+def rank(value: object) -> Any:
     """Order as Spark does: one zero; NaN equals itself and is the greatest; bytes of texts."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value + 0.0)

@@ -126,6 +126,16 @@ def test_partition_fields_are_altered_in_scripts_variables_and_immediate_stateme
     assert properties["write.order"] == "id ASC NULLS FIRST"
 
 
+def test_a_statement_behind_a_raw_string_is_read(
+    spark: SparkSession, namespace: str, table: str
+) -> None:
+    """A backslash at its end does not keep it open: r'C:\\'."""
+    spark.sql(f"BEGIN SELECT r'C:\\'; ALTER TABLE {table} ADD PARTITION FIELD s; END")
+    assert partitioning(spark, table)[-1] == "s"
+    spark.sql(f"BEGIN SELECT '🙂'; ALTER TABLE {table} DROP PARTITION FIELD s; END")
+    assert partitioning(spark, table)[-1] != "s"
+
+
 def test_a_script_that_changes_the_catalog_never_alters_another_ones_table(
     spark: SparkSession, namespace: str, table: str
 ):

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,10 @@ def agreements(spark: SparkSession, kind: str) -> Iterator[Agreement]:
     yield from surrogates(spark, kind)
 
 
+def _multi_bucket_key(count: int, x: pa.Array, y: pa.Array) -> pa.Array:
+    return surrogate_of([MultiBucket(count).apply([x, y])], len(x))
+
+
 def surrogates(spark: SparkSession, kind: str) -> Iterator[Agreement]:
     """List keys of one and of two functions, as the derived-key rule has Spark compute them."""
     yield Agreement(
@@ -91,7 +96,7 @@ def surrogates(spark: SparkSession, kind: str) -> Iterator[Agreement]:
         yield Agreement(
             f"key of multi_bucket({count}, x, y)",
             key(spark, [("multi_bucket", count, ["x", "y"], [kind, "BIGINT"])]),
-            lambda x, y, count=count: surrogate_of([MultiBucket(count).apply([x, y])], len(x)),
+            partial(_multi_bucket_key, count),
         )
     if kind in TIMES:
         yield Agreement(

@@ -169,7 +169,7 @@ def check(sessions: Sessions, case: Case) -> Outcome:
 
     Where the workers have no part in it, the plan is Spark's own and runs once.
     """
-    sessions.set(sessions.plain, case.settings | OFF)
+    sessions.set(sessions.plain, {**case.settings, **OFF})
     sessions.set(sessions.partitioned, case.settings)
     copies = sessions.copies if case.is_thorough else sessions.wholes
     outcome = Outcome(case, "none")

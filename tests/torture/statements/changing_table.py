@@ -298,9 +298,14 @@ class ChangingTable:
 
     def _does(self, step: Callable[[], object], *refusals: type[PennonError]) -> bool:
         """Say whether a step was done, not refused as what it may be refused for."""
+        kinds: tuple[type[PennonError], ...] = (
+            PredicateNotEvaluable,
+            NotWholePartitions,
+            *refusals,
+        )
         try:
             step()
-        except (PredicateNotEvaluable, NotWholePartitions, *refusals) as refusal:
+        except kinds as refusal:
             self.log.append(f"  refused: {type(refusal).__name__}")
             return False
         return True
