@@ -24,12 +24,13 @@ from pennon.plan import (
     is_repeatable,
 )
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.aggregates import MOMENTS
 from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
-from pennon.pushdown.selects.aggregated import aggregated, told_apart
+from pennon.pushdown.selects.aggregated import aggregated
+from pennon.pushdown.selects.grouped import Aggregate, grouped
+from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 from pennon.pushdown.selects.joined import joined, only_row, with_wanted_keys
 from pennon.pushdown.selects.ordered import with_columns_of
@@ -210,7 +211,7 @@ class FragmentWriter:
                     raise Declined(why="an aggregate without its output")
                 return self.computed(groups, f"t{position}g", node.outputs)
             case Expand() as node:
-                return self.expanded(position, node)
+                return self.expanded(f"t{position}", node, self.select(node.child))
             case Union() as node:
                 return united(f"t{position}", node, list(map(self.select, node.children)))
             case Window(is_limit=True, child=child):
@@ -324,53 +325,40 @@ class FragmentWriter:
                 right = only_row(f"t{position}o", right)
         return joined(f"t{position}", node, (left, right), self.semantics)
 
-    def expanded(self, position: int, node: Expand) -> Selected:
+    def expanded(self, name: str, node: Expand, below: Selected) -> Selected:
         """Write the rows of an expansion: each row beside the number of each projection."""
-        below = self.select(node.child)
         values = [
             [self.output(Output(row.id, text, row.type), below.types) for text in row.texts]
             for row in node.outputs or ()
         ]
-        return repeated(f"t{position}", node, values, below)
+        return repeated(name, node, values, below)
 
     def group(self, position: int, node: Group) -> Selected:
         """Write an aggregate: its keys, then its calls."""
-        below = self.select(node.child)
-        if self.restriction is not None and position == self.split:
-            below = self.restricted(below, f"t{position}", self.restriction)
         if node.keys is None or node.calls is None:
             raise Declined(why="an aggregate function that is not known")
-        below, calls = told_apart(
-            f"t{position}v", below, node.calls, self.semantics, self.aggregated
-        )
-        types: dict[str, pa.DataType] = {}
-        keys, columns = [], []
-        for key in node.keys:
-            value = self.output(key, below.types)
-            keys.append(comparable(value).copy())
-            types[f"c{key.id}"] = value.type
-            columns.append(named(comparable(value), f"c{key.id}"))
-        is_merged = self.is_merged and position == self.split
-        is_grouped = bool(keys) or (is_merged and any(call.is_distinct for call in node.calls))
-        for function in calls:
-            if function.is_distinct and is_merged:
-                # Spark counts or sums the different values; a task reports each of its own once.
-                kind = function.argument_type
-                value = self.output(Output(function.output, function.argument, kind), below.types)
-                keys.append(comparable(value).copy())
-                types[f"c{function.output}"] = value.type
-                columns.append(named(comparable(value), f"c{function.output}"))
-                continue
-            if is_merged and function.name in MOMENTS:
-                raise Declined(why=f"the {function.name} of a group that several tasks have")
-            result = self.aggregated(function, below.types)
-            if is_grouped and function.name in ("min", "max") and pa.types.is_floating(result.type):
-                # DataFusion compares by < there, which is false on either side of a NaN
-                raise Declined(why="extremes of floats by group")
-            types[f"c{function.output}"] = result.type
-            columns.append(named(result.tree, f"c{function.output}"))
-        select = selected_from(below, f"t{position}", columns)
-        return Selected(select.group_by(*keys, copy=False) if keys else select, types)
+        aggregate = Aggregate(node.keys, node.calls, self.aggregated, self.output)
+        child = self.nodes[node.child]
+        if isinstance(child, Expand):
+            below, aggregate = self.repeated_groups(node.child, child, aggregate)
+        else:
+            below = self.select(node.child)
+        name, is_split = f"t{position}", position == self.split
+        if self.restriction is not None and is_split:
+            below = self.restricted(below, name, self.restriction)
+        is_merged = self.is_merged and is_split
+        return grouped(name, below, aggregate, self.semantics, is_merged=is_merged)
+
+    def repeated_groups(
+        self, position: int, node: Expand, aggregate: Aggregate
+    ) -> tuple[Selected, Aggregate]:
+        """Write an expansion below an aggregate: of groups, where they can be put together."""
+        below, name = self.select(node.child), f"t{position}"
+        sets = grouping_sets(aggregate, node, below.types, ansi=self.semantics.ansi)
+        if sets is None:
+            return self.expanded(name, node, below), aggregate
+        groups = grouped(f"{name}g", below, sets.finest, self.semantics)
+        return self.expanded(name, sets.expand, groups), sets.whole
 
     def restricted(self, below: Selected, name: str, restriction: Restriction) -> Selected:
         """Leave out the rows of groups that no join wants."""

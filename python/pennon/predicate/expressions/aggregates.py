@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pennon.predicate.expressions.semantics import Semantics
 
 # Sums of at most this many decimal digits more than their values cannot overflow: 10**10 rows.
-_SUM_DIGITS: Final = 10
+SUM_DIGITS: Final = 10
 MOMENTS: Final = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
 """What is not put together of the parts of a group: the whole group has to be in one place."""
 
@@ -59,13 +59,27 @@ def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> T
     if not value.is_decimal:
         raise Declined(why=f"the sum of {value.type}")
     precision, scale = value.type.precision, value.type.scale
-    kept = pa.decimal128(min(MAX_DIGITS, precision + _SUM_DIGITS), scale)
-    if precision + _SUM_DIGITS <= MAX_DIGITS:
+    kept = pa.decimal128(min(MAX_DIGITS, precision + SUM_DIGITS), scale)
+    if precision + SUM_DIGITS <= MAX_DIGITS:
         return Typed(_sum(value.tree, is_distinct=is_distinct), kept)
     if not semantics.ansi:
         raise Declined(why="sums of decimals that would be NULL")
     wide = exp.Cast(this=value.tree, to=decimal_type(WIDE_DIGITS, scale))
     return Typed(cast(_sum(wide, is_distinct=is_distinct), kept), kept)
+
+
+def total_of_parts(part: Typed, kind: pa.DataType) -> Typed:
+    """Add up the sums or counts of the parts of a group.
+
+    Args:
+        part: The result for one part, in a type in which it cannot overflow.
+        kind: The type of the whole.
+
+    Raises:
+        Declined: The type is not one of Spark's plain ones.
+    """
+    whole = _sum(part.tree)
+    return Typed(whole if part.type == kind and not part.is_decimal else cast(whole, kind), kind)
 
 
 def moment(name: str, value: Typed) -> Typed:

@@ -1,0 +1,89 @@
+"""Writes an aggregate as one SELECT: its keys, then its functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.plan import Output
+from pennon.predicate.expressions.aggregates import MOMENTS
+from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.semantics import Declined
+from pennon.pushdown.selects.aggregated import told_apart
+from pennon.pushdown.selects.selected import Selected, named, selected_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlglot import exp
+
+    from pennon.plan import AggregateCall
+    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.expressions.typed import Typed
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate, and how what stands in it is written.
+
+    Args:
+        keys: The grouping expressions and the attributes that they get.
+        calls: The functions.
+        write_call: Writes a function over columns of these types; raises ``Declined``.
+        write_key: Writes a column that is computed of those; raises ``Declined``.
+    """
+
+    keys: Sequence[Output]
+    calls: Sequence[AggregateCall]
+    write_call: Callable[[AggregateCall, Mapping[str, pa.DataType]], Typed]
+    write_key: Callable[[Output, Mapping[str, pa.DataType]], Typed]
+
+
+def grouped(
+    name: str, below: Selected, node: Aggregate, semantics: Semantics, *, is_merged: bool = False
+) -> Selected:
+    """Write the groups of rows.
+
+    Args:
+        name: What the rows are called.
+        below: The rows.
+        node: The aggregate.
+        semantics: The session's.
+        is_merged: Whether Spark merges the groups with those of other tasks.
+
+    Raises:
+        Declined: A part of it is not known to be computed as Spark does.
+    """
+    below, calls = told_apart(f"{name}v", below, node.calls, semantics, node.write_call)
+    types: dict[str, pa.DataType] = {}
+    keys: list[exp.Expr] = []
+    columns: list[exp.Expr] = []
+
+    def add(output: int, tree: exp.Expr, kind: pa.DataType) -> None:
+        types[f"c{output}"] = kind
+        columns.append(named(tree, f"c{output}"))
+
+    def add_key(key: Output) -> None:
+        value = node.write_key(key, below.types)
+        keys.append(comparable(value).copy())
+        add(key.id, comparable(value), value.type)
+
+    for key in node.keys:
+        add_key(key)
+    is_grouped = bool(keys) or (is_merged and any(call.is_distinct for call in calls))
+    for call in calls:
+        if call.is_distinct and is_merged:
+            # Spark counts or sums the different values; a task reports each of its own once.
+            add_key(Output(call.output, call.argument, call.argument_type))
+            continue
+        if is_merged and call.name in MOMENTS:
+            raise Declined(why=f"the {call.name} of a group that several tasks have")
+        result = node.write_call(call, below.types)
+        if is_grouped and call.name in ("min", "max") and pa.types.is_floating(result.type):
+            # DataFusion compares by < there, which is false on either side of a NaN
+            raise Declined(why="extremes of floats by group")
+        add(call.output, result.tree, result.type)
+    select = selected_from(below, name, columns)
+    return Selected(select.group_by(*keys, copy=False) if keys else select, types)
