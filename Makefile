@@ -59,9 +59,9 @@ test-local-cluster: $(INSTALLED) $(JAR) ## every join case on two executors that
 	@PENNON_TEST_MASTER='local-cluster[2,1,1024]' PENNON_EXHAUSTIVE=1 \
 	    $(BIN)/python -m pytest -q $(JOIN_TESTS)
 
-test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; a store that is lost
+test-deployments: $(INSTALLED) $(JAR) ## each setting and neighbour of a session, beside Parquet; Iceberg's and Delta's jars; a cluster whose executors are killed; YARN; a store that is lost
 	@$(BIN)/python -m tests.deployments.matrix $(ARGS)
-	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/lost_store.py
+	@$(BIN)/python -m pytest -q tests/deployments/standalone.py tests/deployments/yarn.py tests/deployments/lost_store.py
 
 test-fast: $(INSTALLED) ## run the tests that need no Java
 	@$(BIN)/python -m pytest tests -m "not spark and not slow"
