@@ -18,6 +18,7 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+from tests.present import present
 
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.maintenance.background.behind_commits import keep_behind
@@ -32,7 +33,7 @@ SCHEMA = pa.schema({"id": pa.int64(), "part": pa.int32()})
 def made(folder: str, properties: dict[str, str] | None = None) -> Snapshot:
     """Make the empty table."""
     schema = NamespaceSchema.with_fresh_ids(SCHEMA)
-    column = schema.field_by_path(["part"])
+    column = present(schema.field_by_path(["part"]))
     field = PartitionField("part", (column.id,), Identity(), None, column.field.type)
     return create(f"{folder}/commits", schema, PartitionSpec(1, (field,)), properties)
 

@@ -109,7 +109,7 @@ def forget_peak(pid: int) -> None:
 
 
 def main() -> None:
-    side = None
+    side: Any = None
     for line in sys.stdin:
         order = json.loads(line)
         try:

@@ -11,6 +11,7 @@ import lance
 import lance_namespace as upstream
 import pyarrow as pa
 import pytest
+from tests.present import present
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog
@@ -241,7 +242,10 @@ def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
     )
     schema = table.snapshot.schema
     assert schema.arrow.names == ["x", "id", "area"]
-    assert (schema.field_by_path(["area"]).id, schema.field_by_path(["x"]).id) == (
+    assert (
+        present(schema.field_by_path(["area"])).id,
+        present(schema.field_by_path(["x"])).id,
+    ) == (
         ids["region",],
         2,
     )
@@ -256,7 +260,7 @@ def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
     added = alter.alter_table(
         catalog, ("shop", "orders"), [change("add_column", "y", type='"long"')]
     )
-    assert added.snapshot.schema.field_by_path(["y"]).id == 3
+    assert present(added.snapshot.schema.field_by_path(["y"])).id == 3
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.present import present
 from tests.transaction.lake import SCHEMA, append, latest, make, read, regions, stage
 
 import pennon
@@ -156,7 +157,7 @@ def two_specs(
 
 
 def fields_of(schema: NamespaceSchema, names: tuple[str, ...]) -> tuple[PartitionField, ...]:
-    columns = [schema.field_by_path([name]) for name in names]
+    columns = [present(schema.field_by_path([name])) for name in names]
     return tuple(
         PartitionField(column.field.name, (column.id,), Identity(), None, column.field.type)
         for column in columns

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
+from tests.present import present
 
 from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
 from pennon.catalog.columns.spark_types import arrow_schema, arrow_type, spark_schema
@@ -120,7 +121,8 @@ def test_a_pruned_schema_gets_the_ids_of_the_full_one() -> None:
     )
     wanted = with_field_ids(pruned, ids.arrow)
     assert (
-        wanted.field("a").type.field("y").metadata == ids.field_by_path(["a", "y"]).field.metadata
+        wanted.field("a").type.field("y").metadata
+        == present(ids.field_by_path(["a", "y"])).field.metadata
     )
     inner = wanted.field("b").type.value_type.field("y")
     assert inner.metadata == full_inner(ids).metadata

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from datafusion import SessionConfig
+from tests.present import present
 
 from pennon.errors import MemorySettingInvalid
 from pennon.execution import memory
@@ -73,7 +74,7 @@ def test_a_worker_leaves_to_a_retired_one_what_it_holds() -> None:
     script = f"rows = bytearray({held}); print(flush=True); input()"
     command = [sys.executable, "-c", script, "pennon.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as retired:
-        assert retired.stdout.readline() == b"\n"
+        assert present(retired.stdout).readline() == b"\n"
         set_to(retired.pid, "1g")
         assert held < GIB - pool_bytes() < held + (64 << 20)
         # One that holds more than all of it leaves what no query can do without, and no more.

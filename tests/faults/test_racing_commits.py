@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.present import present
 from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.transaction import Committed, Conflicted, Transaction
@@ -74,10 +75,10 @@ def test_processes_that_all_staged_before_any_committed(tmp_path):
         for number in range(4)
     ]
     for writer in writers:
-        assert writer.stdout.readline() == "staged\n"
+        assert present(writer.stdout).readline() == "staged\n"
     for writer in writers:
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
+        present(writer.stdin).write("go\n")
+        present(writer.stdin).flush()
     assert [writer.communicate(timeout=120)[0] for writer in writers] == ["Committed\n"] * 4
     assert regions(latest(base)) == {"new": [0, 1, 2, 3], "eu": [100, 101, 102, 103, 1000]}
 

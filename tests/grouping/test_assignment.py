@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.present import present
 
 from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
@@ -176,7 +177,7 @@ def test_few_large_groups_that_cannot_be_divided_are_left_to_a_shuffle() -> None
 def test_a_window_that_spark_serves_gets_a_key_only_to_run_in_fewer_tasks() -> None:
     reporting = scan(10)
     nodes: list[PlanNode] = [
-        replace(reporting, reported=reporting.layout.functions),
+        replace(reporting, reported=present(reporting.layout).functions),
         Window(0, frozenset({10})),
     ]
     keys = derive_keys(nodes)

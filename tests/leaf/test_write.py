@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import lance
 import pyarrow as pa
 import pytest
+from tests.present import present
 
 from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
 from pennon.leaf import StagedPartition, WriteTarget, write_partitions
@@ -34,7 +35,9 @@ def target_of(tmp_path: Path, *fields: tuple[str, object, pa.DataType]) -> Write
     spec = PartitionSpec(
         1,
         tuple(
-            PartitionField(f"p{at}", (schema.field_by_path([name]).id,), transform, None, kind)
+            PartitionField(
+                f"p{at}", (present(schema.field_by_path([name])).id,), transform, None, kind
+            )
             for at, (name, transform, kind) in enumerate(fields)
         ),
     )

@@ -126,7 +126,9 @@ def test_rows_that_were_compacted_meanwhile_are_changed(
     if order is not None:
         change_root(snapshot, properties={"write.order": order})
     snapshot = append(latest(snapshot), dict.fromkeys((105, 103, 104), "eu"))
-    snapshot = change(snapshot, {103}).commit().snapshot
+    changed = change(snapshot, {103}).commit()
+    assert isinstance(changed, Committed)
+    snapshot = changed.snapshot
     mine = change(snapshot, {10, 105}, {11: "eu", 12: "new"}, read)
     assert compact(snapshot.location, where="region = 'eu'").leaves == 1
     if times == 2:

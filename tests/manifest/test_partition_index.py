@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 from tests.manifest.handmade import appendix_c
+from tests.present import present
 from tests.transaction.lake import append, make
 
 from pennon.errors import ManifestMetadataLost
@@ -70,7 +71,7 @@ def check(snapshot: Snapshot, conditions: Sequence[str], monkeypatch: pytest.Mon
 def namespace(tmp_path: Path, values: pa.Array, commits: int = 3) -> Snapshot:
     """A namespace by the identity of a column, with leaf rows of these values in some commits."""
     schema = NamespaceSchema.with_fresh_ids(pa.schema([("c", values.type)]))
-    column = schema.field_by_path(["c"])
+    column = present(schema.field_by_path(["c"]))
     field = PartitionField("c", (column.id,), Identity(), None, values.type)
     snapshot = create(str(tmp_path / "ns"), schema, PartitionSpec(1, (field,)))
     names = [f"v1$x{at:015}$dataset" for at in range(len(values))]

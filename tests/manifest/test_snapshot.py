@@ -39,6 +39,12 @@ def handmade(tmp_path: Path) -> Handmade:
     return appendix_c(tmp_path)
 
 
+def time_of(version: lance.Version) -> datetime:
+    time = version["timestamp"]
+    assert isinstance(time, datetime)
+    return time
+
+
 def _versions(snapshot: Snapshot, condition: exp.Expression | None = None) -> dict[str, int | None]:
     table = snapshot.leaves(condition).table
     return dict(zip(table["object_id"].to_pylist(), table["read_version"].to_pylist(), strict=True))
@@ -158,7 +164,7 @@ def test_a_null_value_is_left_out_of_the_properties(handmade: Handmade) -> None:
 def test_a_time_finds_the_last_version_before_it(handmade: Handmade) -> None:
     manifest = lance.dataset(f"{handmade.location}/__manifest")
     manifest.delete(f"object_id = '{US}'")
-    committed = [row["timestamp"].astimezone(UTC) for row in manifest.versions()]
+    committed = [time_of(row).astimezone(UTC) for row in manifest.versions()]
 
     before = Snapshot.open(handmade.location, timestamp=committed[-1] - timedelta(microseconds=1))
     after = Snapshot.open(handmade.location, timestamp=committed[-1])
@@ -180,7 +186,7 @@ def test_a_time_whose_version_has_expired_is_not_answered_by_an_older_one(tmp_pa
     for at in range(4):
         snapshot = append(snapshot, {at: "eu"})
     manifest = lance.dataset(f"{snapshot.location}/__manifest")
-    times = {row["version"]: row["timestamp"].astimezone(UTC) for row in manifest.versions()}
+    times = {row["version"]: time_of(row).astimezone(UTC) for row in manifest.versions()}
     manifest.tags.create("kept", 3)
     expire(snapshot.location, older_than=datetime.now(UTC), retain_last=1)
 
@@ -198,7 +204,7 @@ def test_the_version_in_the_middle_of_a_creation_is_the_empty_table(tmp_path: Pa
     created = make(tmp_path)
     append(created, {1: "eu"})
     manifest = lance.dataset(f"{created.location}/__manifest")
-    first = manifest.versions()[0]["timestamp"].astimezone(UTC)
+    first = time_of(manifest.versions()[0]).astimezone(UTC)
     for found in (
         Snapshot.open(created.location, version=1),
         Snapshot.open(created.location, timestamp=first),

@@ -182,6 +182,8 @@ def test_what_means_another_without_ansi_is_decided_by_no_partition_value() -> N
     small, plain = (
         bind(parse_predicate(f"CAST({name} AS STRING) = '0E-8'"), schema) for name in ("small", "m")
     )
+    assert isinstance(small, Opaque)
+    assert isinstance(plain, Opaque)
     assert (small.can_fail, plain.can_fail) == (True, False)
 
 

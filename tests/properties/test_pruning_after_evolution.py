@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.present import present
 from tests.properties.strategies import Predicate, Row, compared, sql_literal, trees
 from tests.transaction.lake import append, latest
 
@@ -142,7 +143,7 @@ class Table:
         free = [
             path
             for path in sorted(self.columns)
-            if schema.field_by_path(list(path)).id not in live
+            if present(schema.field_by_path(list(path))).id not in live
             and (len(path) == 1 or sum(other[0] == path[0] for other in self.columns) > 1)
         ]
         if len(self.columns) > 2 and free:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from tests.present import present
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
 from pennon.plan import AggregateCall, Join, JoinType, Limit, Output, SortKey
@@ -73,7 +74,7 @@ class Directed:
 
 
 def ranks(rows: list[dict], keys: tuple[SortKey, ...]) -> list[tuple]:
-    return [tuple(rank(row[key.text.strip("`")], key) for key in keys) for row in rows]
+    return [tuple(rank(row[present(key.text).strip("`")], key) for key in keys) for row in rows]
 
 
 @hypothesis_settings(max_examples=150, deadline=None)

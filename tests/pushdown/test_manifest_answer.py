@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.present import present
 
 import pennon
 from pennon.execution.engine import rows_over
@@ -56,7 +57,7 @@ def answer(plan: ScanPlan, key: str, argument: str, kind: pa.DataType) -> pa.Tab
 @pytest.mark.parametrize("key", KINDS)
 def test_groups_have_the_values_and_the_rows_of_the_partitions(plan: object, key: str) -> None:
     found = answer(plan, key, "`c0`", pa.int32())
-    rows = found.to_pylist()
+    rows = present(found).to_pylist()
     assert {row["c10"]: row["c11"] for row in rows} == Counter(row[key] for row in ROWS)
     assert {row["c10"]: row["c12"] for row in rows} == {row[key]: row["k"] for row in ROWS}
 

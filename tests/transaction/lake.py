@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import lance
 import pyarrow as pa
+from tests.present import present
 
 from pennon.leaf import StagedPartition, WriteTarget, write_partitions
 from pennon.manifest import Snapshot, create
@@ -26,7 +27,7 @@ def make(
     known = NamespaceSchema.with_fresh_ids(schema)
     fields: tuple[PartitionField, ...] = ()
     if by is not None:
-        column = known.field_by_path([by])
+        column = present(known.field_by_path([by]))
         fields = (PartitionField(by, (column.id,), Identity(), None, column.field.type),)
     return create(str(tmp_path / "ns"), known, PartitionSpec(1, fields), strong=strong)
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.present import present
 from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.errors import CommitGivenUp
@@ -57,7 +58,7 @@ def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(
         entry for entry in history(base.location) if entry.record and entry.operation == "append"
     ]
     assert len(made) == 3, "the one that was first, the group, and before these the base"
-    assert made[-1].record.added_rows == 16
+    assert present(made[-1].record).added_rows == 16
     expected = {"eu": sorted([1, *(10 + ord(name) for name in set(names))])}
     expected |= {name: [300 + ord(name)] for name in set(names)}
     assert regions(latest(base)) == expected

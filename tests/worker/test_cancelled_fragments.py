@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.present import present
 from tests.worker.worker_client import (
     DERIVATION,
     Connection,
@@ -118,7 +119,7 @@ def test_an_aggregate_that_nobody_waits_for_ends_with_its_process(
 
 def said(worker: Worker, word: str) -> dict:
     """Wait for a line that the process says of itself."""
-    for line in worker.process.stdout:
+    for line in present(worker.process.stdout):
         if word in (message := json.loads(line)):
             return message
     pytest.fail(f"the worker ended and never said {word}")

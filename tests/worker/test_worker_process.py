@@ -16,6 +16,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.present import present
 from tests.worker.worker_client import (
     JVM,
     SOURCES,
@@ -101,11 +102,11 @@ def test_the_worker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
         env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
     )
-    ready = json.loads(parent.stdout.readline())
+    ready = json.loads(present(parent.stdout).readline())
     pid, folder = ready["pid"], Path(ready["socket"]).parent
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    parent.stdout.close()
+    present(parent.stdout).close()
     deadline = time.monotonic() + 10
     while _runs(pid) and time.monotonic() < deadline:
         time.sleep(0.05)

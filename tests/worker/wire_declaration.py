@@ -106,7 +106,7 @@ def type_text(annotation: Any) -> str:
         return type_text(arguments[0]) + "[]"
     if get_origin(annotation) is Mapping:
         return type_text(arguments[1]) + "{}"
-    if is_dataclass(annotation):
+    if is_dataclass(annotation) and isinstance(annotation, type):
         return annotation.__name__
     if issubclass(annotation, StrEnum):
         return "string"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
+from tests.present import present
 
 import pennon
 
@@ -183,16 +184,16 @@ class Worker:
                 stderr=log,
                 env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
             )
-        self.ready = json.loads(self.process.stdout.readline())
+        self.ready = json.loads(present(self.process.stdout).readline())
         self.path = Path(self.ready["socket"])
 
     def connect(self) -> Connection:
         return Connection(self.path)
 
     def stop(self) -> int:
-        self.process.stdin.close()
+        present(self.process.stdin).close()
         code = self.process.wait(10)
-        self.process.stdout.close()
+        present(self.process.stdout).close()
         self.folder.cleanup()
         return code
 
