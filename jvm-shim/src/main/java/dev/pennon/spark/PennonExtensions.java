@@ -8,6 +8,7 @@ import dev.pennon.spark.statements.ForeignTableRule;
 import dev.pennon.spark.statements.ListedColumnsRule;
 import dev.pennon.spark.statements.MissingPathRule;
 import dev.pennon.spark.statements.MissingTableRule;
+import dev.pennon.spark.statements.OneVersionRule;
 import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.statements.RowChangeMetadata;
 import dev.pennon.spark.statements.StatementOwners;
@@ -29,6 +30,7 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectPostHocResolutionRule(session -> new ListedColumnsRule());
     extensions.injectPostHocResolutionRule(session -> new ForeignTableRule());
     extensions.injectPostHocResolutionRule(session -> new AnalyzeTablesRule());
+    extensions.injectPlanNormalizationRule(session -> new OneVersionRule());
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);

@@ -26,8 +26,8 @@ import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -115,8 +115,18 @@ public class PennonTable
     return reply.version();
   }
 
+  /** This table where a statement that changes its rows reads it for something else, too. */
+  public final PennonTable readBy(PennonRowLevelOperation statement) {
+    return new PennonTable(handle.catalog(), reply) {
+      @Override
+      public PennonScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+        return statement.reading(super.newScanBuilder(options));
+      }
+    };
+  }
+
   @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+  public PennonScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new PennonScanBuilder(handle, options.asCaseSensitiveMap());
   }
 
@@ -134,11 +144,16 @@ public class PennonTable
 
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return () -> begun(info.command());
+  }
+
+  /** A statement that changes single rows. */
+  public final PennonRowLevelOperation begun(RowLevelOperation.Command command) {
     if (reply.rowId().isEmpty()) {
-      String action = info.command().name().toLowerCase(Locale.ROOT);
+      String action = command.name().toLowerCase(Locale.ROOT);
       throw WorkerFailure.of("ROW_ID_HIDDEN", "table", name(), "action", action).raise();
     }
-    return () -> new PennonRowLevelOperation(handle, reply.rowId(), info.command());
+    return new PennonRowLevelOperation(handle, reply.rowId(), command);
   }
 
   /** Whether whole partitions go; else Spark finds the rows and deletes them one by one. */
@@ -170,6 +185,11 @@ public class PennonTable
     } catch (WorkerFailure failure) {
       throw failure.raise();
     }
+  }
+
+  /** Whether this is the other table, at any version. */
+  public final boolean isOf(PennonTable other) {
+    return id() != null && id().equals(other.id()) && handle.catalog().equals(other.handle.catalog());
   }
 
   /** The same catalog, table and snapshot: its rows are the same, and may be cached as such. */

@@ -52,7 +52,11 @@ public final class PennonRowLevelOperation implements SupportsDelta {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    PennonScanBuilder scan = PennonScanBuilder.ofRowChange(table);
+    return reading(PennonScanBuilder.ofRowChange(table));
+  }
+
+  /** Notes a scan of the table beside that of the rows which are changed. */
+  public PennonScanBuilder reading(PennonScanBuilder scan) {
     scans.add(scan);
     return scan;
   }
@@ -71,9 +75,8 @@ public final class PennonRowLevelOperation implements SupportsDelta {
   /** The predicates of each scan: another commit of such rows changes what this one is made of. */
   private ArrayNode reads() {
     ArrayNode reads = Messages.array();
-    for (PennonScanBuilder scan : scans) {
-      scan.builtWith().ifPresent(texts -> reads.add(Messages.strings(texts)));
-    }
+    scans.forEach(
+        scan -> scan.builtWith().ifPresent(texts -> reads.add(Messages.strings(texts))));
     return reads;
   }
 

@@ -4,27 +4,21 @@ import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.catalog.PennonTable;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
-import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Identifier;
-import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.write.RowLevelOperation;
-import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Some;
 
 /** An analyzed statement over the newest version of the table that it changes. */
@@ -46,7 +40,7 @@ final class RenewedPlan {
    * @return nothing where it changes another table, or columns that it names are others by now
    */
   static Optional<LogicalPlan> of(LogicalPlan statement, String token) {
-    List<Object> named = new ArrayList<>(parameters(statement));
+    List<Object> named = new ArrayList<>(items(statement.productIterator().toSeq()));
     named.addAll(items(statement.children()));
     for (Object each : named) {
       Object target = each instanceof LogicalPlan plan ? EliminateSubqueryAliases.apply(plan) : each;
@@ -80,84 +74,35 @@ final class RenewedPlan {
   }
 
   private Optional<LogicalPlan> renewedStatement(LogicalPlan statement) {
-    LogicalPlan renewed = renewed(statement);
+    LogicalPlan renewed = PlanTables.replaced(statement, this::renewed);
     return namesOther ? Optional.empty() : Optional.of(renewed);
   }
 
   /** Whether a hidden column that is named has another type by now: {@code _partition}. */
   private boolean namesOther(DataSourceV2Relation relation) {
-    Map<String, DataType> named = new HashMap<>();
-    items(relation.output()).forEach(column -> named.put(column.name(), column.dataType()));
-    List.of(newest.schema().fieldNames()).forEach(named::remove);
-    for (MetadataColumn column : newest.metadataColumns()) {
-      named.remove(column.name(), column.dataType());
-    }
-    return !named.isEmpty();
+    Set<String> own = Set.of(newest.schema().fieldNames());
+    Map<String, DataType> hidden = new HashMap<>();
+    List.of(newest.metadataColumns()).forEach(each -> hidden.put(each.name(), each.dataType()));
+    return items(relation.output()).stream()
+        .filter(column -> !own.contains(column.name()))
+        .anyMatch(column -> !column.dataType().equals(hidden.get(column.name())));
   }
 
   private static Object pennonTable(Object named) {
     return named instanceof RowLevelOperationTable changed ? changed.table() : named;
   }
 
-  private LogicalPlan renewed(LogicalPlan plan) {
-    if (plan instanceof DataSourceV2Relation relation && isTimeTravel(relation)) {
-      return plan;
+  private Object renewed(LogicalPlan plan, Object parameter) {
+    if (parameter instanceof DataSourceV2Relation relation) {
+      return PlanTables.replaced(relation, this::renewed);
     }
-    if (plan instanceof DataSourceV2Relation relation && isTarget(pennonTable(relation.table()))) {
-      namesOther |= namesOther(relation);
+    if (!table.equals(pennonTable(parameter))) {
+      return parameter;
     }
-    LogicalPlan below = plan.mapChildren(this::renewed);
-    below = below.mapExpressions(this::renewed);
-    Object[] before = parameters(below).toArray();
-    Object[] after = Arrays.stream(before).map(this::renewedParameter).toArray();
-    return Arrays.equals(before, after) ? below : below.makeCopy(after);
-  }
-
-  private Expression renewed(Expression expression) {
-    Expression below = expression.mapChildren(this::renewed);
-    return below instanceof SubqueryExpression subquery
-        ? subquery.withNewPlan(renewed(subquery.plan()))
-        : below;
-  }
-
-  private Object renewedParameter(Object parameter) {
-    if (isTarget(parameter)) {
-      return newest;
-    }
-    if (parameter instanceof RowLevelOperationTable changed && isTarget(changed.table())) {
-      return RowLevelOperationTable.apply(
-          newest, operations.computeIfAbsent(changed.operation(), this::begun));
-    }
-    return parameter instanceof DataSourceV2Relation relation ? renewed(relation) : parameter;
-  }
-
-  private boolean isTarget(Object other) {
-    return table.equals(other);
-  }
-
-  private RowLevelOperation begun(RowLevelOperation before) {
-    return newest
-        .newRowLevelOperationBuilder(
-            new RowLevelOperationInfo() {
-              @Override
-              public CaseInsensitiveStringMap options() {
-                return CaseInsensitiveStringMap.empty();
-              }
-
-              @Override
-              public RowLevelOperation.Command command() {
-                return before.command();
-              }
-            })
-        .build();
-  }
-
-  private static boolean isTimeTravel(DataSourceV2Relation relation) {
-    return parameters(relation).stream()
-        .anyMatch(each -> each instanceof Some<?> some && some.value() instanceof TimeTravelSpec);
-  }
-
-  private static List<Object> parameters(LogicalPlan plan) {
-    return items(plan.productIterator().toSeq());
+    namesOther |= plan instanceof DataSourceV2Relation relation && namesOther(relation);
+    return parameter instanceof RowLevelOperationTable changed
+        ? RowLevelOperationTable.apply(
+            newest, operations.computeIfAbsent(changed.operation(), old -> newest.begun(old.command())))
+        : newest;
   }
 }

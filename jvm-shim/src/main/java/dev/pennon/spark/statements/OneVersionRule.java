@@ -1,0 +1,48 @@
+package dev.pennon.spark.statements;
+
+import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.worker.WorkerFailure;
+import dev.pennon.spark.write.PennonRowLevelOperation;
+import dev.pennon.spark.write.PlanTables;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/**
+ * Has a statement that reads the table which it changes read the version that it changes.
+ *
+ * <p>Between analysis and planning Spark loads anew what a statement reads, and not what it changes:
+ * rows that are committed in between would be read, and be there all the same after an overwrite.
+ * What a DELETE, UPDATE or MERGE reads so is told with its commit, as the rows are that it changes.
+ */
+public final class OneVersionRule extends Rule<LogicalPlan> {
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (plan instanceof V2WriteCommand write
+        && write.table() instanceof DataSourceV2Relation relation) {
+      if (relation.table() instanceof PennonTable target) {
+        return over(target, plan);
+      }
+      if (relation.table() instanceof RowLevelOperationTable changed
+          && changed.operation() instanceof PennonRowLevelOperation statement) {
+        return over(((PennonTable) changed.table()).readBy(statement), plan);
+      }
+    }
+    return plan;
+  }
+
+  private static LogicalPlan over(PennonTable read, LogicalPlan plan) {
+    return PlanTables.replaced(
+        plan, (node, each) -> each instanceof PennonTable other ? as(read, other) : each);
+  }
+
+  private static PennonTable as(PennonTable read, PennonTable other) {
+    if (!other.isOf(read) || other.schema().equals(read.schema())) {
+      return other.isOf(read) ? read : other;
+    }
+    String why = "its columns were changed while the statement was planned";
+    throw WorkerFailure.of("WRITE_CONFLICT", "table", read.name(), "why", why).raise();
+  }
+}

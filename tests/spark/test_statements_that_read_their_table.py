@@ -1,0 +1,90 @@
+"""Statements that read the table which they change, while another writer commits.
+
+A statement that is held open has its table at the version of its analysis. Before Spark plans it,
+Spark loads anew what it reads, and not what it changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+from tests.spark.test_row_statements import location_of, rows_of
+from tests.torture.held_statements import analyzed
+
+import pennon
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SNAPSHOT = "TBLPROPERTIES ('write.isolation' = 'snapshot')"
+
+
+@pytest.fixture
+def table(spark: SparkSession, namespace: str) -> str:
+    name = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, day INT, v BIGINT) PARTITIONED BY (day)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 1, 10), (2, 2, 20)")
+    return name
+
+
+def append(spark: SparkSession, table: str, identifier: int, day: int) -> None:
+    row = {"id": identifier, "day": day, "v": identifier * 10}
+    pennon.open(location_of(spark, table)).append([row])
+
+
+def test_an_overwrite_with_its_own_rows_takes_none_twice(spark: SparkSession, table: str) -> None:
+    """The appended row comes behind the overwrite, which has not read it then."""
+    run = analyzed(spark, f"INSERT OVERWRITE {table} SELECT id, day + 10, v FROM {table}")
+    append(spark, table, 3, 3)
+    run()
+    assert rows_of(spark.table(table)) == [(1, 11, 10), (2, 12, 20), (3, 3, 30)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {t} SET v = (SELECT sum(v) FROM {t}) WHERE day = 1",
+        "UPDATE {t} SET v = 30 WHERE day = 1 AND 2 IN (SELECT count(*) FROM {t})",
+        (
+            "MERGE INTO {t} t USING (SELECT sum(v) AS v, 1 AS id FROM {t}) s"
+            " ON t.id = s.id AND t.day = 1 WHEN MATCHED THEN UPDATE SET v = s.v"
+        ),
+    ],
+    ids=["value", "condition", "source"],
+)
+def test_what_is_read_beside_the_changed_rows_is_of_their_version(
+    spark: SparkSession, table: str, statement: str
+) -> None:
+    """Snapshot isolation: what others append is not looked at, nor half of it."""
+    spark.sql(f"ALTER TABLE {table} SET {SNAPSHOT}")
+    run = analyzed(spark, statement.format(t=table))
+    append(spark, table, 3, 1)
+    run()
+    assert rows_of(spark.table(table)) == [(1, 1, 30), (2, 2, 20), (3, 1, 30)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {t} SET v = (SELECT sum(v) FROM {t} WHERE day = 2) WHERE day = 1",
+        "DELETE FROM {t} WHERE day = 1 AND id NOT IN (SELECT id FROM {t} WHERE day > 1)",
+        (
+            "MERGE INTO {t} t USING (SELECT id - 1 AS id, v FROM {t} WHERE day = 2) s"
+            " ON t.id = s.id AND t.day = 1 WHEN MATCHED THEN UPDATE SET v = s.v"
+        ),
+    ],
+    ids=["value", "condition", "source"],
+)
+def test_a_change_of_what_is_read_beside_the_changed_rows_is_a_conflict(
+    spark: SparkSession, table: str, statement: str
+) -> None:
+    run = analyzed(spark, statement.format(t=table))
+    append(spark, table, 1, 2)
+    with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2"):
+        run()
+    assert rows_of(spark.table(table)) == [(1, 1, 10), (1, 2, 10), (2, 2, 20)]
+    run = analyzed(spark, statement.format(t=table))
+    append(spark, table, 5, 0)
+    run()
