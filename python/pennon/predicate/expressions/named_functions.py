@@ -17,9 +17,10 @@ from pennon.predicate.expressions.quotients import average, quotient
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed, enclosed, integer
 from pennon.predicate.literals import literal_value
+from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pennon.predicate.expressions.semantics import Semantics
 
@@ -167,6 +168,8 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         case exp.UnixSeconds() | exp.UnixMillis() | exp.UnixMicros():
             unit = _EPOCH_UNITS[type(node)]
             return time_functions.epoch_units(unit, read(node.this))
+        case exp.StrToUnix():
+            return time_functions.cut_seconds(read(node.this))
     return _other(node, read, semantics)
 
 
@@ -179,8 +182,14 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return time_functions.part("WEEKDAY", read(argument), semantics)
             case "octet_length":
                 return text_functions.byte_length(read(argument))
-            case "positive":
+            case "positive" | "knownnullable" | "knownnotnull":
                 return read(argument)
+            case "precisetimestampconversion":
+                # Its other argument, the type, is not in Spark's text: back it leads to where a
+                # number of microseconds within it came from.
+                within = (read(inner) for inner in _arguments_of(argument, node.name))
+                kinds = {moment.type for moment in within if not moment.is_integer}
+                return time_functions.microseconds(read(argument), kinds)
             case "unscaledvalue":
                 return unscaled(read(argument))
     if isinstance(node, exp.Anonymous):
@@ -198,8 +207,23 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
                 return average(read(total), read(count), kept, semantics)
             case "doubleaverage", [total, count]:
                 return quotient(read(total), read(count), replace(semantics, ansi=False))
-    name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
-    raise Declined(why=name)
+    raise Declined(why=_name_of(node))
+
+
+def _name_of(node: exp.Expr) -> str:
+    """Name an operation as Spark's users know it."""
+    if isinstance(node, exp.Anonymous):
+        return node.name
+    if isinstance(node, exp.Func):
+        return node.sql(dialect=SparkSql).partition("(")[0].lower()
+    return type(node).__name__
+
+
+def _arguments_of(tree: exp.Expr, name: str) -> Iterator[exp.Expr]:
+    """List what a function of one argument is called with in an expression."""
+    for call in tree.find_all(exp.Anonymous):
+        if call.name == name and len(call.expressions) == 1:
+            yield call.expressions[0]
 
 
 def _date_of(read: Reading, node: exp.Expr) -> Typed:

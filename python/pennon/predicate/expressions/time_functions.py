@@ -29,7 +29,7 @@ from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, binary, call, 
 from pennon.predicate.literals import literal_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pennon.predicate.expressions.semantics import Semantics
 
@@ -287,6 +287,32 @@ def epoch_units(unit: str, value: Typed) -> Typed:
     positive = binary(exp.Mod, binary(exp.Add, over, width.copy()), width.copy())
     whole = binary(exp.Sub, micros.copy(), positive)
     return Typed(cast(binary(exp.Div, whole, width.copy()), _LONG), _LONG)
+
+
+def cut_seconds(value: Typed) -> Typed:
+    """Count the seconds of a timestamp since 1970, cut towards it (``unix_timestamp``)."""
+    if value.type != ZONED:
+        raise Declined(why=f"unix_timestamp of {value.type}")
+    width = integer(_MICROS["SECOND"], _LONG)
+    return Typed(cast(binary(exp.Div, cast(value.tree, _LONG), width), _LONG), _LONG)
+
+
+def microseconds(value: Typed, kinds: Collection[pa.DataType]) -> Typed:
+    """Count the microseconds of a timestamp since 1970, or make one of them (``window``).
+
+    Args:
+        value: The timestamp, or a BIGINT.
+        kinds: The types of the timestamps that the number was computed of.
+
+    Raises:
+        Declined: A number that was not computed of timestamps of one type.
+    """
+    if value.type in (NTZ, ZONED):
+        return Typed(cast(value.tree, _LONG), _LONG)
+    if value.type != _LONG or len(kinds) != 1 or not {NTZ, ZONED}.issuperset(kinds):
+        raise Declined(why=f"a timestamp made of {value.type}")
+    (kind,) = kinds
+    return Typed(cast(value.tree, kind), kind)
 
 
 def next_day(value: Typed, name: Typed) -> Typed:
