@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from tests.spark.test_row_statements import location_of, rows_of
@@ -88,3 +89,21 @@ def test_a_change_of_what_is_read_beside_the_changed_rows_is_a_conflict(
     run = analyzed(spark, statement.format(t=table))
     append(spark, table, 5, 0)
     run()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT OVERWRITE {t} SELECT id, day + 10, v FROM {t}",
+        "UPDATE {t} SET v = (SELECT sum(v) FROM {t}) WHERE day = 1",
+    ],
+    ids=["overwrite", "update"],
+)
+def test_a_change_of_columns_in_between_is_refused(
+    spark: SparkSession, table: str, statement: str
+) -> None:
+    run = analyzed(spark, statement.format(t=table))
+    pennon.open(location_of(spark, table)).add_column("note", pa.string())
+    with pytest.raises(PySparkException, match="INCOMPATIBLE_TABLE_CHANGE|WRITE_CONFLICT"):
+        run()
+    assert rows_of(spark.table(table)) == [(1, 1, 10, None), (2, 2, 20, None)]

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pennon.errors import PennonError, VersionsDiffer, jar
+from pennon.errors import PennonError, VersionsDiffer, WriteConflict, jar
 from pennon.worker.handshake import Jvm
 from pennon.worker.requests.operations import _DRIVER, REPEATABLE
 from pennon.worker.wire.key_messages import DeriveKeysReply
@@ -127,9 +127,9 @@ def declaration() -> str:
 
 
 def jar_errors() -> dict[str, type[PennonError]]:
-    """What the jar raises by itself, by condition: both sides refuse the other's version."""
+    """What the jar raises by itself, by condition; two of these the package raises as well."""
     own = [one for one in vars(jar).values() if getattr(one, "__module__", "") == jar.__name__]
-    return {one.condition: one for one in (*own, VersionsDiffer)}
+    return {one.condition: one for one in (*own, VersionsDiffer, WriteConflict)}
 
 
 def failures() -> str:
