@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import Typed
 from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.parse import parse_with_lists
+from pennon.pushdown.selects.expression_texts import columns_of
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def told_apart(
     Raises:
         Declined: A function is not known to give Spark's result.
     """
-    read = {call.output: _columns(call.argument) for call in calls if call.argument != _ROWS}
+    read = {call.output: columns_of(call.argument) for call in calls if call.argument != _ROWS}
     users = Counter(read.values())
     texts: dict[str, str] = {}
     own: dict[str, Typed] = {}
@@ -113,15 +112,6 @@ def told_apart(
     kept += [named(value.tree, column) for column, value in own.items()]
     types = {**below.types, **{column: value.type for column, value in own.items()}}
     return Selected(selected_from(below, name, kept), types), told
-
-
-def _columns(argument: str | None) -> frozenset[str]:
-    """List the columns that an argument names; none of one that is declined anyway."""
-    try:
-        tree = parse_with_lists(argument or "")
-    except (PredicateSyntaxError, PredicateTooDeep):
-        return frozenset()
-    return frozenset(column.name for column in tree.find_all(exp.Column))
 
 
 def _without_casts(tree: exp.Expr) -> exp.Expr:

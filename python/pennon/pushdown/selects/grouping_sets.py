@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.plan import Expand, Expanded, Output
 from pennon.predicate.expressions.aggregates import SUM_DIGITS, total_of_parts
 from pennon.predicate.expressions.float_order import extreme_of
 from pennon.predicate.expressions.typed import MAX_DIGITS, Typed
-from pennon.predicate.parse import parse_with_lists
+from pennon.pushdown.selects.expression_texts import columns_of, tree_of
 from pennon.pushdown.selects.grouped import Aggregate
 
 if TYPE_CHECKING:
@@ -92,14 +91,14 @@ def _sources(keys: Iterable[Expanded], columns: Mapping[str, pa.DataType]) -> tu
         name = _column(text)
         if name is not None and name in columns:
             names[name] = None
-        elif _columns(text) != frozenset():
+        elif columns_of(text) != frozenset():
             return ()
     return tuple(names)
 
 
 def _part(call: AggregateCall, columns: AbstractSet[str], *, ansi: bool) -> AggregateCall | None:
     """Compute a function of a part of a group; None where parts do not give the whole."""
-    names = _columns(call.argument)
+    names = columns_of(call.argument)
     if call.name not in _IN_PARTS or names is None or not names <= columns:
         return None
     kind = call.argument_type
@@ -131,22 +130,5 @@ def _put_together(call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Ty
 
 def _column(text: str | None) -> str | None:
     """Name the column that a text is; None for anything else."""
-    tree = _tree(text)
+    tree = tree_of(text)
     return tree.name if isinstance(tree, exp.Column) else None
-
-
-def _columns(text: str | None) -> frozenset[str] | None:
-    """Name the columns in a text; None for one that cannot be read."""
-    tree = _tree(text)
-    if tree is None:
-        return None
-    return frozenset(column.name for column in tree.find_all(exp.Column))
-
-
-def _tree(text: str | None) -> exp.Expr | None:
-    if text is None:
-        return None
-    try:
-        return parse_with_lists(text)
-    except (PredicateSyntaxError, PredicateTooDeep):
-        return None

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.plan import JoinType
 from pennon.predicate.expressions.typed_expression import operands_of
-from pennon.predicate.parse import parse_with_lists
+from pennon.pushdown.selects.expression_texts import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
 
 def conjuncts_of(condition: str | None) -> list[exp.Expr]:
     """List what a condition demands together; nothing where it has no text that can be read."""
-    if condition is None:
+    read = tree_of(condition)
+    if read is None:
         return []
-    try:
-        tree = _bare(parse_with_lists(condition))
-    except (PredicateSyntaxError, PredicateTooDeep):
-        return []
+    tree = _bare(read)
     return operands_of(tree) if isinstance(tree, exp.And) else [tree]
 
 
@@ -86,12 +83,10 @@ def null_aware_pair(join: Join) -> tuple[exp.Expr, exp.Expr] | None:
         >>> null_aware_pair(Join(0, 1, JoinType.ANTI, text)) is not None
         True
     """
-    if join.join_type is not JoinType.ANTI or join.condition is None or join.equated:
+    if join.join_type is not JoinType.ANTI or join.equated:
         return None
-    try:
-        tree = _bare(parse_with_lists(join.condition))
-    except (PredicateSyntaxError, PredicateTooDeep):
-        return None
+    read = tree_of(join.condition)
+    tree = None if read is None else _bare(read)
     if not isinstance(tree, exp.Or):
         return None
     equality, unknown = _bare(tree.this), _bare(tree.expression)

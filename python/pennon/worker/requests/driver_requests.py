@@ -38,6 +38,7 @@ from pennon.worker.requests.kept_plans import (
     filtered_plan,
     find_plan,
     plan_of,
+    reopened,
     snapshot_of,
 )
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
@@ -176,8 +177,9 @@ def alter_table(request: m.AlterTable) -> m.TableReply:
 
 def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
     """Answer ``plan_scan``."""
-    check_read_options(TableToken.from_json(request.table).name, request.options)
-    full = snapshot_of(request.catalog, request.table).schema.arrow
+    table = TableToken.from_json(request.table)
+    check_read_options(table.name, request.options)
+    full = reopened(request.catalog, table).schema.arrow
     wanted = with_field_ids(arrow_schema(request.schema), full)
     constants = constant_columns(wanted)
     token, plan = plan_of(

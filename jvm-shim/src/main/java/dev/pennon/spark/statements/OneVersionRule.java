@@ -39,10 +39,10 @@ public final class OneVersionRule extends Rule<LogicalPlan> {
   }
 
   private static PennonTable as(PennonTable read, PennonTable other) {
-    if (!other.isOf(read) || other.schema().equals(read.schema())) {
-      return other.isOf(read) ? read : other;
+    if (other.isOf(read) && !other.schema().equals(read.schema())) {
+      String why = "its columns were changed while the statement was planned";
+      throw WorkerFailure.of("WRITE_CONFLICT", "table", read.name(), "why", why).raise();
     }
-    String why = "its columns were changed while the statement was planned";
-    throw WorkerFailure.of("WRITE_CONFLICT", "table", read.name(), "why", why).raise();
+    return other.isOf(read) ? read : other;
   }
 }
