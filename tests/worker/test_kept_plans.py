@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from pennon.caching.cache import _CACHES
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
-from pennon.errors import PlanNotRepeated, TableMadeAnew
+from pennon.errors import PennonError, PlanNotRepeated, TableMadeAnew
 from pennon.manifest import Snapshot
 from pennon.worker.requests import kept_plans as plans
+from pennon.worker.requests.scan_replies import plan_scan
+from pennon.worker.wire.messages import PlanScan
 from pennon.worker.wire.tokens import TableToken
 
 
@@ -105,3 +109,38 @@ def test_a_forgotten_plan_is_made_alike_where_lance_gives_rows_in_another_order(
     again = plans.find_plan(catalog, token)
     assert again is not first
     assert again.table["object_id"] == first.table["object_id"]
+
+
+def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog("lance", str(tmp_path))
+    table = orders(catalog, 50)
+    columns = {"type": "struct", "fields": [field("k", "long")]}
+    asked = PlanScan(
+        catalog=catalog,
+        table=table,
+        schema=columns,
+        predicates=("`k` < 20",),
+        unrepeated=(),
+        options={},
+        row_change=False,
+        time_zone="UTC",
+        num_tasks=2,
+        max_bytes=1 << 20,
+    )
+    first = plan_scan(asked)
+    assert (first.splits, first.decided) == (20, (0,))
+    assert plan_scan(asked) is first
+    assert plan_scan(replace(asked, row_change=True)).decided == ()
+    assert plan_scan(replace(asked, predicates=("`k` < 30",))).splits == 30
+    add_partitions(Path(TableToken.from_json(table).location), 10)
+    assert plan_scan(asked) is first
+    for cache in tuple(_CACHES):
+        if cache.name == "plans":
+            cache.forget(lambda _: True)
+    monkeypatch.setattr(plans._Kept, "fingerprint", 1)
+    assert plan_scan(asked) is not first
+    shutil.rmtree(TableToken.from_json(table).location)
+    with pytest.raises(PennonError):
+        plan_scan(asked)

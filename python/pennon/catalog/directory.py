@@ -17,6 +17,7 @@ import lance_namespace as upstream
 from lance_namespace import errors as upstream_errors
 
 from pennon.catalog.configured_catalog import Catalog, plain_path
+from pennon.catalog.known_properties import known_properties
 from pennon.catalog.near_names import near_names
 from pennon.catalog.table_registration import (
     LOCATION,
@@ -175,9 +176,8 @@ class Directory:
     def find(self, identifier: Name) -> Registration | None:
         """Find a table by its name; None quickly when there is none."""
         self._check_root()
-        properties = self._describe(identifier)
-        registration = registered(self.catalog, identifier, properties)
-        if registration is not None:
+        properties = known_properties(self.catalog, identifier, self._describe)
+        if (registration := registered(self.catalog, identifier, properties)) is not None:
             return registration
         request = upstream.DescribeTableRequest(id=list(identifier))
         try:

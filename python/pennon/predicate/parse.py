@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 import sqlglot
@@ -27,6 +28,9 @@ _MOST_LEVELS: Final = 32
 # needs some seven calls for each.
 _MOST_OPERATORS: Final = 64
 _LONGEST_SHOWN: Final = 200
+# Planning reads the same text several times, and the next query has many of the same.
+_KEPT_TREES: Final = 512
+_LONGEST_KEPT: Final = 500
 _PARENTHESES: Final = re.compile(r"[()]")
 # What most expressions of a query are.
 _NAME: Final = re.compile(r"`([^`]+)`")
@@ -75,6 +79,15 @@ def parse_expression(sql: str) -> exp.Expression:
     name = _NAME.fullmatch(sql)
     if name is not None:
         return exp.column(name[1], quoted=True)
+    return _parsed(sql) if len(sql) > _LONGEST_KEPT else _kept(sql).copy()
+
+
+@lru_cache(maxsize=_KEPT_TREES)
+def _kept(sql: str) -> exp.Expression:
+    return _parsed(sql)
+
+
+def _parsed(sql: str) -> exp.Expression:
     if _levels(sql) > _MOST_LEVELS:
         raise PredicateTooDeep(predicate=_shortened(sql), most=_MOST_LEVELS)
     try:

@@ -34,7 +34,13 @@ from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 from pennon.pushdown.selects.joined import joined, only_row, with_wanted_keys
 from pennon.pushdown.selects.ordered import with_columns_of
-from pennon.pushdown.selects.selected import Selected, named, selected_from, selected_table
+from pennon.pushdown.selects.selected import (
+    Selected,
+    named,
+    only_columns,
+    selected_from,
+    selected_table,
+)
 from pennon.pushdown.selects.united import repeated, united
 from pennon.pushdown.selects.windowed import windowed
 
@@ -284,7 +290,16 @@ class FragmentWriter:
         """Write a projection."""
         if node.outputs is None:
             raise Declined(why="a projection without its expressions")
-        return self.computed(self.select(node.child), f"t{position}", node.outputs)
+        below = self.select(node.child)
+        kept = {f"c{output.id}": output for output in node.outputs}
+        if all(
+            output.text == f"`{name}`" and below.types.get(name) == output.type
+            for name, output in kept.items()
+        ):
+            narrower = only_columns(below, list(kept))
+            if narrower is not None:
+                return narrower
+        return self.computed(below, f"t{position}", node.outputs)
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
         """Write columns that are computed of those below.

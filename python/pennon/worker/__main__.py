@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import gc
 import json
 import logging
 import os
@@ -139,6 +140,9 @@ def _warm_up(own: Path) -> None:
     from pennon.worker.requests.dispatch import driver_handlers  # noqa: PLC0415
 
     driver_handlers()
+    # Modules and classes stay for ever: without this, planning pays for their being looked through.
+    gc.collect()
+    gc.freeze()
     remove_abandoned_sockets(own)
 
 

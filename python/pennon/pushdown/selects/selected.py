@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # A SELECT without columns still counts rows.
 _NOTHING: Final = "c"
+# What a SELECT may consist of whose list of columns nothing else in it refers to.
+_PLAIN_CLAUSES: Final = frozenset({"expressions", "from_", "joins", "where"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,26 @@ class Selected:
 def selected_from(below: Selected, name: str, columns: Sequence[exp.Expr]) -> exp.Select:
     """Select columns of what is selected below, which gets a name."""
     return selected_columns(columns).from_(below.select.subquery(name, copy=False), copy=False)
+
+
+def only_columns(below: Selected, names: Sequence[str]) -> Selected | None:
+    """Leave columns out of a SELECT itself, and put the others in order.
+
+    A SELECT around it would say the same, and everybody who reads the query would take it apart.
+
+    Args:
+        below: What is selected.
+        names: The columns that stay.
+
+    Returns:
+        The SELECT, which is the same one changed; None where its columns are more than a list.
+    """
+    stated = {clause for clause, value in below.select.args.items() if value}
+    columns = {column.alias_or_name: column for column in below.select.expressions}
+    if not names or not stated <= _PLAIN_CLAUSES or not columns.keys() >= set(names):
+        return None
+    below.select.set("expressions", [columns[name] for name in names])
+    return Selected(below.select, {name: below.types[name] for name in names})
 
 
 def selected_columns(columns: Sequence[exp.Expr]) -> exp.Select:

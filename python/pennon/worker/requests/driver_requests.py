@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,31 +14,20 @@ from pennon.catalog.ddl import alter
 from pennon.catalog.ddl import table_ddl as tables
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import stored_table
-from pennon.catalog.partitioning import sort_key
-from pennon.catalog.read_options import check_read_options
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.grouping.key_grouping import report
-from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.maintenance.procedures import PROCEDURES
 from pennon.maintenance.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
-from pennon.planning import explain, summary
 from pennon.planning.column_summaries import scan_summary
-from pennon.planning.evaluation import Evaluation
-from pennon.planning.identity_tuples import identity_names, identity_tuples
-from pennon.planning.leaf_order import known_order
-from pennon.planning.runtime_filter import filter_columns
+from pennon.planning.identity_tuples import identity_tuples
 from pennon.planning.scan_report import scan_report
 from pennon.planning.splits import pack
 from pennon.worker.requests.kept_plans import (
-    check_unrepeated,
-    evaluated_predicates,
     filtered_plan,
     find_plan,
-    plan_of,
-    reopened,
     snapshot_of,
 )
 from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
@@ -54,10 +43,7 @@ from pennon.worker.wire.metadata_messages import (
     SummarizeColumnsReply,
 )
 from pennon.worker.wire.split_texts import split_column
-from pennon.worker.wire.tokens import ScanToken, TableToken
-
-if TYPE_CHECKING:
-    from pennon.planning import ScanPlan
+from pennon.worker.wire.tokens import TableToken
 
 
 def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
@@ -173,68 +159,6 @@ def rename_table(request: m.RenameTable) -> m.EmptyReply:
 def alter_table(request: m.AlterTable) -> m.TableReply:
     """Answer ``alter_table``."""
     return _described(alter.alter_table(request.catalog, request.identifier, request.changes))
-
-
-def plan_scan(request: m.PlanScan) -> m.PlanScanReply:
-    """Answer ``plan_scan``."""
-    table = TableToken.from_json(request.table)
-    check_read_options(table.name, request.options)
-    full = reopened(request.catalog, table).schema.arrow
-    wanted = with_field_ids(arrow_schema(request.schema), full)
-    constants = constant_columns(wanted)
-    token, plan = plan_of(
-        request.catalog, request.table, request.predicates, request.time_zone, constants
-    )
-    check_unrepeated(request.catalog, token, request.unrepeated)
-    snapshot = plan.snapshot
-    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
-    # A statement that changes rows may read more of them than satisfy its condition.
-    decided, filtered = (
-        () if request.row_change else evaluated_predicates(request.catalog, token, evaluation)
-        for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
-    )
-    order = known_order(plan, wanted.names)
-    scan = ScanToken(
-        snapshot.location,
-        wanted,
-        full,
-        plan.residuals,
-        request.catalog.storage,
-        order,
-        plan.identity,
-    )
-    return m.PlanScanReply(
-        scan=scan.to_json(),
-        plan=token,
-        splits=plan.table.num_rows,
-        keys=() if grouping is None else grouping.keys,
-        partitions_total=plan.partitions_total,
-        rows=plan.num_rows,
-        bytes=plan.num_bytes,
-        description=summary(plan),
-        details=explain(plan),
-        ordering=tuple(map(sort_key, order)),
-        filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
-        partition_columns=tuple(identity_names(snapshot)),
-        decided=decided,
-        filtered=filtered,
-        packed=_packed(plan, request),
-    )
-
-
-# Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
-_MOST_PACKED: Final = 64
-
-
-def _packed(plan: ScanPlan, request: m.PlanScan) -> tuple[m.PackedSplit, ...] | None:
-    """Pack the leaves of a plan; None where their splits are many."""
-    if plan.table.num_rows > _MOST_PACKED:
-        return None
-    tasks = pack(plan, request.num_tasks, request.max_bytes)
-    if len(tasks) > _MOST_PACKED:
-        return None
-    splits = packed_splits(plan.table, tasks).to_pylist()
-    return tuple(m.PackedSplit(split["object_id"], split["split"]) for split in splits)
 
 
 def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:

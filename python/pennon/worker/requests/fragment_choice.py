@@ -106,10 +106,10 @@ def choose_fragments(
     if request.execution != _WORKER:
         return ChosenFragments()
     semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
-    query_id = uuid4().hex
-    whole = _in_one_executor(request, plan, keys, semantics)
+    query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
+    whole = _in_one_executor(request, plan, keys, semantics, pool_bytes)
     if whole is not None:
-        planner = _Planner(whole[0], semantics, plans, target, query_id, request.slots)
+        planner = _Planner(whole[0], semantics, plans, target, query_id, pool_bytes, request.slots)
         fragment = None
         with suppress(Declined):  # its parts are tried one by one
             fragment = planner.planned(whole[1])
@@ -120,17 +120,17 @@ def choose_fragments(
         keys,
         semantics,
         one_task_bytes=request.one_task_bytes,
-        replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
+        replicated_bytes=min(request.replicated_bytes, pool_bytes),
     )
-    planner = _Planner(division, semantics, plans, target, query_id)
+    planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
     fragments, declined = choose(division, semantics, planner.planned)
     inside = {position for fragment in fragments for position in fragment.candidate.positions}
-    left = {position: why for position, why in declined.items() if position not in inside}
+    left = {at: why for at, why in declined.items() if at not in inside}
     return ChosenFragments(tuple(fragments), division.is_one_task, left)
 
 
 def _in_one_executor(
-    request: DeriveKeys, plan: Plan, keys: DerivedKeys, semantics: Semantics
+    request: DeriveKeys, plan: Plan, keys: DerivedKeys, semantics: Semantics, pool_bytes: int
 ) -> tuple[Division, Candidate] | None:
     """Find the fragment that is all of a query.
 
@@ -148,8 +148,8 @@ def _in_one_executor(
         semantics,
         least_bytes=request.one_task_bytes,
         most_bytes=most_bytes,
-        pool_bytes=executor_pool_bytes(),
-        replicated_bytes=min(request.replicated_bytes, executor_pool_bytes()),
+        pool_bytes=pool_bytes,
+        replicated_bytes=min(request.replicated_bytes, pool_bytes),
     )
 
 
@@ -168,6 +168,7 @@ class _Planner:
     plans: Mapping[int, ScanPlan]
     target: TaskTarget
     query_id: str
+    pool_bytes: int
     num_threads: int = 1
 
     def planned(self, candidate: Candidate) -> ChosenFragment | None:
@@ -184,7 +185,7 @@ class _Planner:
             return None
         read = {scan: self.plans[scan] for scan in query.scans}
         keyed = (division.keys, division.view)
-        tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=executor_pool_bytes())
+        tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=self.pool_bytes)
         if tasks is None:
             return None
         parts = tuple(map(self.part, query.parts))
@@ -237,19 +238,15 @@ class _Planner:
     def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
         """Make one task of an answer, which has its rows with it."""
         token = FragmentToken((), Query(answer.sql, answer.schema)).to_json()
-        lines = [f"fragment: {candidate.mode}, answered by the manifest"]
-        lines += [
-            line
-            for scan in candidate.query.scans
-            for line in summary(self.plans[scan]).splitlines()
-        ]
+        told = [summary(self.plans[scan]) for scan in candidate.query.scans]
+        text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *told])
         rows, num_bytes = self.size(candidate, 1)
         reply = FragmentReply(
             root=candidate.root,
             mode=str(candidate.mode),
             scan=token,
-            description="\n".join(lines),
-            details="\n".join(lines),
+            description=text,
+            details=text,
             columns=tuple(answer.columns),
             rows=rows,
             bytes=num_bytes,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.tables.loaded_table import reopen
 from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
+from pennon.grouping.functions.partition_layout import layout_of
 from pennon.planning import plan_scan
 from pennon.planning.evaluation import Evaluation, evaluations
 from pennon.planning.leaf_constants import with_constants
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.catalog.configured_catalog import Catalog
+    from pennon.grouping.functions.partition_layout import Layout
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
 
@@ -53,6 +55,12 @@ class _Kept:
     def evaluated(self) -> dict[str, Evaluation]:
         """What is known of the scan's rows, by the text of a predicate."""
         return dict(zip(self.readable, evaluations(self.plan), strict=True))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the chosen partitions are laid out."""
+        snapshot = self.plan.snapshot
+        return layout_of(snapshot.specs, snapshot.schema, self.plan.table, self.plan.fixed)
 
     @cached_property
     def exact(self) -> frozenset[str]:
@@ -140,15 +148,32 @@ def find_plan(catalog: Catalog, token: str) -> ScanPlan:
         PlanNotRepeated: The same question has another answer now: derived keys and splits name
             partitions by their places in the plan.
     """
-    return _plan_of(catalog, PlanToken.from_json(token))
+    return _repeated(catalog, PlanToken.from_json(token)).plan
 
 
-def _plan_of(catalog: Catalog, token: PlanToken) -> ScanPlan:
+def find_layout(catalog: Catalog, token: str) -> tuple[ScanPlan, Layout]:
+    """Find a plan as ``find_plan``, with the layout of its partitions."""
+    kept = _repeated(catalog, PlanToken.from_json(token))
+    return kept.plan, kept.layout
+
+
+def is_repeated(catalog: Catalog, token: str) -> bool:
+    """Whether a plan is the one that its token was given for; one that was evicted is made again.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+    """
+    asked = PlanToken.from_json(token)
+    return _kept(catalog, asked).fingerprint == asked.leaves
+
+
+def _repeated(catalog: Catalog, token: PlanToken) -> _Kept:
     kept = _kept(catalog, token)
     if kept.fingerprint != token.leaves:
         snapshot = kept.plan.snapshot
         raise PlanNotRepeated(location=snapshot.location, version=snapshot.version)
-    return kept.plan
+    return kept
 
 
 def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> ScanPlan:
@@ -162,7 +187,7 @@ def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> Sc
         predicates: Spark SQL texts beside those of the plan.
     """
     asked = PlanToken.from_json(token)
-    plan = _plan_of(catalog, asked)
+    plan = _repeated(catalog, asked).plan
     if not predicates:
         return plan
     return filtered(plan, [*asked.predicates, *predicates], asked.time_zone)

@@ -16,6 +16,7 @@ from pennon.worker.requests import key_derivation as derived_keys
 from pennon.worker.requests import stream_requests as streams
 from pennon.worker.requests import write_requests as writes
 from pennon.worker.requests.metadata_requests import load_changes, read_metadata
+from pennon.worker.requests.scan_replies import plan_scan
 from pennon.worker.wire import messages as m
 from pennon.worker.wire import write_messages as w
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
@@ -49,7 +50,7 @@ _DRIVER: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (m.DropTable, driver.drop_table),
     (m.RenameTable, driver.rename_table),
     (m.AlterTable, driver.alter_table),
-    (m.PlanScan, driver.plan_scan),
+    (m.PlanScan, plan_scan),
     (m.ListSplits, driver.list_splits),
     (m.PackSplits, driver.pack_splits),
     (m.PruneSplits, driver.prune_splits),

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
 from pennon.errors import MalformedMessage, PennonError
-from pennon.grouping.functions.partition_layout import layout_of
 from pennon.grouping.key_grouping import reported_functions
 from pennon.leaf.schema.promotion import stream_schema
 from pennon.plan import (
@@ -18,11 +17,12 @@ from pennon.plan import (
     PlanNode,
     Scan,
 )
-from pennon.worker.requests.kept_plans import find_plan
+from pennon.worker.requests.kept_plans import find_layout
 from pennon.worker.wire.json_fields import decode
 from pennon.worker.wire.plan_messages import OPERATORS, ScanMessage
 
 if TYPE_CHECKING:
+    from pennon.grouping.functions.partition_layout import Layout
     from pennon.planning import ScanPlan
 
 
@@ -47,8 +47,8 @@ def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, S
             raise MalformedMessage(why=f"a plan node has the unknown kind {kind}")
         message = decode(operator, fields)
         if isinstance(message, ScanMessage):
-            plans[position] = find_plan(message.catalog, message.plan)
-            nodes.append(_scan(message, plans[position]))
+            plans[position], layout = find_layout(message.catalog, message.plan)
+            nodes.append(_scan(message, plans[position], layout))
             continue
         try:
             nodes.append(message.node())
@@ -57,11 +57,10 @@ def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, S
     return Plan(tuple(nodes)), plans
 
 
-def _scan(message: ScanMessage, plan: ScanPlan) -> Scan:
+def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout) -> Scan:
     columns: list[Any] = list(message.columns)
     fields: list[Any] = list(message.fields)
     schema = plan.snapshot.schema
-    layout = layout_of(plan.snapshot.specs, schema, plan.table, plan.fixed)
     attributes: dict[int, frozenset[int]] = {}
     for attribute, path in [*((number, (name,)) for number, name in columns), *fields]:
         column = schema.field_by_path(path)

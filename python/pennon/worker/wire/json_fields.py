@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
+_AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
+
 
 def decode(cls: type[T], message: object) -> T:
     """Read a message: all of its fields, and no others.
@@ -63,7 +65,12 @@ def encode(message: DataclassInstance) -> dict[str, object]:
         >>> encode(ListTablesReply(tables=("orders",)))
         {'tables': ['orders']}
     """
-    return {_key(field): _written(getattr(message, field.name)) for field in fields(message)}
+    return {key: _written(getattr(message, name)) for key, name in _keys(type(message))}
+
+
+@cache
+def _keys(cls: type[DataclassInstance]) -> tuple[tuple[str, str], ...]:
+    return tuple((_key(field), field.name) for field in fields(cls))
 
 
 @cache
@@ -83,7 +90,7 @@ def _shape(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _read(annotation: Any, value: object, where: str) -> Any:
-    if annotation is object:
+    if annotation is object or (type(value) is annotation and annotation in _AS_THEY_ARE):
         return value
     origin, arguments = _shape(annotation)
     if origin is types.UnionType:
@@ -126,9 +133,6 @@ def _read_text(kind: Any, value: object, where: str) -> Any:
 def _wrong(where: str, value: object, expected: str) -> MalformedMessage:
     # The value itself may be a storage option.
     return MalformedMessage(why=f"{where} is a {type(value).__name__} and should be {expected}")
-
-
-_AS_THEY_ARE: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def _written(value: object) -> object:

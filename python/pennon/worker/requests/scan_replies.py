@@ -1,0 +1,136 @@
+"""Plans a scan for Spark's scan builder, and keeps the answer while the table has that version.
+
+The plan is kept by itself (``kept_plans.py``), for other requests name it. What Spark is told of it
+takes four times as long as to find it, and the same query asks the same again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from pennon.caching import Cache, TableKey, storage_identity
+from pennon.catalog.columns.projected_columns import column_paths, with_field_ids
+from pennon.catalog.columns.spark_types import arrow_schema
+from pennon.catalog.partitioning import sort_key
+from pennon.catalog.read_options import check_read_options
+from pennon.grouping.key_grouping import report
+from pennon.leaf.read.metadata_columns import constant_columns
+from pennon.planning import explain, summary
+from pennon.planning.evaluation import Evaluation
+from pennon.planning.identity_tuples import identity_names
+from pennon.planning.leaf_order import known_order
+from pennon.planning.runtime_filter import filter_columns
+from pennon.planning.splits import pack
+from pennon.worker.requests.kept_plans import (
+    check_unrepeated,
+    evaluated_predicates,
+    is_repeated,
+    plan_of,
+    reopened,
+)
+from pennon.worker.requests.packed_splits import packed_splits
+from pennon.worker.wire.messages import PackedSplit, PlanScan, PlanScanReply
+from pennon.worker.wire.tokens import ScanToken, TableToken
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pennon.planning import ScanPlan
+
+# Of more leaves many plans never need the packed splits: joins and aggregates read in other ways.
+_MOST_PACKED: Final = 64
+_REPLIES_BYTES: Final = 16 << 20
+# The numbers and names of a reply beside its long texts.
+_REPLY_BYTES: Final = 4 << 10
+
+
+def _weight(reply: PlanScanReply) -> int:
+    texts = (reply.scan, reply.plan, reply.description, reply.details)
+    packed = sum(len(split.object_ids) + len(split.split) for split in reply.packed or ())
+    return _REPLY_BYTES + sum(map(len, texts)) + packed
+
+
+_replies: Final[Cache[PlanScanReply]] = Cache(
+    "answers about scans", max_bytes=_REPLIES_BYTES, weigh=_weight
+)
+
+
+def plan_scan(request: PlanScan) -> PlanScanReply:
+    """Answer ``plan_scan``."""
+    table = TableToken.from_json(request.table)
+    check_read_options(table.name, request.options)
+    # Whatever is kept: the table may have been made anew.
+    full = reopened(request.catalog, table).schema.arrow
+    asked = (
+        request.table,
+        json.dumps(request.schema),
+        request.predicates,
+        request.unrepeated,
+        request.row_change,
+        request.time_zone,
+        request.num_tasks,
+        request.max_bytes,
+    )
+    storage = storage_identity(request.catalog.storage)
+    key = TableKey(table.location, table.version, table.identity, storage, asked)
+    known = _replies.peek(key)
+    if known is not None and is_repeated(request.catalog, known.plan):
+        return known
+    reply = _planned(request, full)
+    _replies.keep(key, reply)
+    return reply
+
+
+def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
+    wanted = with_field_ids(arrow_schema(request.schema), full)
+    constants = constant_columns(wanted)
+    token, plan = plan_of(
+        request.catalog, request.table, request.predicates, request.time_zone, constants
+    )
+    check_unrepeated(request.catalog, token, request.unrepeated)
+    snapshot = plan.snapshot
+    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    # A statement that changes rows may read more of them than satisfy its condition.
+    decided, filtered = (
+        () if request.row_change else evaluated_predicates(request.catalog, token, evaluation)
+        for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
+    )
+    order = known_order(plan, wanted.names)
+    scan = ScanToken(
+        snapshot.location,
+        wanted,
+        full,
+        plan.residuals,
+        request.catalog.storage,
+        order,
+        plan.identity,
+    )
+    return PlanScanReply(
+        scan=scan.to_json(),
+        plan=token,
+        splits=plan.table.num_rows,
+        keys=() if grouping is None else grouping.keys,
+        partitions_total=plan.partitions_total,
+        rows=plan.num_rows,
+        bytes=plan.num_bytes,
+        description=summary(plan),
+        details=explain(plan),
+        ordering=tuple(map(sort_key, order)),
+        filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
+        partition_columns=tuple(identity_names(snapshot)),
+        decided=decided,
+        filtered=filtered,
+        packed=_packed(plan, request),
+    )
+
+
+def _packed(plan: ScanPlan, request: PlanScan) -> tuple[PackedSplit, ...] | None:
+    """Pack the leaves of a plan; None where their splits are many."""
+    if plan.table.num_rows > _MOST_PACKED:
+        return None
+    tasks = pack(plan, request.num_tasks, request.max_bytes)
+    if len(tasks) > _MOST_PACKED:
+        return None
+    splits = packed_splits(plan.table, tasks).to_pylist()
+    return tuple(PackedSplit(split["object_id"], split["split"]) for split in splits)
