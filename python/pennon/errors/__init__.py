@@ -78,6 +78,7 @@ from pennon.errors.leaves import (
     WriteTypeMismatch,
 )
 from pennon.errors.library import (
+    DefaultNotComputed,
     DefaultNotOfType,
     MergeCardinality,
     MergeKeyRefused,
@@ -176,6 +177,7 @@ __all__ = [
     "CommitGivenUp",
     "CompiledSqlglot",
     "CorruptJson",
+    "DefaultNotComputed",
     "DefaultNotOfType",
     "DemoCheckFailed",
     "DemoDataNotFound",

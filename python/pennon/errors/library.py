@@ -39,6 +39,17 @@ class DefaultNotOfType(PennonError):
     sql_state = "42804"
 
 
+class DefaultNotComputed(PennonError):
+    """Rows lack a column whose default is computed by Spark alone."""
+
+    condition = "DEFAULT_NOT_COMPUTED"
+    template = (
+        "Cannot write rows without the column {column} to {table}: its DEFAULT ({default}) is"
+        " computed by Spark alone. Give the column, with the value that its rows are to have."
+    )
+    sql_state = "0A000"
+
+
 class MergeCardinality(PennonError):
     """Several rows are to update one row of the table."""
 

@@ -125,8 +125,8 @@ class PartitionedNamespace(TableRows):
             name: The column; a field of a struct by its path, ``address.zip``.
             type: Its Arrow type, which must be one of Spark SQL's.
             nullable: False needs a default, or a table without rows.
-            default: What rows that are there have, and those of Spark's INSERT without the column;
-                rows appended from Python have NULL there.
+            default: What rows that are there have, and those of a write without the column; None
+                for NULL.
             comment: Its comment.
 
         Returns:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.catalog.columns.left_out_columns import with_defaults
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MergeCardinality, MergeKeyRefused
 from pennon.leaf.schema.promotion import stream_type
@@ -122,7 +123,7 @@ class Merge:
         return replace(self, matched="delete")
 
     def when_not_matched_insert_all(self) -> Self:
-        """Add the source's rows that are not in the table; columns that it lacks are NULL.
+        """Add the source's rows that are not in the table; columns that it lacks as in ``append``.
 
         Example:
             >>> import pennon, tempfile
@@ -245,7 +246,8 @@ class _Run:
         if self.merge.inserts:
             others = self.source.filter(pa.array(~self.is_seen))
             self.inserted = len(others)
-            yield from others.to_batches()
+            columns = self.table.snapshot.schema.arrow
+            yield from with_defaults(others.to_batches(), columns, self.table.name)
 
     def _chunks(self, plan: ScanPlan, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Read keys, names of rows and some columns, many rows at a time."""

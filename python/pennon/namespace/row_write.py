@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from pennon.catalog.columns.left_out_columns import with_defaults
 from pennon.catalog.columns.text_lengths import within_lengths
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
 from pennon.manifest.dataset.storage import storage_failure
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pennon.catalog.layouts.stored_table import StoredTable
     from pennon.catalog.tables.loaded_table import Table
     from pennon.catalog.write_mode import WriteMode
     from pennon.leaf.write.deleted_rows import DeletedRows
@@ -32,7 +32,7 @@ def write_rows(
         table: The table at its newest version.
         mode: What happens to the rows that are there.
         predicates: What rows to be overwritten satisfy; none means every row.
-        batches: Rows in the table's columns by name.
+        batches: Rows in the table's columns by name; those that are missing have their defaults.
 
     Returns:
         The new version.
@@ -47,8 +47,8 @@ def write_rows(
     def commit(staged: Sequence[str], identity: CommitIdentity) -> int:
         return stored.commit(mode, predicates, staged, identity)
 
-    columns = stored.snapshot.schema.arrow
-    return _staged_and_committed(stored, within_lengths(batches, columns, table.name), commit)
+    filled = with_defaults(batches, stored.snapshot.schema.arrow, table.name)
+    return _staged_and_committed(table, filled, commit)
 
 
 def write_row_changes(
@@ -81,17 +81,19 @@ def write_row_changes(
         gone = [deletion.to_json() for deletion in deleted]
         return stored.change_rows(mode, gone, staged, reads, identity)
 
-    return _staged_and_committed(stored, batches, commit)
+    return _staged_and_committed(table, batches, commit)
 
 
 def _staged_and_committed(
-    stored: StoredTable,
+    table: Table,
     batches: Iterable[pa.RecordBatch],
     commit: Callable[[Sequence[str], CommitIdentity], int],
 ) -> int:
+    stored = table.stored
     location = stored.snapshot.location
+    fitting = within_lengths(batches, stored.snapshot.schema.arrow, table.name)
     try:
-        staged = stored.stage_unordered(batches).texts
+        staged = stored.stage_unordered(fitting).texts
     except OSError as error:
         if "LanceError" not in str(error):  # what the rows come from may fail as well
             raise

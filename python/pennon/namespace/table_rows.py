@@ -72,13 +72,15 @@ class TableRows(OpenTable):
 
         Args:
             rows: A table, record batches or a reader of ``pyarrow``, a data frame of pandas or
-                Polars, or a list of dicts. Columns match by name; a missing one is NULL.
+                Polars, or a list of dicts. Columns match by name; a missing one has its
+                DEFAULT, or else NULL.
 
         Returns:
             The version that has the rows.
 
         Raises:
             PennonError: The rows do not fit the columns.
+            DefaultNotComputed: Only Spark computes the default of a column that is missing.
 
         Example:
             >>> import pennon, tempfile
