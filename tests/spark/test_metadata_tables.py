@@ -180,3 +180,25 @@ def test_a_table_of_that_name_comes_first(spark: SparkSession, namespace: str, t
     spark.sql(f"CREATE TABLE {namespace}.partitions (a INT)")
     assert spark.table(f"{namespace}.partitions").columns == ["a"]
     assert "partition" in spark.table(f"{table}.partitions").columns
+
+
+def test_every_commit_of_a_session_names_its_user_and_its_application(
+    spark: SparkSession, namespace: str
+) -> None:
+    """ALTER and CALL, which the worker commits by itself, said python and the process's user."""
+    table = f"{namespace}.t"
+    spark.sql(f"CREATE TABLE {table} (id INT)")
+    for id_ in (1, 2):
+        spark.sql(f"INSERT INTO {table} VALUES ({id_})")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN v INT")
+    spark.sql(f"CALL lance.system.compact(table => '{table}')")
+    spark.sql(f"UPDATE {table} SET v = 1")
+    context = spark.sparkContext
+    made = rows(spark, f"SELECT operation, summary FROM {table}.snapshots WHERE operation > 'a'")
+    who = {
+        row.operation: (row.summary["user"], row.summary["application"])
+        for row in made
+        if "commit-id" in row.summary  # those of the manifest alone have none
+    }
+    assert who.keys() >= {"alter", "compact", "update", "append"}
+    assert set(who.values()) == {(context.sparkUser(), context.applicationId)}

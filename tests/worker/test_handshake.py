@@ -54,6 +54,7 @@ def test_every_fact_about_the_jvm_is_required() -> None:
         "heap_bytes",
         "timeout_seconds",
         "temporary",
+        "user",
         "settings",
         "retired",
     ):

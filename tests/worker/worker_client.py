@@ -36,6 +36,7 @@ JVM = {
     "heap_bytes": 1 << 30,
     "timeout_seconds": 4,
     "temporary": tempfile.gettempdir(),
+    "user": "ada",
     "settings": {"spark.master": "local[2]"},
     "retired": [],
 }

@@ -114,13 +114,15 @@ def metadata_version() -> str:
 
 
 def _meet(text: str) -> Jvm:
-    """Refuse a JVM of another version, and take on what it says of memory."""
+    """Refuse a JVM of another version, and take on what it says of memory and of its user."""
     # Imported after the check, too: they import Arrow and Lance.
     from pennon.execution.memory import started_by  # noqa: PLC0415
+    from pennon.manifest.format.commit_record import commit_for  # noqa: PLC0415
     from pennon.worker.handshake import jvm_of  # noqa: PLC0415
 
     jvm = jvm_of(text, metadata_version())
     started_by(jvm.memory)
+    commit_for(jvm.user, jvm.settings.get("spark.app.id", ""))
     return jvm
 
 

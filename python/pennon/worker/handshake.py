@@ -36,7 +36,8 @@ class Jvm:
         heap_bytes: Largest size of its heap.
         timeout_seconds: After so long a silence it takes the worker for hung; 0 for never.
         temporary: Its folder for temporary files.
-        settings: The settings of Spark that say how much memory there is.
+        user: Who runs the application.
+        settings: The settings of Spark that say how much memory there is, and the application's id.
         retired: The ids of earlier workers that still work on what others wait for.
     """
 
@@ -48,6 +49,7 @@ class Jvm:
     heap_bytes: int
     timeout_seconds: int
     temporary: str
+    user: str
     settings: Mapping[str, str]
     retired: tuple[int, ...]
 

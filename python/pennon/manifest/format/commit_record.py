@@ -27,6 +27,7 @@ __all__ = [
     "GIVEN_UP",
     "CommitIdentity",
     "CommitRecord",
+    "commit_for",
     "commit_key",
     "made_together",
     "record_of_message",
@@ -36,6 +37,8 @@ __all__ = [
 COMMIT: Final = "pennon_commit"
 GIVEN_UP: Final = "given up"
 _PREFIX: Final = "pennon$commit$"
+# At most one, of a worker's JVM.
+_COMMITTERS: Final[list[tuple[str, str]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +68,32 @@ class CommitIdentity:
     @staticmethod
     def fresh() -> CommitIdentity:
         """Give the identity of a commit that this process starts."""
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):  # a user id without a name, as containers have
-            user = ""
-        return _NewIdentity(str(uuid.uuid4()), user, "python")
+        user, application = _committer()
+        return _NewIdentity(str(uuid.uuid4()), user, application)
 
 
 @dataclass(frozen=True, slots=True)
 class _NewIdentity(CommitIdentity):
     is_new: ClassVar[bool] = True
+
+
+def commit_for(user: str, application: str) -> None:
+    """Say whose the commits are that this process starts by itself.
+
+    Args:
+        user: Who runs the application.
+        application: The program, which is Python's otherwise: Spark's application id.
+    """
+    _COMMITTERS[:] = [(user, application)]
+
+
+def _committer() -> tuple[str, str]:
+    if _COMMITTERS:
+        return _COMMITTERS[0]
+    try:
+        return getpass.getuser(), "python"
+    except (KeyError, OSError):  # a user id without a name, as containers have
+        return "", "python"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "01f9c81cf8d0"
+PROTOCOL: Final = "bdb92926f0be"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -8,6 +8,7 @@ import java.util.Collection;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkBuildInfo;
 import org.apache.spark.SparkEnv;
+import org.apache.spark.util.Utils;
 import scala.Tuple2;
 
 /**
@@ -17,10 +18,10 @@ import scala.Tuple2;
  * compare, and refuse.
  */
 final class WorkerStart {
-  /** What the memory of a worker is derived from, as Spark spells it; no secrets are among them. */
-  private static final Pattern MEMORY_SETTINGS =
+  /** Whose a worker is, and what its memory is derived from; no secrets are among them. */
+  private static final Pattern SETTINGS =
       Pattern.compile(
-          "spark\\.(master|pennon\\.worker\\.memory|executor\\.(cores|instances)"
+          "spark\\.(master|app\\.id|pennon\\.worker\\.memory|executor\\.(cores|instances)"
               + "|(driver|executor)\\.(pyspark\\.memory|memory\\w*|minMemory\\w*))");
 
   private WorkerStart() {}
@@ -39,7 +40,7 @@ final class WorkerStart {
   static String describeJvm(Collection<Long> retired) {
     ObjectNode jvm = Messages.object();
     jvm.put("jar", jarVersion()).put("protocol", Wire.PROTOCOL);
-    jvm.put("spark", SparkBuildInfo.spark_version());
+    jvm.put("spark", SparkBuildInfo.spark_version()).put("user", Utils.getCurrentUserName());
     jvm.put("driver", WorkerInterpreter.isDriver());
     jvm.put("cores", Runtime.getRuntime().availableProcessors());
     jvm.put("heap_bytes", Runtime.getRuntime().maxMemory());
@@ -51,7 +52,7 @@ final class WorkerStart {
     SparkEnv environment = SparkEnv.get();
     if (environment != null) {
       for (Tuple2<String, String> setting : environment.conf().getAll()) {
-        if (MEMORY_SETTINGS.matcher(setting._1()).matches()) {
+        if (SETTINGS.matcher(setting._1()).matches()) {
           settings.put(setting._1(), setting._2());
         }
       }
