@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-KEYS: Final = ("id", "ck", "pk", "rk", "d")
+WHOLE_KEYS: Final = ("id", "ck", "pk", "rk", "dv")
+KEYS: Final = (*WHOLE_KEYS, "d", "dd", "z", "b", "t")
 _TEXTS: Final = (
     "rpad({c}, 4, 'x') > 's1'",
     "concat_ws('-', {c}, 'a') < 's2'",
@@ -130,6 +131,76 @@ CONDITIONS: Final[Mapping[str, Sequence[str]]] = {
         "dayofweek({c}) = 1",
         "{c} IS NULL",
     ),
+    "b": (
+        "{c} = X'6231'",
+        "{c} > X'6231'",
+        "{c} IN (X'', X'00FF')",
+        "{c} <> X'FF'",
+        "length({c}) = 2",
+        "hex({c}) = '00FF'",
+        "{c} IS NULL",
+    ),
+    "z": (
+        "{c} > TIMESTAMP_NTZ'2020-01-10 00:00:00'",
+        "{c} = TIMESTAMP_NTZ'1500-03-01 12:30:00.000001'",
+        "CAST({c} AS DATE) = DATE'2020-01-03'",
+        "year({c}) = 9998",
+        "hour({c}) < 5",
+        "second({c}) = 59",
+        "{c} < TIMESTAMP_NTZ'1970-01-01 00:00:00'",
+        "date_trunc('DAY', {c}) = TIMESTAMP_NTZ'2020-01-04 00:00:00'",
+        "{c} IN (TIMESTAMP_NTZ'9998-12-31 23:59:59.999999', NULL)",
+        "CAST({c} AS STRING) LIKE '%.%'",
+        "date_format({c}, 'yyyy-MM-dd HH:mm') > '2020-01-05 03'",
+    ),
+    "ch": (
+        "{c} = 'c1   '",
+        "{c} > 'c1   '",
+        "length({c}) = 5",
+        "trim({c}) = 'c2'",
+        "{c} LIKE 'c_   '",
+        "{c} IN ('c0   ', 'c9   ')",
+    ),
+    "vc": (
+        "{c} = 'ä1'",
+        "{c} = '2 '",
+        "{c} < 'ä'",
+        "length({c}) > 3",
+        "rtrim({c}) = 'ää2'",
+        "{c} LIKE '%ä%'",
+        "upper({c}) LIKE 'Ä%'",
+    ),
+    "t": (
+        "{c} = CONCAT(REPEAT('lång ', 60), 3)",
+        "{c} > CONCAT(REPEAT('lång ', 60), 3)",
+        "{c} <= CONCAT(REPEAT('lång ', 60), 1)",
+        "{c} IN (CONCAT(REPEAT('lång ', 60), 2), 'x')",
+        "{c} LIKE 'lång%4'",
+        "length({c}) = 301",
+        "right({c}, 1) = '2'",
+        "{c} < 'lång lång'",
+    ),
+    "o": (
+        "{c}",
+        "NOT {c}",
+        "{c} IS NULL",
+        "{c} <=> FALSE",
+        "{c} IS NOT TRUE",
+        "{c} = ({c} OR {c})",
+    ),
+    "m5": ("{c} = 1", "{c} > 0.5", "{c} IN (-2, 2)", "{c} / 3 > 0.3", "{c} * {c} = 4"),
+    "st": (
+        "{c}.a = 1",
+        "{c}.b = 'x0'",
+        "{c} IS NULL",
+        "{c}.a IS NULL",
+        "{c} = named_struct('a', 1, 'b', 'x1')",
+    ),
+    "arr": ("size({c}) = 2", "{c}[0] = 1", "array_contains({c}, 1)", "{c} IS NULL"),
+    "dv": ("{c} = 7", "{c} <> 7", "{c} IS NULL", "{c} IN (5, 7, 8)", "{c} <=> 7", "NOT ({c} > 6)"),
+    "g": ("{c} = 'dflt'", "{c} LIKE 'd%'", "{c} IS NULL", "{c} <> 'dflt'", "{c} IN ('g1', 'u')"),
+    "dd": ("{c} = DATE'2020-01-31'", "{c} <> DATE'2020-01-31'", "month({c}) = 2", "{c} IS NULL"),
+    "gone": ("{c} = -1", "{c} > 0", "{c} <> -1", "{c} IN (-1, 2)", "{c} IS NULL"),
 }
 VALUES: Final[Mapping[str, Sequence[str]]] = {
     "q": (
@@ -220,6 +291,14 @@ VALUES: Final[Mapping[str, Sequence[str]]] = {
     "id": ("{c} + 1", "{c} % 100", "{c} - {c}", "{c} ^ {c}"),
     "ck": ("coalesce({c}, 3)",),
     "ts": ("date_trunc('HOUR', {c})", "{c} + INTERVAL 1 DAY"),
+    "b": ("coalesce({c}, X'01')", "CASE WHEN {c} > X'62' THEN X'62' ELSE {c} END"),
+    "z": ("date_trunc('MONTH', {c})", "{c} - INTERVAL 36 HOURS", "coalesce({c}, z)"),
+    "t": ("upper({c})", "substr({c}, 296)", "concat({c}, 'é')"),
+    "o": ("NOT {c}", "{c} <=> TRUE", "coalesce({c}, FALSE)"),
+    "dv": ("{c} * 2", "coalesce({c}, 0)", "nullif({c}, 7)"),
+    "g": ("upper({c})", "coalesce({c}, 'none')"),
+    "dd": ("last_day({c})", "date_add({c}, 1)", "add_months({c}, 1)"),
+    "gone": ("{c} + 1", "abs({c})"),
 }
 GROUPED: Final[Mapping[str, Sequence[str]]] = {
     "v": ("{c} + 0D", "isnan({c})", "{c} = {c}"),
@@ -231,5 +310,13 @@ GROUPED: Final[Mapping[str, Sequence[str]]] = {
     "s": ("substr({c}, 1, 1)", "length({c})", "translate({c}, '123', 'é')", "ascii({c})"),
     "q": ("{c} & 1", "{c} % 3", "{c} / 2", "{c} > 3", "CASE WHEN {c} > 3 THEN 'a' END"),
     "id": ("{c} DIV 50",),
+    "b": ("length({c})", "{c} > X'62'"),
+    "z": ("CAST({c} AS DATE)", "year({c})", "date_trunc('HOUR', {c})", "CAST({c} AS STRING)"),
+    "ch": ("trim({c})",),
+    "vc": ("length({c})", "rtrim({c})"),
+    "t": ("right({c}, 1)", "length({c})"),
+    "st": ("{c}.a", "{c}.b"),
+    "arr": ("{c}[0]", "size({c})"),
+    "dd": ("{c} > DATE'2020-01-30'",),
 }
 """What a column may be grouped by instead of itself."""

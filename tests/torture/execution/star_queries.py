@@ -9,8 +9,14 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from tests.torture.execution.star_columns import CONDITIONS, GROUPED, KEYS, VALUES
-from tests.torture.execution.star_tables import LARGE, TABLES
+from tests.torture.execution.star_columns import (
+    CONDITIONS,
+    GROUPED,
+    KEYS,
+    VALUES,
+    WHOLE_KEYS,
+)
+from tests.torture.execution.star_tables import COLUMNS, LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,9 +28,7 @@ class StarQueries:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)  # noqa: S311 - queries, not secrets
         self.number = 0
-        self.columns: dict[str, Sequence[str]] = {
-            name: table.columns for name, table in TABLES.items()
-        }
+        self.columns: dict[str, Sequence[str]] = dict(COLUMNS)
         self.large = set(LARGE)
         self.shared: dict[str, str] = {}
 
@@ -139,7 +143,7 @@ class StarQueries:
         return f"({' UNION ALL '.join(texts)})", shared
 
     def from_clause(self) -> tuple[str, dict[str, Sequence[str]]]:
-        first = self.rng.choice(["f", "f", "f", "g", "g", "i", "h", "h", "c", "x", "x"])
+        first = self.rng.choice(["f", "f", "f", "g", "g", "i", "h", "h", "c", "x", "x", *"uuuukk"])
         sql, columns = self.relation(first)
         alias = self.name()
         visible = {alias: columns}
@@ -208,7 +212,7 @@ class StarQueries:
                 word = self.rng.choice(["", "NOT "])
                 exists = f"{word}EXISTS (SELECT 1 FROM {table} {inner} WHERE {correlated})"
                 return f"({alias}.q = 2 OR {exists})"
-            case 5 if "q" in visible[alias] and key != "d":
+            case 5 if "q" in visible[alias] and key in WHOLE_KEYS:
                 counted = f"{table} {inner} WHERE {where} AND {key} = 7"
                 return f"{alias}.q > (SELECT count(*) FROM {counted})"
         return None
@@ -257,7 +261,8 @@ class StarQueries:
                 if sets.startswith("GROUPING") and len(keys) > 2:
                     sets = f"ROLLUP({by})"
                 return f"SELECT {named}, {calls} FROM {source}{where} GROUP BY {sets}"
-            case 5 if self.rng.random() < 0.4:
+            # Spark itself loses an order below a limit that it moves past such a subquery.
+            case 5 if self.rng.random() < 0.4 and "LIMIT" not in source + str(self.shared):
                 return f"SELECT {named}, {self.scalar(visible)} AS a0 FROM {source}{where}"
         by, calls = ", ".join(keys), self.aggregates(every)
         likely = " HAVING count(*) > (SELECT min(q) FROM p)"
@@ -334,8 +339,8 @@ class StarQueries:
                     "avg({c})",
                     "sum(DISTINCT {c})",
                     "max(floor({c}))",
-                    "round(stddev({c}), 5)",
-                    "round(var_pop({c}), 4)",
+                    "round(stddev({c}), 4)",
+                    "round(var_pop({c}), 0)",
                     "try_sum({c})",
                     "try_avg({c})",
                 ]

@@ -12,6 +12,8 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from tests.torture.execution.evolved_tables import EVOLVED, EvolvedTable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -150,7 +152,11 @@ TABLES: Final[Mapping[str, StarTable]] = {
         3,
     ),
 }
-LARGE: Final = ("f", "g", "i", "h")
+LARGE: Final = ("f", "g", "i", "h", "u")
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{name: table.columns for name, table in TABLES.items()},
+    **{name: table.columns for name, table in EVOLVED.items()},
+}
 _FIELDS: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
     "f": [
         ("bucket(4, id)",),
@@ -176,12 +182,12 @@ _FIELDS: Final[Mapping[str, Sequence[tuple[str, ...]]]] = {
 _ZONES: Final = ("UTC", "America/New_York", "Asia/Kathmandu")
 
 
-def tables_of(number: int) -> Mapping[str, StarTable]:
+def tables_of(number: int) -> Mapping[str, StarTable | EvolvedTable]:
     """Give the tables of a set."""
     if number == 0:
-        return TABLES
+        return {**TABLES, **EVOLVED}
     rng = random.Random(number)  # noqa: S311 - tables, not secrets
-    made = {}
+    made: dict[str, StarTable | EvolvedTable] = {}
     for name, table in TABLES.items():
         fields = rng.choice(_FIELDS.get(name, [()]))
         others = [fields_ for fields_ in _FIELDS.get(name, []) if not set(fields_) & set(fields)]
@@ -193,6 +199,8 @@ def tables_of(number: int) -> Mapping[str, StarTable]:
             deleted=rng.randrange(5) if name in LARGE and rng.random() < 0.3 else None,
             has_statistics=rng.random() < 0.8,
         )
+    for name, evolved in EVOLVED.items():
+        made[name] = evolved.evolved(rng)
     return made
 
 
