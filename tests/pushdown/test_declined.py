@@ -7,9 +7,10 @@ import pytest
 from tests.pushdown.computed import ANSI, grouped, scan_of
 
 from pennon.grouping.resolve.join_tree import derive_keys
-from pennon.plan import AggregateCall, Output, Plan
+from pennon.plan import AggregateCall, Group, Limit, Opaque, Output, Pass, Plan, PlanNode, SortKey
 from pennon.predicate.expressions.semantics import Declined
 from pennon.pushdown import Candidate, FragmentQuery, choose, divide
+from pennon.pushdown.query import fragment_query
 from pennon.worker.requests.fragment_choice import check_planned
 from pennon.worker.wire.tokens import ScanToken
 
@@ -41,3 +42,21 @@ def test_what_datafusion_does_not_take_is_told(sql: str, kind: pa.DataType, why:
     query = FragmentQuery(sql, (0,), (1,), pa.schema([("c1", kind)]))
     with pytest.raises(Declined, match=why):
         check_planned(query, [ScanToken("/lake/t", SCHEMA, SCHEMA, (), {})])
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (Opaque((), "LocalRelation"), r"rows of no table of Pennon \(LocalRelation\)"),
+        (Opaque((0,), "Offset"), "the operator Offset"),
+        (Pass(0, "explode"), "the operator explode"),
+        (Group(0, unknown="percentile"), "the aggregate function percentile"),
+        (Limit(0, 5, (SortKey("`c1`", is_ascending=True, is_nulls_first=True),)), "first rows by"),
+    ],
+)
+def test_an_operator_that_stays_in_spark_has_the_name_that_users_know(
+    node: PlanNode, why: str
+) -> None:
+    above = Group(1, keys=(), calls=(), outputs=())
+    with pytest.raises(Declined, match=why):
+        fragment_query([scan_of(SCHEMA), node, above], 2, ANSI)

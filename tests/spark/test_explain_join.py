@@ -55,13 +55,28 @@ def test_the_expression_that_leaves_an_operator_to_spark_is_told(
     one, other = f"{tables}.eight x", f"{tables}.eight y"
     for column, operator, why in (
         ("max(soundex(CAST(x.k AS STRING)))", "aggregate", "soundex"),
-        ("collect_set(x.v)", "aggregate", "an aggregate function that is not known"),
+        ("collect_set(x.v)", "aggregate", "the aggregate function collect_set"),
+        ("avg(DISTINCT x.v)", "aggregate", "the aggregate function avg(DISTINCT …)"),
     ):
         query = f"SELECT x.k, {column} FROM {one} JOIN {other} ON x.id = y.id GROUP BY x.k"
         found = {row.operator: row.reason for row in explained(spark, query)}
         assert found["join"] == "joined in the worker"
         text = f"Spark computes it, for the workers do not compute: {why}"
         assert found[operator].lower().endswith(text.lower())
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("(SELECT x.k AS k, explode(array(x.k, 1)) AS e FROM {0}.eight x)", "the operator explode"),
+        ("(SELECT k FROM {0}.eight ORDER BY v OFFSET 3)", "the operator Offset"),
+    ],
+)
+def test_the_operator_that_leaves_an_aggregate_to_spark_is_told(
+    spark: SparkSession, tables: str, source: str, why: str
+) -> None:
+    found, *_ = explained(spark, f"SELECT k, count(*) FROM {source.format(tables)} GROUP BY k")
+    assert found.reason.endswith(f"do not compute: {why}")
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ OBJECTS: Mapping[str, object] = {
     "CreateTable.mode": "create",
     "StageTable.mode": "create_or_replace",
     "PublishTable.mode": "create_or_replace",
-    "DeriveKeys.nodes": [{"node": "opaque", "children": []}],
+    "DeriveKeys.nodes": [{"node": "opaque", "children": [], "name": "LocalRelation"}],
     "ScanMessage.columns": [[1, "id"]],
     "ScanMessage.fields": [[2, ["place", "city"]]],
     "ProjectMessage.columns": [[3, 1]],

@@ -219,6 +219,7 @@ class Group:
             cannot be stated in parts.
         calls: The functions; None where one of them is not known.
         outputs: The aggregate's own output over the keys' and the functions' attributes.
+        unknown: What of it cannot be stated in parts, as people know it.
     """
 
     child: int
@@ -227,6 +228,7 @@ class Group:
     keys: tuple[Output, ...] | None = None
     calls: tuple[AggregateCall, ...] | None = None
     outputs: tuple[Output, ...] | None = None
+    unknown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,16 +378,18 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What leaves rows and attributes where they are, and stays in Spark."""
+    """What leaves rows and attributes where they are, and stays in Spark; its name for people."""
 
     child: int
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Anything else: nothing of its inputs is known above it."""
+    """Anything else: nothing of its inputs is known above it; its name for people."""
 
     children: tuple[int, ...] = ()
+    name: str = ""
 
 
 PlanNode = Scan | Filter | Project | Join | Group | Window | Union | Expand | Limit | Pass | Opaque

@@ -23,6 +23,7 @@ from pennon.plan import (
     is_one_row,
     is_repeatable,
 )
+from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.semantics import Declined
@@ -227,7 +228,8 @@ class FragmentWriter:
             case Limit() as node if position == self.root or self.is_limited or not node.order:
                 self.is_limited |= node.is_whole
                 return self.limited(position, node)
-        raise Declined(why="an unknown operator")
+            case other:
+                raise Declined(why=name_of(other))
 
     def part(self, position: int) -> Selected:
         """Read the rows that every worker has evaluated for itself."""
@@ -351,7 +353,7 @@ class FragmentWriter:
     def group(self, position: int, node: Group) -> Selected:
         """Write an aggregate: its keys, then its calls."""
         if node.keys is None or node.calls is None:
-            raise Declined(why="an aggregate function that is not known")
+            raise Declined(why=f"the aggregate function {node.unknown}")
         aggregate = Aggregate(node.keys, node.calls, self.aggregated, self.output)
         child = self.nodes[node.child]
         if isinstance(child, Expand):

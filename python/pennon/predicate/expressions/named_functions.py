@@ -196,6 +196,8 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         match node.name.lower(), node.expressions:
             case "date_format", [value, pattern]:
                 return time_functions.formatted(read(value), read(pattern), semantics)
+            case "readsidepadding", [value, size]:
+                return text_functions.char_read(read(value), read(size))
             case "pmod", [left, right]:
                 return number_functions.positive_remainder(read(left), read(right), semantics)
             case "makedecimal", [digits, precision, scale]:

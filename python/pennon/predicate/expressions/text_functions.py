@@ -185,6 +185,23 @@ def padded(value: Typed, size: Typed, filling: Typed, *, is_left: bool) -> Typed
     return Typed(choice((is_full, cut), default=together), pa.utf8())
 
 
+def char_read(value: Typed, size: Typed) -> Typed:
+    """Fill a CHAR up to its length with spaces, as Spark does wherever it reads one.
+
+    Raises:
+        Declined: The length is no literal, or large.
+    """
+    (whole,) = texts([value])
+    count = _integer(size)
+    if count is None or count > _MOST_FILLED:
+        raise Declined(why="a CHAR of a large length")
+    wide, one = pa.int64(), integer(1, pa.int64())
+    size_of = cast(call("character_length", whole.copy()), wide)
+    missing = call("greatest", binary(exp.Sub, integer(count, wide), size_of), integer(0, wide))
+    filled = exp.Substring(this=exp.Literal.string(_SPACE * count), start=one, length=missing)
+    return Typed(binary(exp.DPipe, whole, filled), pa.utf8())
+
+
 def reversed_text(value: Typed) -> Typed:
     """Give the characters from the last to the first."""
     return Typed(call("reverse", *texts([value])), pa.utf8())

@@ -156,7 +156,8 @@ class ScalarMessage:
 class GroupMessage:
     """``grouping``: text, type, attribute; ``functions``: attribute, name, text, types.
 
-    They, and ``outputs``, are None where the aggregate cannot be computed in parts.
+    They, and ``outputs``, are None where the aggregate cannot be computed in parts: ``unknown``
+    names what of it cannot.
     """
 
     child: int
@@ -165,6 +166,7 @@ class GroupMessage:
     functions: tuple[_Values, ...] | None
     grouping: tuple[_Values, ...] | None
     outputs: tuple[_Values, ...] | None
+    unknown: str | None
 
     def node(self) -> Group:
         """Make the node."""
@@ -174,7 +176,7 @@ class GroupMessage:
             calls = tuple(map(_call, self.functions))
         outputs = None if self.outputs is None else _outputs(self.outputs)
         group_by, columns = frozenset(self.keys), _pairs(self.columns)
-        return Group(self.child, group_by, columns, keys, calls, outputs)
+        return Group(self.child, group_by, columns, keys, calls, outputs, self.unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,24 +274,26 @@ class TopMessage:
 
 @dataclass(frozen=True, slots=True)
 class PassMessage:
-    """What leaves rows and attributes where they are."""
+    """What leaves rows and attributes where they are, and what people know it by."""
 
     child: int
+    name: str
 
     def node(self) -> Pass:
         """Make the node."""
-        return Pass(self.child)
+        return Pass(self.child, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class OpaqueMessage:
-    """Anything else."""
+    """Anything else, and what people know it by."""
 
     children: tuple[int, ...]
+    name: str
 
     def node(self) -> Opaque:
         """Make the node."""
-        return Opaque(self.children)
+        return Opaque(self.children, self.name)
 
 
 OPERATORS: Final[Mapping[str, type[Any]]] = MappingProxyType(

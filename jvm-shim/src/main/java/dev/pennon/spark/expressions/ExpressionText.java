@@ -47,6 +47,7 @@ import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
+import org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils;
 import org.apache.spark.sql.catalyst.util.package$;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.internal.SQLConf;
@@ -179,6 +180,13 @@ public final class ExpressionText {
         && property(invoke, "scalarFunction") instanceof Some<?> known
         && known.value() instanceof ScalarFunction<?> function) {
       return transform(function, items(invoke.arguments()));
+    }
+    if (expression instanceof StaticInvoke invoke
+        && invoke.staticObject() == CharVarcharCodegenUtils.class) {
+      // What stands around every CHAR column; Spark's own text is that of another expression.
+      List<Expression> arguments = items(invoke.arguments());
+      String name = invoke.functionName();
+      return name + "(" + text(arguments.get(0)) + ", " + text(arguments.get(1)) + ")";
     }
     if (expression instanceof ApplyFunctionExpression call) {
       return transform(call.function(), items(call.children()));

@@ -11,7 +11,6 @@ import dev.pennon.spark.expressions.ScalarSubqueries;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.plan.ImpliedPrunings.Side;
 import dev.pennon.spark.worker.Messages;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -172,8 +171,7 @@ final class PlanOutline {
       return window("group_limit", plan, limit.child(), limit.partitionSpec());
     }
     limits.note(plan);
-    List<Node> children = new ArrayList<>();
-    items(plan.children()).forEach(child -> children.add(outline(child)));
+    List<Node> children = items(plan.children()).stream().map(this::outline).toList();
     groupings += isGroupedByPython(plan) ? 1 : 0;
     return opaque(plan, children);
   }
@@ -225,11 +223,8 @@ final class PlanOutline {
     ObjectNode message = node("group").put("child", child.position());
     message.set("keys", ids.all(aggregate.groupingExpressions()));
     message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
-    SplitAggregate split = SplitAggregate.of(aggregate);
-    if (split == null) {
-      message.putNull("grouping").putNull("functions").putNull("outputs");
-    } else {
-      split.describe(message);
+    SplitAggregate split = SplitAggregate.of(aggregate, message);
+    if (split != null) {
       splits.put(nodes.size(), split);
     }
     aggregates++;
@@ -259,11 +254,8 @@ final class PlanOutline {
     message.put("condition", isKnown ? ExpressionText.ofValue(condition) : null);
     message.set("implied", implied);
     boolean isLeft = broadcast == BuildLeft$.MODULE$;
-    if (join.joinType() instanceof ExistenceJoin existence) {
-      message.put("exists", existence.exists().exprId().id());
-    } else {
-      message.putNull("exists");
-    }
+    message.put("exists", join.joinType() instanceof ExistenceJoin existence
+        ? (Long) existence.exists().exprId().id() : null);
     message.put("broadcast", isBroadcast ? isLeft ? "left" : "right" : null);
     if (isBroadcast) {
       // A broadcast leaves the other side where it is: its grouping passes through.
@@ -278,12 +270,18 @@ final class PlanOutline {
   /** What leaves the rows of one child where they are, and is not for the worker. */
   private Node through(LogicalPlan plan) {
     Node child = outline(plan.children().head());
-    return add(plan, Kind.PASS, node("pass").put("child", child.position()), List.of(child));
+    ObjectNode message = node("pass").put("child", child.position()).put("name", nameOf(plan));
+    return add(plan, Kind.PASS, message, List.of(child));
+  }
+
+  /** What people know an operator by. */
+  private static String nameOf(LogicalPlan plan) {
+    Object named = plan instanceof Generate generate ? generate.generator() : plan;
+    return named instanceof Expression function ? function.prettyName() : plan.nodeName();
   }
 
   private Node union(Union union) {
-    List<Node> children = new ArrayList<>();
-    items(union.children()).forEach(child -> children.add(outline(child)));
+    List<Node> children = items(union.children()).stream().map(this::outline).toList();
     ObjectNode message = node("union").put("keyed", Unions.keepKeys(conf));
     ArrayNode inputs = message.putArray("children");
     children.forEach(child -> inputs.add(child.position()));
@@ -349,7 +347,7 @@ final class PlanOutline {
   }
 
   private Node opaque(LogicalPlan plan, List<Node> children) {
-    ObjectNode message = node("opaque");
+    ObjectNode message = node("opaque").put("name", nameOf(plan));
     ArrayNode positions = message.putArray("children");
     children.forEach(child -> positions.add(child.position()));
     return add(plan, Kind.OPAQUE, message, children);

@@ -106,38 +106,36 @@ final class SplitAggregate {
     }
   }
 
-  /** The aggregate in two; null when Spark has to compute a part of it itself. */
-  static SplitAggregate of(Aggregate aggregate) {
+  /**
+   * The aggregate in two; null when Spark has to compute a part of it itself.
+   *
+   * @param message gets the two, or the name of that part
+   */
+  static SplitAggregate of(Aggregate aggregate, ObjectNode message) {
+    message.putNull("grouping").putNull("functions").putNull("outputs").putNull("unknown");
     try {
-      return new SplitAggregate(aggregate);
-    } catch (Unsplittable reason) {
-      return null;
+      SplitAggregate split = new SplitAggregate(aggregate);
+      split.describe(message);
+      return split;
     } catch (RuntimeException e) {
       LOG.info("Spark executes an aggregate that cannot be split: {}", aggregate, e);
+      message.put("unknown", e instanceof Unsplittable ? e.getMessage() : aggregate.nodeName());
       return null;
     }
   }
 
-  /** Adds the fields {@code grouping} and {@code functions} of the worker's message. */
-  void describe(ObjectNode message) {
+  private void describe(ObjectNode message) {
     ArrayNode grouping = message.putArray("grouping");
     for (int i = 0; i < groups.size(); i++) {
       Expression group = aggregate.groupingExpressions().apply(i);
-      grouping
-          .addArray()
-          .add(ExpressionText.ofValue(group))
-          .add(type(group.dataType()))
-          .add(groups.get(i).exprId().id());
+      ArrayNode told = grouping.addArray().add(ExpressionText.ofValue(group));
+      told.add(type(group.dataType())).add(groups.get(i).exprId().id());
     }
     ArrayNode functions = message.putArray("functions");
     for (Part part : parts.values()) {
-      functions
-          .addArray()
-          .add(part.column().exprId().id())
-          .add(part.function())
-          .add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()))
-          .add(type(part.argument().dataType()))
-          .add(type(part.column().dataType()));
+      ArrayNode told = functions.addArray().add(part.column().exprId().id()).add(part.function());
+      told.add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()));
+      told.add(type(part.argument().dataType())).add(type(part.column().dataType()));
     }
     message.set("outputs", ExpressionText.ofValues(sequence(finished)));
   }
@@ -227,7 +225,7 @@ final class SplitAggregate {
       }
     }
     if (expression instanceof Attribute || !expression.deterministic()) {
-      throw new Unsplittable();
+      throw new Unsplittable(expression.prettyName());
     }
     return expression.mapChildren(child -> replaced(child, isMerged));
   }
@@ -235,7 +233,7 @@ final class SplitAggregate {
   private Expression result(AggregateExpression expression, boolean isMerged) {
     AggregateFunction function = expression.aggregateFunction();
     if (expression.mode() != Complete$.MODULE$) {
-      throw new Unsplittable();
+      throw new Unsplittable(function.prettyName());
     }
     Option<Expression> filter = expression.filter();
     if (expression.isDistinct()) {
@@ -258,7 +256,7 @@ final class SplitAggregate {
       AggregateFunction function, Option<Expression> filter, boolean isMerged) {
     boolean isCount = function instanceof Count count && count.children().size() == 1;
     if (!isCount && !(function instanceof Sum)) {
-      throw new Unsplittable();
+      throw new Unsplittable(function.prettyName() + "(DISTINCT …)");
     }
     String name = (isCount ? "count" : simpleName(function)) + DISTINCT;
     Expression argument = filtered(function.children().apply(0), filter);
@@ -283,7 +281,7 @@ final class SplitAggregate {
       // The worker computes these of whole groups only; parts of them are not merged.
       return MOMENTS.get(function.getClass());
     }
-    throw new Unsplittable();
+    throw new Unsplittable(function.prettyName());
   }
 
   private boolean isSession(Enumeration.Value mode) {
@@ -292,7 +290,7 @@ final class SplitAggregate {
 
   private Expression count(Expression argument, boolean isMerged) {
     if (argument instanceof Literal literal && literal.value() == null) {
-      throw new Unsplittable();
+      throw new Unsplittable("count(NULL)");
     }
     Expression counted = argument instanceof Literal ? Literal$.MODULE$.apply(1) : argument;
     AttributeReference column = part("count", counted, new Count(sequence(List.of(counted))));
@@ -307,7 +305,7 @@ final class SplitAggregate {
   private Expression average(Average average, Option<Expression> filter, boolean isMerged) {
     DataType given = average.child().dataType();
     if (!(given instanceof NumericType)) {
-      throw new Unsplittable();
+      throw new Unsplittable(average.prettyName());
     }
     DataType summed = average.sumDataType();
     boolean isSummedAsGiven = given instanceof DecimalType || given.equals(summed);
@@ -376,8 +374,8 @@ final class SplitAggregate {
   private static final class Unsplittable extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    Unsplittable() {
-      super(null, null, false, false);
+    Unsplittable(String function) {
+      super(function, null, false, false);
     }
   }
 }
