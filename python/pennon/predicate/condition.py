@@ -138,14 +138,16 @@ def _float_condition(
     nan = _is_nan(column)
     if operator is Operator.EQUAL:
         return one_of(column, comparison.literals)
+    if math.isnan(value) and operator in (Operator.LESS_OR_EQUAL, Operator.GREATER):
+        # true of all numbers, and of none; NULL for NULL
+        whole = exp.EQ if operator is Operator.LESS_OR_EQUAL else exp.NEQ
+        return whole(this=column.copy(), expression=column.copy())
     if operator in (Operator.NOT_EQUAL, Operator.LESS, Operator.LESS_OR_EQUAL):
-        if math.isnan(value) and operator is Operator.LESS_OR_EQUAL:
-            return exp.EQ(this=column.copy(), expression=column.copy())
         opposite = Comparison(operator.negated, comparison.literals)
         return negation(_float_condition(opposite.operator, value, opposite, column))
     is_greater = operator is Operator.GREATER
     if math.isnan(value):
-        return exp.Boolean(this=False) if is_greater else nan
+        return nan
     # of the two zeros, the one beyond which no zero lies in either order
     bound = (0.0 if is_greater else -0.0) if value == 0 else value
     greater = _binary(operator, column, pa.scalar(bound, comparison.literal.type))

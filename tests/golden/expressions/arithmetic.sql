@@ -109,3 +109,9 @@ sqrt(dec)
 -- declined: floor(CASE WHEN abs(f64) < 100 THEN f64 END)
 -- declined: i32 ^ n32
 -- declined: i32 ^ i32
+f64 > DOUBLE('NaN')
+f64 >= DOUBLE('NaN')
+f32 <= FLOAT('NaN')
+f64 < DOUBLE('NaN')
+(f32 > FLOAT('NaN')) IS NULL
+DOUBLE('NaN') < f64

@@ -105,6 +105,7 @@ CONDITIONS: Final[Mapping[str, Sequence[str]]] = {
         "nanvl({c}, 7D) = 7",
         "CAST({c} AS FLOAT) > 1.1",
         "{c} <> DOUBLE('Infinity')",
+        "({c} > DOUBLE('NaN')) IS NULL",
     ),
     "w": ("{c} = {c}", "{c} > 1E21", "{c} < 0.5", "{c} - {c} = 0", "round({c}, 2) = 0"),
     "e": (
