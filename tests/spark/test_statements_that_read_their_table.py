@@ -6,6 +6,10 @@ Spark loads anew what it reads, and not what it changes.
 
 from __future__ import annotations
 
+import tempfile
+import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +21,8 @@ from tests.torture.held_statements import analyzed
 import pennon
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 SNAPSHOT = "TBLPROPERTIES ('write.isolation' = 'snapshot')"
@@ -107,3 +113,72 @@ def test_a_change_of_columns_in_between_is_refused(
     with pytest.raises(PySparkException, match="INCOMPATIBLE_TABLE_CHANGE|WRITE_CONFLICT"):
         run()
     assert rows_of(spark.table(table)) == [(1, 1, 10, None), (2, 2, 20, None)]
+
+
+def while_it_runs(
+    spark: SparkSession, statement: str, others: Callable[[], object]
+) -> Callable[[], object]:
+    """Have others commit when the statement has read its first row."""
+    done: list[int] = []
+    path = Path(tempfile.mkdtemp())
+
+    def waiting(value: int) -> int:
+        (path / "read").touch()
+        deadline = time.monotonic() + 60
+        while not (path / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return value
+
+    spark.udf.register("waiting", waiting, "bigint")
+
+    def beside() -> None:
+        deadline = time.monotonic() + 60
+        while not (path / "read").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        try:
+            others()
+            done.append(1)
+        finally:
+            (path / "go").touch()
+
+    def run() -> None:
+        thread = threading.Thread(target=beside)
+        thread.start()
+        try:
+            spark.sql(statement)
+        finally:
+            thread.join()
+            assert done
+
+    return run
+
+
+@pytest.mark.parametrize("start", ["CREATE OR REPLACE TABLE", "REPLACE TABLE"])
+def test_a_table_made_of_the_one_it_replaces_loses_no_row_that_comes_meanwhile(
+    spark: SparkSession, table: str, start: str
+) -> None:
+    """It was replaced by rows that were read before, and the appended ones were gone."""
+    statement = f"{start} {table} AS SELECT id, day, waiting(v) + 1 AS v FROM {table}"
+    run = while_it_runs(spark, statement, lambda: append(spark, table, 3, 1))
+    with pytest.raises(PySparkException, match="WRITE_CONFLICT.*new rows are made of it.*day=1"):
+        run()
+    assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]
+    append(spark, table, 4, 4)  # nothing keeps others from writing
+    spark.sql(statement)
+    assert rows_of(spark.table(table)) == [(1, 1, 11), (2, 2, 21), (3, 1, 31), (4, 4, 41)]
+
+
+def test_a_table_made_of_others_replaces_whatever_comes_first(
+    spark: SparkSession, table: str
+) -> None:
+    statement = f"REPLACE TABLE {table} AS SELECT waiting(id) AS id FROM range(2)"
+    while_it_runs(spark, statement, lambda: append(spark, table, 3, 1))()
+    assert rows_of(spark.table(table)) == [(0,), (1,)]
+
+
+def test_a_compaction_keeps_no_table_from_being_replaced(spark: SparkSession, table: str) -> None:
+    append(spark, table, 3, 1)
+    statement = f"REPLACE TABLE {table} AS SELECT id, day, waiting(v) AS v FROM {table}"
+    compact = pennon.open(location_of(spark, table)).maintenance.compact
+    while_it_runs(spark, statement, compact)()
+    assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]

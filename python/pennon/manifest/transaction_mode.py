@@ -14,10 +14,12 @@ from pennon.manifest.format.properties import CHANGING, TRANSACTION
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["STRONG", "WEAK", "check_mode", "mode_of"]
+__all__ = ["REPLACED", "STRONG", "WEAK", "check_mode", "mode_of"]
 
 STRONG: Final = "strong"
 WEAK: Final = "weak"
+REPLACED: Final = "replaced"
+"""No mode: another table is about to get the name, and nothing may be written any more."""
 
 
 def mode_of(snapshot: Snapshot) -> str | None:
@@ -48,6 +50,13 @@ def check_mode(newest: Snapshot, wanted: str) -> None:
         why = f"its transactions became {mode} after the statement had begun"
         raise TransactionModeChanged(table=newest.location, why=why, advice="Run it again")
     target = newest.metadata[TRANSACTION].removeprefix(CHANGING).partition(" ")[0]
+    if target == REPLACED:
+        raise TransactionModeChanged(
+            table=newest.location,
+            why="another table is being put in its place",
+            advice="Run it again when that has ended. Where it was interrupted, call"
+            f" lance.system.set_transaction_mode('{newest.location}', '{wanted}')",
+        )
     raise TransactionModeChanged(
         table=newest.location,
         why=f"its transactions are being made {target}",

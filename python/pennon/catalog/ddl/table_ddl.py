@@ -22,6 +22,7 @@ from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
 from pennon.catalog.ddl.new_table import check_meaning, check_new_table, check_table_name
+from pennon.catalog.ddl.replaced_table import unchanged_since_read
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
@@ -153,7 +154,13 @@ def stage(
     )
 
 
-def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> None:
+def publish(
+    catalog: Catalog,
+    identifier: Name,
+    location: str,
+    mode: str,
+    reads: Sequence[tuple[str, int]] = (),
+) -> None:
     """Make a staged table known under its name, in the place of one that is replaced.
 
     It may be sent again: a table that has its name by now is left as it is.
@@ -163,11 +170,13 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
         identifier: As given to ``stage``.
         location: Where the staged table is.
         mode: As given to ``stage``.
+        reads: The locations and versions of the tables that its rows are made of.
 
     Raises:
         TableAlreadyExists: ``create`` meets a table of that name.
         TableNotFound: ``replace`` meets none.
-        WriteConflict: Another writer replaced or dropped the table meanwhile.
+        WriteConflict: Another writer replaced or dropped the table meanwhile, or changed rows of
+            it that those of the staged one are made of.
     """
     if _is_path(identifier):
         return
@@ -179,7 +188,8 @@ def publish(catalog: Catalog, identifier: Name, location: str, mode: str) -> Non
         if existing is None:
             directory.register(identifier, location)
         else:
-            existing.stored.pass_name_on(directory, identifier, location)
+            with unchanged_since_read(existing, reads):
+                existing.stored.pass_name_on(directory, identifier, location)
     except PennonError:
         # Where a store's answer is lost, the request is repeated and meets its own first change.
         if not _is_named(directory, identifier, location):

@@ -11,7 +11,7 @@ Each change has a name of its own. A second one takes over from a first, which t
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
@@ -25,6 +25,7 @@ from pennon.manifest.commits.manifest_outcome import (
     ManifestOutcome,
 )
 from pennon.manifest.commits.stated_commit import commit_metadata
+from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.columns import READ_VERSION
@@ -34,6 +35,8 @@ from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pennon.manifest.format.commit_record import CommitRecord
 
 __all__ = [
@@ -42,7 +45,10 @@ __all__ = [
     "end_change",
     "forget_read_versions",
     "opened_in_change",
+    "refuse_older",
 ]
+
+_ATTEMPTS: Final = 40
 
 
 def begin_change(snapshot: Snapshot, mode: str) -> str:
@@ -76,6 +82,36 @@ def opened_in_change(
     if newest.metadata.get(TRANSACTION) != change:
         raise _taken_over(location)
     return newest
+
+
+def refuse_older(opened: Callable[[], Snapshot]) -> Snapshot:
+    """Refuse every commit of rows that was begun before, by one that changes none.
+
+    Args:
+        opened: Gives the newest version.
+
+    Returns:
+        The version whose rows are the last.
+
+    Raises:
+        StorageFailure: The storage refused, or others came first each time.
+    """
+    for attempt in range(_ATTEMPTS):
+        snapshot = opened()
+        base = open_commit_base(snapshot)
+        nothing = lance.LanceOperation.Update(
+            removed_fragment_ids=[], updated_fragments=[], new_fragments=[]
+        )
+        try:
+            operation = exclusive(base, nothing, snapshot.storage_options)
+            lance.LanceDataset.commit(base, operation, base.version, max_retries=0)
+        except (OSError, RuntimeError, ValueError) as error:
+            if not is_conflict(error):
+                raise storage_failure("commit to", snapshot.location, error) from error
+            wait_for_others(attempt)
+            continue
+        return opened()
+    raise _taken_over(opened().location)
 
 
 def add_read_versions(snapshot: Snapshot) -> ManifestOutcome:

@@ -130,7 +130,9 @@ def stage_table(request: m.StageTable) -> m.TableReply:
 def publish_table(request: m.PublishTable) -> m.EmptyReply:
     """Answer ``publish_table``."""
     location = TableToken.from_json(request.table).location
-    tables.publish(request.catalog, request.identifier, location, request.mode)
+    reads = [TableToken.from_json(text) for text in request.reads]
+    versions = [(token.location, token.version) for token in reads]
+    tables.publish(request.catalog, request.identifier, location, request.mode, versions)
     return m.EmptyReply()
 
 

@@ -184,11 +184,12 @@ class StageTable(NamedTableRequest):
 
 @dataclass(frozen=True, slots=True)
 class PublishTable(NamedTableRequest):
-    """The rows of a staged table are there: give it its name."""
+    """The rows of a staged table are there, made of other tables: give it its name."""
 
     op: ClassVar[str] = "publish_table"
     table: str
     mode: str
+    reads: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "997b367d9c48"
+PROTOCOL: Final = "686688c14043"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

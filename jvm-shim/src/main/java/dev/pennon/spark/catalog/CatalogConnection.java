@@ -1,6 +1,5 @@
 package dev.pennon.spark.catalog;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
@@ -61,13 +60,8 @@ final class CatalogConnection {
   }
 
   /** Sends a request; a failure is thrown as the AnalysisException that fits it. */
-  JsonNode send(ObjectNode request) {
-    return WorkerConnection.answer(request);
-  }
-
-  /** As {@link #send(ObjectNode)}, for a reply that is a record. */
   <R extends Record> R send(ObjectNode request, Class<R> kind) {
-    return Replies.read(send(request), kind);
+    return Replies.read(WorkerConnection.answer(request), kind);
   }
 
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {

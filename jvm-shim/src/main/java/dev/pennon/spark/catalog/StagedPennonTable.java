@@ -1,22 +1,34 @@
 package dev.pennon.spark.catalog;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
+import java.util.function.Function;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /** A table that a query fills before it has a name: it gets the name, or it is deleted. */
-final class StagedPennonTable extends PennonTable implements StagedTable {
-  private final Runnable publish;
-  private final Runnable discard;
+public final class StagedPennonTable extends PennonTable implements StagedTable {
+  private final Function<String, ObjectNode> request;
+  private final String mode;
+  private final ArrayNode reads = Messages.array();
 
-  StagedPennonTable(PennonTable table, Runnable publish, Runnable discard) {
+  StagedPennonTable(PennonTable table, Function<String, ObjectNode> request, String mode) {
     super(table);
-    this.publish = publish;
-    this.discard = discard;
+    this.request = request;
+    this.mode = mode;
+  }
+
+  /** Notes a table that the query reads: it may be the one whose name this one gets. */
+  public void fillFrom(PennonTable read) {
+    reads.add(read.handle().token());
   }
 
   @Override
   public void commitStagedChanges() {
-    publish.run();
+    ObjectNode publish = request.apply("publish_table").put("mode", mode);
+    WorkerConnection.answer(publish.set("reads", reads));
   }
 
   /** Two of Spark's interfaces have it. */
@@ -27,6 +39,6 @@ final class StagedPennonTable extends PennonTable implements StagedTable {
 
   @Override
   public void abortStagedChanges() {
-    discard.run();
+    WorkerConnection.answer(request.apply("discard_table"));
   }
 }

@@ -3,6 +3,7 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.HashMap;
 import java.util.List;
@@ -149,13 +150,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   private StagedTable stageTable(String mode, Identifier identifier, TableInfo info) {
     PennonTable staged = table(creation("stage_table", mode, identifier, info));
     return new StagedPennonTable(
-        staged,
-        () -> worker.send(aboutStaged("publish_table", identifier, staged).put("mode", mode)),
-        () -> worker.send(aboutStaged("discard_table", identifier, staged)));
-  }
-
-  private ObjectNode aboutStaged(String op, Identifier identifier, PennonTable staged) {
-    return worker.request(op, identifier).put("table", staged.handle().token());
+        staged, op -> worker.request(op, identifier).put("table", staged.handle().token()), mode);
   }
 
   private ObjectNode creation(String op, String mode, Identifier identifier, TableInfo info) {
@@ -201,7 +196,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   public final void renameTable(Identifier from, Identifier to) {
     ObjectNode request = worker.request("rename_table", from);
     request.set("to", CatalogConnection.toJson(to));
-    worker.send(request);
+    WorkerConnection.answer(request);
   }
 
   // Namespaces
@@ -257,7 +252,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     kept.remove(TableCatalog.PROP_OWNER);
     ObjectNode request = worker.request("create_namespace", namespace);
     request.set("properties", Messages.strings(kept));
-    worker.send(request.put("if_not_exists", false));
+    WorkerConnection.answer(request.put("if_not_exists", false));
   }
 
   @Override
@@ -275,7 +270,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
             "Pennon namespaces do not support " + change.getClass().getSimpleName());
       }
     }
-    worker.send(request);
+    WorkerConnection.answer(request);
   }
 
   @Override
@@ -305,7 +300,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
     }
     ObjectNode request = worker.request("call").put("procedure", name);
     request.putObject("arguments");
-    worker.send(request);
+    WorkerConnection.answer(request);
     throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();
   }
 }

@@ -1,6 +1,7 @@
 package dev.pennon.spark.statements;
 
 import dev.pennon.spark.catalog.PennonTable;
+import dev.pennon.spark.catalog.StagedPennonTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import dev.pennon.spark.write.PlanTables;
@@ -15,7 +16,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
  *
  * <p>Between analysis and planning Spark loads anew what a statement reads, and not what it changes:
  * rows that are committed in between would be read, and be there all the same after an overwrite.
- * What a DELETE, UPDATE or MERGE reads so is told with its commit, as the rows are that it changes.
+ * What a DELETE, UPDATE or MERGE reads so is told with its commit, as the rows are that it changes,
+ * and what the query of a table that may replace another one reads when it gets that one's name.
  */
 public final class OneVersionRule extends Rule<LogicalPlan> {
   @Override
@@ -39,6 +41,9 @@ public final class OneVersionRule extends Rule<LogicalPlan> {
   }
 
   private static PennonTable as(PennonTable read, PennonTable other) {
+    if (read instanceof StagedPennonTable staged) {
+      staged.fillFrom(other);
+    }
     if (other.isOf(read) && !other.schema().equals(read.schema())) {
       String why = "its columns were changed while the statement was planned";
       throw WorkerFailure.of("WRITE_CONFLICT", "table", read.name(), "why", why).raise();

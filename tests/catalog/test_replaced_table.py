@@ -1,0 +1,90 @@
+"""A table whose name is about to be another one's, made of its rows: nobody writes in between."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from tests.transaction.lake import SCHEMA
+from tests.transaction.test_races_behind_the_last_look import behind_the_look, rows
+
+import pennon
+from pennon.catalog.configured_catalog import Catalog
+from pennon.catalog.ddl.replaced_table import unchanged_since_read
+from pennon.catalog.tables.loaded_table import Table, load
+from pennon.errors import TransactionModeChanged, WriteConflict
+from pennon.manifest.commits.mode_commit import begin_change
+from pennon.manifest.transaction_mode import REPLACED
+
+EU, US = {"id": 1, "region": "eu"}, {"id": 2, "region": "us"}
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    table = pennon.create(str(tmp_path / "t"), SCHEMA, ["region"])
+    table.append([EU])
+    return str(table.location)
+
+
+def loaded(location: str) -> Table:
+    return load(Catalog("lance", location), (location,))
+
+
+def test_an_append_that_has_looked_already_is_refused(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = [(location, pennon.open(location).version)]
+    with contextlib.ExitStack() as replacing:
+        tries = behind_the_look(
+            monkeypatch,
+            lambda: replacing.enter_context(unchanged_since_read(loaded(location), read)),
+        )
+        with pytest.raises(TransactionModeChanged, match="another table is being put in its place"):
+            pennon.open(location).append([US])
+        assert len(tries) == 1
+        assert rows(location) == [(1, "eu")]
+
+
+def test_an_append_that_was_first_is_seen(location: str) -> None:
+    read = [(location, pennon.open(location).version)]
+    table = loaded(location)
+    pennon.open(location).append([US])
+    with (
+        pytest.raises(WriteConflict, match=r"partition region=us: .* made it meanwhile"),
+        unchanged_since_read(table, read),
+    ):
+        pytest.fail("the name would move")
+    pennon.open(location).append([EU])
+    assert rows(location) == [(1, "eu"), (1, "eu"), (2, "us")]
+
+
+def test_what_goes_wrong_while_the_name_moves_lets_writers_go_on(location: str) -> None:
+    read = [(location, pennon.open(location).version)]
+    with pytest.raises(OSError, match="full"), unchanged_since_read(loaded(location), read):
+        raise OSError("full")
+    pennon.open(location).append([US])
+    assert rows(location) == [(1, "eu"), (2, "us")]
+
+
+def test_a_version_that_is_gone_is_not_known_to_be_the_same(location: str) -> None:
+    read = [(location, pennon.open(location).version)]
+    pennon.open(location).set_properties({"a": "b"})
+    now = dt.datetime.now(dt.UTC)
+    pennon.open(location).maintenance.expire_snapshots(older_than=now, retain_last=1)
+    with (
+        pytest.raises(WriteConflict, match="which it read, has expired"),
+        unchanged_since_read(loaded(location), read),
+    ):
+        pytest.fail("the name would move")
+
+
+def test_a_replacement_that_was_interrupted_is_ended_by_what_the_error_says(location: str) -> None:
+    begin_change(pennon.open(location).snapshot, REPLACED)
+    with pytest.raises(TransactionModeChanged, match=r"set_transaction_mode\('.*', 'strong'\)"):
+        pennon.open(location).append([US])
+    assert rows(location) == [(1, "eu")]
+    pennon.open(location).maintenance.set_transaction_mode("strong")
+    pennon.open(location).append([US])
+    assert rows(location) == [(1, "eu"), (2, "us")]
