@@ -11,6 +11,7 @@ NULL rules: NULL stays NULL.
 | decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
 | date to text | year, month, day; a sign before more than four digits | by cycles |
+| timestamp to text | in the session's zone, no zeros at the end | ``time_texts``; only in UTC |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
 | DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
 | DOUBLE to decimal | its text half up; NaN is NULL | up to 14 digits, by the DOUBLE at the half |
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles
+from pennon.predicate.expressions import calendar_cycles, time_texts
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import (
     NTZ,
@@ -62,7 +63,7 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
     if value.type in _TIMES and pa.types.is_string(target):
-        return Typed(calendar_cycles.text(value.tree), target)
+        return Typed(_time_text(value), target)
     if value.type in _TIMES and pa.types.is_date(target):
         return Typed(calendar_cycles.day_of(value), target)
     if ZONED in (value.type, target) and {value.type, target} <= set(_TIMES):
@@ -73,6 +74,14 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return Typed(_decimal_of_double(value.tree, target), target, can_fail=True)
     write = lossy_cast if _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
+
+
+def _time_text(value: Typed) -> exp.Expr:
+    if pa.types.is_date(value.type):
+        return calendar_cycles.text(value.tree)
+    if value.type == ZONED:
+        value = Typed(cast(cast(value.tree, pa.int64()), NTZ), NTZ)  # in UTC the same number
+    return time_texts.timestamp_text(value)
 
 
 def _is_lossy(value: Typed, target: pa.DataType) -> bool:
@@ -139,7 +148,8 @@ def _text_failure(value: Typed, semantics: Semantics) -> bool | None:
         return False
     if value.is_decimal and (semantics.ansi or value.type.scale <= _PLAIN_FRACTION):
         return False
-    return None
+    is_clock = value.type == NTZ or (value.type == ZONED and semantics.is_utc)
+    return False if is_clock else None
 
 
 def _integer_failure(source: pa.DataType, target: pa.DataType, semantics: Semantics) -> bool | None:

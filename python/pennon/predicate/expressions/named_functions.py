@@ -161,6 +161,8 @@ def _time(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             return time_functions.last_day(read(node.this), semantics)
         case exp.NextDay():
             return time_functions.next_day(read(node.this), read(node.expression))
+        case exp.Dayname() | exp.Monthname():
+            return time_functions.name_of(type(node), read(node.this))
         case exp.UnixDate():
             return time_functions.epoch_days(read(node.this))
         case exp.DateFromUnixDate():

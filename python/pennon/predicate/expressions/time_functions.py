@@ -14,14 +14,13 @@ Declined: timestamps with a zone where the session's is not UTC.
 
 from __future__ import annotations
 
-import re
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles
+from pennon.predicate.expressions import calendar_cycles, time_texts
 from pennon.predicate.expressions.calendar_cycles import DAY_MICROS as _DAY_MICROS
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.semantics import Declined
@@ -60,12 +59,6 @@ _MICROS: Final[Mapping[str, int]] = {
     "DAY": _DAY_MICROS,
     "DD": _DAY_MICROS,
 }
-_CLOCK: Final[Mapping[str, str]] = {"HH": "HOUR", "mm": "MINUTE", "ss": "SECOND"}
-# The fields of a pattern, each of its letters as often as there, and signs that mean themselves.
-_PATTERN: Final = re.compile(
-    r"(?<!y)yyyy(?!y)|(?<!M)MM(?!M)|(?<!d)dd(?!d)|(?<!H)HH(?!H)|(?<!m)mm(?!m)|(?<!s)ss(?!s)"
-    r"|[-/.:, _]+"
-)
 _DAY_NAMES: Final = (
     ("MO", "MON", "MONDAY"),
     ("TU", "TUE", "TUESDAY"),
@@ -149,36 +142,17 @@ def formatted(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
     """Write a date or timestamp by a pattern (``date_format``).
 
     Raises:
-        Declined: A pattern that is computed, or has letters but ``yyyy MM dd HH mm ss``, or none.
+        Declined: A pattern that is computed, or has fields that are not written so, or none.
     """
     literal = literal_value(pattern.tree)
     text = None if literal is None or not literal.is_valid else str(literal.as_py())
-    pieces = [] if text is None else _PATTERN.findall(text)
-    # Signs alone would be there for NULL, too.
-    if "".join(pieces) != text or not any(piece.isalpha() for piece in pieces):
-        raise Declined(why=f"the pattern {text}")
-    source = local(value, semantics)
-    day = calendar_cycles.text(calendar_cycles.day_of(source))
-    written: list[exp.Expr] = []
-    for piece in pieces:
-        if piece in _CLOCK and source.type != NTZ:
-            raise Declined(why=f"the pattern {text} of {value.type}")
-        written.append(_written(piece, day, source))
-    return Typed(reduce(partial(binary, exp.DPipe), written), pa.string())
+    return Typed(time_texts.formatted(local(value, semantics), text), pa.string())
 
 
-def _written(piece: str, day: exp.Expr, source: Typed) -> exp.Expr:
-    """Write a field of a pattern; a year may have more than four digits, and a sign."""
-    if piece in _CLOCK:
-        number = cast(_part(_CLOCK[piece], source), pa.string())
-        return call("lpad", number, integer(2, _LONG), exp.Literal.string("0"))
-    if piece == "yyyy":
-        return call("left", day.copy(), integer(-6, _LONG))
-    if piece == "MM":
-        return call("left", call("right", day.copy(), integer(5, _LONG)), integer(2, _LONG))
-    if piece == "dd":
-        return call("right", day.copy(), integer(2, _LONG))
-    return exp.Literal.string(piece)
+def name_of(part: type[exp.Expr], value: Typed) -> Typed:
+    """Write the name of a date's day or month (``dayname``, ``monthname``)."""
+    write = time_texts.name_of_day if part is exp.Dayname else time_texts.name_of_month
+    return Typed(write(date(value)), pa.string())
 
 
 def truncated_date(unit: str, value: Typed, semantics: Semantics) -> Typed:
