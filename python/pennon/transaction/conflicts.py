@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from pennon.leaf.schema.file_layout import field_key, read_layout
 from pennon.manifest.commits.commit_lookup import is_rewritten
+from pennon.spec.initial_default import INITIAL_DEFAULT
 from pennon.spec.schema import children_of
 from pennon.transaction.leaf_state import partition_text
 from pennon.transaction.outcome import Conflicted
 from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -123,6 +124,8 @@ def check_layouts(
 ) -> Conflicted | None:
     """Find rows that were written with a column, or by a spec, that the namespace has no more.
 
+    So are rows without a column that has to have a value, and has none for rows without it.
+
     Args:
         changes: My change of each leaf.
         schema: The namespace schema as it is now.
@@ -143,11 +146,28 @@ def check_layouts(
             if part.layout in judged:
                 continue
             judged.add(part.layout)
-            gone = read_layout(part.layout).keys() - known
+            written = read_layout(part.layout).keys()
+            gone = written - known
             if gone:
                 reason = f"the column with id {min(gone)} was dropped meanwhile"
                 return Conflicted(_partition_of(part), reason)
+            lacking = next(_lacking(schema, written, "", ""), None)
+            if lacking is not None:
+                reason = f"column {lacking}, which is NOT NULL, was added meanwhile"
+                return Conflicted(_partition_of(part), reason)
     return None
+
+
+def _lacking(
+    columns: Iterable[pa.Field], written: Collection[str], above: str, path: str
+) -> Iterator[str]:
+    """Name the columns that rows have to have a value in, and have not."""
+    for column in columns:
+        key, name = field_key(column, above), f"{path}{column.name}"
+        if key in written:
+            yield from _lacking(children_of(column.type), written, key, f"{name}.")
+        elif not column.nullable and INITIAL_DEFAULT not in (column.metadata or {}):
+            yield name
 
 
 def _partition_of(part: StagedPartition) -> str:

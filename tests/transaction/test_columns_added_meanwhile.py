@@ -1,0 +1,61 @@
+"""A column that needs a value comes while rows without one are being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.errors import WriteConflict
+from pennon.namespace import PartitionedNamespace
+
+ROW = {"id": 1, "region": "eu", "place": {"x": 5}}
+SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string(), "place": pa.struct({"x": pa.int32()})})
+
+
+def during_the_write(
+    table: PartitionedNamespace, write: Callable[[object], int], others: Callable[[], object]
+) -> int:
+    """Let others commit when the rows have been read and are not committed."""
+
+    def batches() -> object:
+        yield pa.Table.from_pylist([ROW], SCHEMA)
+        others()
+
+    return write(batches())
+
+
+@pytest.mark.parametrize("column", ["n", "place.n"])
+@pytest.mark.parametrize("before", ["new", "emptied", "dropped"])
+def test_rows_without_a_column_that_needs_a_value_are_a_conflict(
+    tmp_path: Path, before: str, column: str
+) -> None:
+    """They were committed, and no row of the table could be read any more."""
+    table = pennon.create(tmp_path / "t", SCHEMA, ["region"])
+    if before != "new":
+        table.append([ROW])
+        table.delete("id = 1" if before == "emptied" else "region = 'eu'")
+    other = pennon.open(table.location)
+    for write in (table.append, table.overwrite, table.overwrite_partitions):
+        with pytest.raises(WriteConflict, match=f"column {column}, which is NOT NULL, was added"):
+            during_the_write(
+                table, write, lambda: other.add_column(column, pa.int32(), nullable=False)
+            )
+        other.drop_column(column)
+    assert table.scan().count_rows() == 0
+    table.append([ROW])
+    assert table.scan().to_arrow().to_pylist() == [ROW]
+
+
+def test_rows_without_a_column_that_has_a_default_get_it(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", SCHEMA, ["region"])
+    other = pennon.open(table.location)
+    during_the_write(
+        table,
+        table.append,
+        lambda: other.add_column("n", pa.int32(), nullable=False, default=3),
+    )
+    assert table.refresh().scan().to_arrow().to_pylist() == [{**ROW, "n": 3}]
