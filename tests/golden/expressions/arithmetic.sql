@@ -115,3 +115,23 @@ f32 <= FLOAT('NaN')
 f64 < DOUBLE('NaN')
 (f32 > FLOAT('NaN')) IS NULL
 DOUBLE('NaN') < f64
+shiftleft(i32, 2)
+shiftleft(i32, 31)
+i64 << 40
+shiftright(i32, 3)
+i64 >> 63
+shiftright(i16, 1)
+-- declined: shiftleft(i32, 32)
+-- declined: shiftleft(i32, i8)
+-- declined: shiftrightunsigned(i32, 2)
+nanvl(f64, 1D)
+nanvl(f64, nf)
+nanvl(f32, f32)
+greatest(f64, 1D)
+greatest(f64, nf)
+greatest(nf, f64, CAST(f32 AS DOUBLE))
+greatest(-0D, f64, 0D)
+least(f64, 0D)
+least(f64, nf, 2D)
+least(f32, CAST('NaN' AS FLOAT))
+-- declined: greatest(f64, nf, 1D, 2D)

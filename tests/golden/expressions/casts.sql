@@ -37,7 +37,10 @@ CAST(CASE WHEN isnan(f64) THEN f64 END AS DECIMAL(11, 6))
 d < ts
 ts = ntz
 -- declined: CAST(wide AS DOUBLE)
--- declined: CAST(f64 AS FLOAT)
+CAST(f64 AS FLOAT)
+CAST(f64 AS FLOAT) = CAST(0.1 AS FLOAT)
+CAST(f64 AS FLOAT) > 1.4D
+CAST(f32 * 3 AS FLOAT)
 -- declined: CAST(f64 AS STRING)
 CAST(d AS STRING)
 CAST(ts AS STRING)

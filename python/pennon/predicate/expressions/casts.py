@@ -13,6 +13,7 @@ NULL rules: NULL stays NULL.
 | date to text | year, month, day; a sign before more than four digits | by cycles |
 | timestamp to text | in the session's zone, no zeros at the end | ``time_texts``; only in UTC |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
+| FLOAT to DOUBLE and back | the same, or the nearest | none |
 | DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
 | DOUBLE to decimal | its text half up; NaN is NULL | up to 14 digits, by the DOUBLE at the half |
 | boolean to number | 0 and 1 | none |
@@ -85,6 +86,8 @@ def _time_text(value: Typed) -> exp.Expr:
 
 
 def _is_lossy(value: Typed, target: pa.DataType) -> bool:
+    if value.is_float:
+        return bool(target == pa.float32())
     if not value.is_decimal or pa.types.is_string(target):
         return False
     return not pa.types.is_decimal(target) or target.scale < value.type.scale
@@ -101,7 +104,7 @@ def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | 
         return _integer_failure(source, target, semantics)
     if value.is_decimal:
         return _decimal_failure(source, target, semantics)
-    if source == pa.float32() and target == pa.float64():
+    if pa.types.is_floating(source) and pa.types.is_floating(target):
         return False
     if source == pa.float64() and target == pa.int32():
         return True if semantics.ansi else None

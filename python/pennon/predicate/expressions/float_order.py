@@ -18,12 +18,14 @@ from sqlglot import exp
 
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
-from pennon.predicate.expressions.typed import Typed, call, cast, choice, enclosed
+from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.expressions.typed import Typed, call, cast, choice, enclosed, is_null
 from pennon.predicate.literals import literal_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+_MOST_COMPARED: Final = 3
 _OPERATORS: Final[Mapping[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,
     exp.NEQ: Operator.NOT_EQUAL,
@@ -59,6 +61,27 @@ def comparable(value: Typed) -> exp.Expr:
 def extreme_of(value: Typed) -> exp.Expr:
     """Make MIN and MAX see one NaN, greater than everything; zeros keep their sign."""
     return _nan_or(value, value.tree.copy()) if value.is_float else value.tree
+
+
+def extreme_float(values: Sequence[Typed], *, is_greatest: bool) -> Typed:
+    """Give the greatest, or the least, of a few values that are not NULL; of zeros the first.
+
+    Raises:
+        Declined: There are many, of which each is written several times.
+    """
+    if len(values) > _MOST_COMPARED:
+        raise Declined(why="the greatest or least of many floats")
+    found = values[0]
+    for other in values[1:]:
+        beyond = compared(exp.GT if is_greatest else exp.LT, other, found).tree
+        tree = choice(
+            (is_null(found.tree.copy()), other.tree.copy()),
+            (is_null(other.tree.copy()), found.tree.copy()),
+            (beyond, other.tree.copy()),
+            default=found.tree.copy(),
+        )
+        found = Typed(tree, found.type)
+    return found
 
 
 def is_zero(value: Typed) -> exp.Expr:

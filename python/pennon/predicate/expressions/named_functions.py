@@ -103,10 +103,29 @@ def named_function(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed
             filling, is_left = read(node.args["fill_pattern"]), bool(node.args.get("is_left"))
             whole, size = read(node.this), read(node.expression)
             return text_functions.padded(whole, size, filling, is_left=is_left)
+    return _rewritten(node, read, semantics)
+
+
+def _rewritten(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
+    """Read a function that writes a text anew."""
+    match node:
         case exp.Reverse():
             return text_functions.reversed_text(read(node.this))
         case exp.ConcatWs():
             return text_functions.joined([read(expression) for expression in node.expressions])
+        case exp.Ascii():
+            return text_functions.first_code(read(node.this))
+        case exp.MD5():
+            return text_functions.digest("md5", _bytes(read, node.this))
+        case exp.SHA2():
+            name = _sha2(node)
+            return text_functions.digest(name, _bytes(read, node.this))
+        case exp.Translate():
+            pair = read(node.args["from_"]), read(node.args["to"])
+            return text_functions.translated(read(node.this), *pair)
+        case exp.SubstringIndex():
+            place = read(node.args["delimiter"]), read(node.args["count"])
+            return text_functions.before_separator(read(node.this), *place)
         case exp.Repeat():
             return text_functions.repeated(read(node.this), read(node.args["times"]))
     return _number(node, read, semantics)
@@ -116,6 +135,12 @@ def _number(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
     if isinstance(node, _BITS):
         return number_functions.bits(type(node), read(node.this), read(node.expression))
     match node:
+        case exp.BitwiseLeftShift() | exp.BitwiseRightShift():
+            is_left = isinstance(node, exp.BitwiseLeftShift)
+            value, count = read(node.this), read(node.expression)
+            return number_functions.shifted(value, count, is_left=is_left)
+        case exp.Nanvl():
+            return number_functions.number_or(read(node.this), read(node.expression))
         case exp.BitwiseNot():
             return number_functions.complement(read(node.this))
         case exp.Sign():
@@ -212,6 +237,20 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             case "doubleaverage", [total, count]:
                 return quotient(read(total), read(count), replace(semantics, ansi=False))
     raise Declined(why=_name_of(node))
+
+
+def _bytes(read: Reading, node: exp.Expr) -> Typed:
+    """Read bytes; a text that is cast to them stands for its own."""
+    is_cast = isinstance(node, exp.Cast) and node.is_type(exp.DType.BINARY)
+    return read(node.this if is_cast else node)
+
+
+def _sha2(node: exp.SHA2) -> str:
+    length = literal_value(node.args["length"]) if node.args.get("length") else None
+    bits = None if length is None or not length.is_valid else length.as_py() or 256
+    if bits not in (224, 256, 384, 512):
+        raise Declined(why="a digest of computed bits")
+    return f"sha{bits}"
 
 
 def _name_of(node: exp.Expr) -> str:

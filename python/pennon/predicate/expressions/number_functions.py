@@ -6,6 +6,7 @@ NULL rules: every function gives NULL for NULL.
 |---|---|---|
 | the sign of zero is 1 or -1, or loses its own | zero as it is | CASE |
 | floor and ceil of decimals are floats | decimals without a fraction | rounded, then corrected |
+| bits move by any number | by its last five or six bits | literals in between |
 | no operator inverts bits | ``~`` | -1 minus the value |
 | ``%`` has the dividend's sign | ``pmod`` has the divisor's | the divisor is added |
 
@@ -125,6 +126,34 @@ def bits(operator: type[exp.Binary], left: Typed, right: Typed) -> Typed:
 def _is_known(value: Typed) -> bool:
     literal = literal_value(value.tree)
     return literal is not None and literal.is_valid
+
+
+def shifted(value: Typed, count: Typed, *, is_left: bool) -> Typed:
+    """Move the bits of an INT or a BIGINT; to the right the sign comes in.
+
+    Raises:
+        Declined: Another type; or a number of bits that is computed, or that Java would cut.
+    """
+    known = literal_value(count.tree)
+    if value.type not in (pa.int32(), _WHOLE):
+        raise Declined(why=f"bits of {value.type}")
+    if known is None or not known.is_valid or not 0 <= known.as_py() < value.type.bit_width:
+        raise Declined(why="a computed or large number of bits")
+    operator = exp.BitwiseLeftShift if is_left else exp.BitwiseRightShift
+    tree = exp.paren(binary(operator, value.tree, integer(known.as_py(), value.type)), copy=False)
+    return Typed(cast(tree, value.type), value.type)
+
+
+def number_or(value: Typed, other: Typed) -> Typed:
+    """Give another value for NaN (``nanvl``).
+
+    Raises:
+        Declined: No floats of one type; or the other one can be an error.
+    """
+    if not value.is_float or value.type != other.type or other.can_fail:
+        raise Declined(why=f"nanvl of {value.type}")
+    is_nan = call("isnan", value.tree.copy())
+    return Typed(choice((is_nan, other.tree), default=value.tree), value.type)
 
 
 def complement(value: Typed) -> Typed:

@@ -9,7 +9,8 @@ NULL rules: every function gives NULL for NULL, ``||`` and CONCAT included.
 | concat leaves NULLs out | NULL | the operator ``||`` |
 | LIKE escapes by a backslash | by any character | the pattern is read and written anew |
 | lengths are BIGINT | INT | cast |
-| lpad and rpad count graphemes | code points | made of parts |
+| lpad, rpad and translate count graphemes | code points | made of parts |
+| substr_index looks behind what it found | behind its first character | single characters |
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _TRIMS: Final[Mapping[str, str]] = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _SPACE: Final = " "
 _MOST_FILLED: Final = 1000
+_MOST_TRANSLATED: Final = 16
 
 
 def texts(values: Sequence[Typed]) -> list[exp.Expr]:
@@ -200,6 +202,61 @@ def char_read(value: Typed, size: Typed) -> Typed:
     missing = call("greatest", binary(exp.Sub, integer(count, wide), size_of), integer(0, wide))
     filled = exp.Substring(this=exp.Literal.string(_SPACE * count), start=one, length=missing)
     return Typed(binary(exp.DPipe, whole, filled), pa.utf8())
+
+
+def first_code(value: Typed) -> Typed:
+    """Give the number of the first character; 0 for an empty text (``ascii``)."""
+    return _counted("ascii", [value])
+
+
+def digest(name: str, value: Typed) -> Typed:
+    """Write the digest of a text's bytes, or of bytes, in hexadecimal digits."""
+    if value.type not in (pa.utf8(), pa.binary()):
+        raise Declined(why=f"{name} of {value.type}")
+    digits = call(name, value.tree)
+    if name != "md5":
+        digits = call("encode", digits, exp.Literal.string("hex"))
+    return Typed(cast(digits, pa.utf8()), pa.utf8())
+
+
+def translated(value: Typed, searched: Typed, replacement: Typed) -> Typed:
+    """Replace single characters, or leave them out (``translate``), one after the other.
+
+    Raises:
+        Declined: They are computed, many, or one that comes in is looked for later.
+    """
+    (whole,) = texts([value])
+    old, new = _text(searched), _text(replacement)
+    if old is None or new is None or len(old) > _MOST_TRANSLATED:
+        raise Declined(why="a translation of computed or many characters")
+    pairs = {character: new[at : at + 1] for at, character in reversed(list(enumerate(old)))}
+    if set(pairs) & (set(pairs.values()) - {""}):
+        raise Declined(why="a translation to characters that are translated, too")
+    for character, other in pairs.items():
+        pair = (exp.Literal.string(character), exp.Literal.string(other))
+        whole = call("replace", whole, *pair)
+    return Typed(whole, pa.utf8())
+
+
+def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
+    """Cut a text at a place of a character, counted from either end (``substring_index``).
+
+    Raises:
+        Declined: The place is computed; or no single character, of which Spark finds places that
+            overlap.
+    """
+    (whole,) = texts([value])
+    sign, place = _text(separator), _integer(count)
+    if sign is None or len(sign) != 1 or place is None:
+        raise Declined(why="a place of what is no single character")
+    parts = (exp.Literal.string(sign), integer(place, pa.int64()))
+    return Typed(cast(call("substr_index", whole, *parts), pa.utf8()), pa.utf8())
+
+
+def _text(value: Typed) -> str | None:
+    literal = literal_value(value.tree)
+    is_text = literal is not None and literal.is_valid and pa.types.is_string(literal.type)
+    return str(literal.as_py()) if literal is not None and is_text else None
 
 
 def reversed_text(value: Typed) -> Typed:

@@ -26,7 +26,7 @@ from pennon.predicate.expressions.arithmetic import (
     rounded,
 )
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.float_order import comparable, compared
+from pennon.predicate.expressions.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
 from pennon.predicate.expressions.semantics import Declined
@@ -297,7 +297,7 @@ class _Reader:
             [self.read(expression) for expression in (node.this, *node.expressions)]
         )
         if first.is_float:
-            raise Declined(why="the greatest of floats")
+            return extreme_float([first, *others], is_greatest=isinstance(node, exp.Greatest))
         tree = type(node)(this=first.tree, expressions=[other.tree for other in others])
         return Typed(tree, first.type)
 
