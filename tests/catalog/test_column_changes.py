@@ -7,6 +7,7 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from tests.present import present
 from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.catalog.configured_catalog import Catalog
@@ -17,12 +18,13 @@ from pennon.errors import (
     PartitionSourceDropped,
     UnsupportedTableChange,
 )
-from pennon.manifest import Snapshot, create
+from pennon.manifest import Snapshot, change_root, create
 from pennon.namespace import Scan, read_plan
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.calendar import Day
+from pennon.transforms.identity import Identity
 from pennon.transforms.transform_text import parse_transform
 from pennon.transforms.truncate import Truncate
 
@@ -210,8 +212,39 @@ def test_a_promotion_that_may_move_rows_is_refused(
 
 
 @pytest.mark.spec("Partition Expression 7", "reading 21")
-def test_after_a_partition_column_is_dropped_writes_wait_for_a_new_spec(tmp_path: Path) -> None:
-    snapshot = changed(written(tmp_path), "delete_column", "region")
+def test_a_column_of_an_older_spec_alone_is_dropped(tmp_path: Path) -> None:
+    snapshot = written(tmp_path)
+    with pytest.raises(UnsupportedTableChange, match="DROP PARTITION FIELD region first"):
+        changed(snapshot, "delete_column", "region")
+    alter.alter_partitioning(
+        Catalog("lance", str(tmp_path)),
+        (snapshot.location,),
+        FieldChange("drop", field=parse_transform("region")),
+    )
+    snapshot = changed(latest(snapshot), "delete_column", "region")
+    snapshot = append(snapshot, pa.record_batch({"id": [3]}))
+    assert rows(snapshot) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert regions(snapshot) == {"eu": [1], "us": [2], None: [3]}
+
+
+def test_a_struct_is_not_dropped_with_a_field_that_partitions(tmp_path: Path) -> None:
+    place = pa.struct([("region", pa.utf8()), ("floor", pa.int32())])
+    known = NamespaceSchema.with_fresh_ids(pa.schema([("id", pa.int64()), ("place", place)]))
+    region = present(known.field_by_path(["place", "region"]))
+    by_region = PartitionField("region", (region.id,), Identity(), None, pa.utf8())
+    snapshot = create(str(tmp_path / "ns"), known, PartitionSpec(1, (by_region,)))
+    with pytest.raises(UnsupportedTableChange, match="drop column place.region"):
+        changed(snapshot, "delete_column", "place")
+    assert changed(snapshot, "delete_column", "place", "floor").schema.field_by_id(region.id)
+
+
+@pytest.mark.spec("Partition Expression 7", "reading 21")
+def test_after_others_dropped_a_partition_column_writes_wait_for_a_new_spec(
+    tmp_path: Path,
+) -> None:
+    snapshot = written(tmp_path)
+    change_root(snapshot, schema=snapshot.schema.evolved(snapshot.schema.arrow.remove(1)))
+    snapshot = latest(snapshot)
     assert rows(snapshot) == [{"id": 1}, {"id": 2}]
     batch = pa.record_batch({"id": [3]})
     with pytest.raises(PartitionSourceDropped, match="DROP PARTITION FIELD region"):

@@ -49,15 +49,15 @@ CHANGES = {
     "promoted as it is": Change(("i32",), ("ALTER COLUMN i32 TYPE BIGINT",)),
     "dropped": Change(
         ("d", "bucket(8, id)"),
-        ("DROP COLUMN d", "DROP PARTITION FIELD d"),
+        ("DROP PARTITION FIELD d", "DROP COLUMN d"),
         second="* EXCEPT (d)",
         first_seen="* EXCEPT (d)",
     ),
     "dropped and added again": Change(
         ("d", "bucket(8, id)"),
         (
-            "DROP COLUMN d",
             "DROP PARTITION FIELD d",
+            "DROP COLUMN d",
             "ADD COLUMN d DATE",
             "ADD PARTITION FIELD months(d)",
         ),

@@ -18,7 +18,7 @@ from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:
     from pennon.spec.partition_spec import PartitionSpec
-    from pennon.spec.schema import NamespaceSchema
+    from pennon.spec.schema import NamespaceSchema, SchemaField
     from pennon.spec.write_order import OrderColumn, WriteOrder
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "clustering",
     "evolved_spec",
     "partitioned_by",
+    "partitioned_by_columns",
     "partitioning",
     "sort_key",
     "sorting",
@@ -77,6 +78,24 @@ def partitioned_by(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[str, .
     Spec: "Partition Spec".
     """
     return tuple(str(from_spark(transform)) for transform in partitioning(spec, schema))
+
+
+def partitioned_by_columns(
+    spec: PartitionSpec, schema: NamespaceSchema
+) -> dict[str, tuple[SchemaField, ...]]:
+    """Give the source columns of each transform that `partitioned_by` spells.
+
+    Args:
+        spec: The spec.
+        schema: The full namespace schema.
+
+    Spec: "Partition Spec".
+    """
+    sources = (
+        tuple(field for id_ in function.source_ids if (field := schema.field_by_id(id_)))
+        for function in spec_functions(spec, schema)
+    )
+    return dict(zip(partitioned_by(spec, schema), sources, strict=True))
 
 
 def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTransform, ...]:

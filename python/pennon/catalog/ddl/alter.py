@@ -3,8 +3,8 @@
 Leaves are not touched; `column_changes` decides which changes of columns are safe.
 
 A column that the partition fields need may be promoted, where equal values keep one partition
-value; the same commit makes a spec version with wider result types. It may also be dropped: rows
-are read and pruned as before, and nothing is written until a new spec does without the column.
+value; the same commit makes a spec version with wider result types. It is dropped only once the
+newest spec does without it: older specs keep the partition values that they recorded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pennon.catalog.ddl.table_statement import STATEMENT, OrderChange, statement
 from pennon.catalog.ddl.tag_change import change_tag
 from pennon.catalog.ddl.tag_statement import is_about_names, tag_change_of
 from pennon.catalog.ddl.write_order_change import checked_order, followed_order
-from pennon.catalog.partitioning import FieldChange, evolved_spec
+from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
@@ -119,10 +119,12 @@ def alter_table(
         check_isolation(properties)
         check_row_change_modes(properties)
         check_retention(properties)
-        if not is_same and WRITE_ORDER not in {*properties, *changed.removed}:
-            properties |= followed_order(
-                table.name, before.properties, before.schema, changed.schema
-            )
+        if not is_same:
+            _check_sources_stay(table, changed.schema)
+            if WRITE_ORDER not in {*properties, *changed.removed}:
+                properties |= followed_order(
+                    table.name, before.properties, before.schema, changed.schema
+                )
         is_promoted = any(
             statement_change.get("change") == "update_type" for statement_change in changes
         )
@@ -187,6 +189,20 @@ def _order_property(order: str | None) -> dict[str, object]:
     if order is None:
         return {"change": "remove_property", "property": WRITE_ORDER}
     return {"change": "set_property", "property": WRITE_ORDER, "value": order}
+
+
+def _check_sources_stay(table: Table, after: NamespaceSchema) -> None:
+    """Refuse to drop a column that the newest spec needs: no row could be written any more."""
+    before = table.snapshot
+    for transform, sources in partitioned_by_columns(before.current_spec, before.schema).items():
+        for source in sources:
+            if after.field_by_id(source.id) is None:
+                raise UnsupportedTableChange(
+                    change=f"drop column {source}",
+                    table=table.name,
+                    why=f"it is partitioned by {transform}",
+                    advice=f"Run ALTER TABLE … DROP PARTITION FIELD {transform} first",
+                )
 
 
 def _apply(table: Table, changed: _Changed, change: Mapping[str, object]) -> _Changed:
