@@ -13,7 +13,7 @@ from tests.present import present
 
 import pennon
 from pennon.execution.engine import rows_over
-from pennon.plan import AggregateCall, Column, Filter, Group, Output, PlanNode, Scan
+from pennon.plan import AggregateCall, Column, Filter, Group, Output, PlanNode, Project, Scan
 from pennon.planning import ScanPlan
 from pennon.predicate.expressions.semantics import Semantics
 from pennon.pushdown.manifest_answer import manifest_answer
@@ -67,6 +67,21 @@ def test_an_error_of_a_value_is_left_to_the_running_query(plan: object) -> None:
     divided = "(CAST(10 AS INT) div `c0`)"
     assert answer(plan, "k", divided, pa.int64()) is None
     assert answer(plan, "k", "CAST((`c0` - CAST(129 AS INT)) AS TINYINT)", pa.int8()) is None
+
+
+def test_columns_that_are_dropped_leave_the_rows_counted(plan: ScanPlan) -> None:
+    columns = tuple(Column(at, name, kind) for at, (name, kind) in enumerate(KINDS.items()))
+    calls = (
+        AggregateCall(11, "count", "1", pa.int64()),
+        AggregateCall(12, "max", "`c0`", pa.int32()),
+    )
+    nodes: list[PlanNode] = [
+        Scan(columns),
+        Project(0, (Output(0, "`c0`", pa.int32()),)),
+        Group(1, frozenset(), (), (), calls, ()),
+    ]
+    found = present(manifest_answer(nodes, 2, {0: plan}, Semantics()))
+    assert rows_over(found.sql, {}).to_pylist() == [{"c11": 10, "c12": 2}]
 
 
 @pytest.mark.parametrize("name", ["c-1", "least1", "is_row"])

@@ -225,6 +225,9 @@ class _PartitionWriter(FragmentWriter):
         types[_ROWS] = pa.int64()
         return Selected(selected_table(_PARTITIONS, columns), types)
 
+    def narrowed(self, below: Selected, outputs: Sequence[Output]) -> None:
+        """Take no part in it: the number of rows goes along with the columns."""
+
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
         carried: dict[str, pa.DataType] = {_ROWS: pa.int64()}
         columns: list[exp.Expr] = [exp.column(_ROWS, quoted=True)]

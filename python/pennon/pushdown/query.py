@@ -293,15 +293,16 @@ class FragmentWriter:
         if node.outputs is None:
             raise Declined(why="a projection without its expressions")
         below = self.select(node.child)
-        kept = {f"c{output.id}": output for output in node.outputs}
-        if all(
-            output.text == f"`{name}`" and below.types.get(name) == output.type
-            for name, output in kept.items()
-        ):
-            narrower = only_columns(below, list(kept))
-            if narrower is not None:
-                return narrower
-        return self.computed(below, f"t{position}", node.outputs)
+        narrower = self.narrowed(below, node.outputs)
+        return narrower or self.computed(below, f"t{position}", node.outputs)
+
+    def narrowed(self, below: Selected, outputs: Sequence[Output]) -> Selected | None:
+        """Write columns of those below that stay as they are; None where others are computed."""
+        kept = {f"c{output.id}": output for output in outputs}
+        for name, output in kept.items():
+            if output.text != f"`{name}`" or output.type != below.types.get(name):
+                return None
+        return only_columns(below, list(kept))
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
         """Write columns that are computed of those below.
