@@ -59,3 +59,15 @@ def test_rows_without_a_column_that_has_a_default_get_it(tmp_path: Path) -> None
         lambda: other.add_column("n", pa.int32(), nullable=False, default=3),
     )
     assert table.refresh().scan().to_arrow().to_pylist() == [{**ROW, "n": 3}]
+
+
+def test_a_conflict_over_a_column_names_the_table_not_its_folder(tmp_path: Path) -> None:
+    lake = pennon.connect(tmp_path / "lake")
+    lake.create_namespace("shop")
+    table = lake.create_table("shop.orders", SCHEMA, ["region"])
+    table.add_column("n", pa.int32())
+    other = lake.load_table("shop.orders")
+    with pytest.raises(WriteConflict, match="column n changed from int32 to int64") as raised:
+        during_the_write(table, table.append, lambda: other.alter_column("n", type=pa.int64()))
+    assert raised.value.parameters["table"] == table.name
+    assert table.name.endswith("shop.orders")

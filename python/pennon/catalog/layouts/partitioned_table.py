@@ -221,7 +221,11 @@ class PartitionedTable(StoredTable):
 
     def _committed(self, transaction: Transaction) -> int:
         for _ in range(_COMMIT_ATTEMPTS):
-            match transaction.commit():
+            try:
+                outcome = transaction.commit()
+            except WriteConflict as error:  # of a leaf, which does not know the table's name
+                raise self._conflict(error.parameters["why"]) from error
+            match outcome:
                 case Committed(version):
                     return version
                 case Conflicted(partition, reason):
