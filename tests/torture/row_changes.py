@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import lance
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from tests.conftest import RUN_CONF
 from tests.torture.held_statements import analyzed
@@ -74,6 +75,9 @@ def run_table(
         read = spark.sql(first).toArrow()
         # Taken, for Lance panics at decimals that are not aligned to 16 bytes, as Spark's are not.
         aligned = read.take(list(range(read.num_rows)))
+        # Where no first row has NULL in a column, Spark says NOT NULL; later ones may have it.
+        nullable = pa.schema([column.with_nullable(True) for column in aligned.schema])
+        aligned = aligned.cast(nullable)
         lance.write_dataset(aligned, path, max_rows_per_file=50)
         table = f"lance.`{path}`"
     else:
