@@ -101,7 +101,62 @@ repeat(s, 0)
 repeat(s, -2)
 -- declined: right(s, i16)
 -- declined: s LIKE s2
--- declined: s RLIKE 'a.*'
+s RLIKE 'a.*'
+s RLIKE '^a.b$'
+s RLIKE '^(a|x|é)(b|%)?'
+s RLIKE '(b|x)$'
+s RLIKE 'b$'
+s RLIKE '^$'
+s RLIKE '[^a]x?'
+s RLIKE '(a|é)+x'
+s RLIKE '^[a-c]{1,2}?[^/]'
+s RLIKE '\\d|\\s'
+s RLIKE '^\\w+$'
+s RLIKE '\\S\\W\\D'
+s RLIKE '.'
+s RLIKE '😀|𝒳'
+s RLIKE '\\.\\('
+s RLIKE '[-_%]'
+s RLIKE 'a%b'
+s RLIKE 'a_b'
+s RLIKE '^a_b$'
+s RLIKE '^(ab|a%b)$'
+-- declined: s RLIKE 'a\\\\b'
+s RLIKE '%b|_b'
+s RLIKE '^a'
+s RLIKE '^é$'
+s RLIKE ''
+concat(s, '\n') RLIKE 'b$'
+concat(s, '\r\n') RLIKE 'b$'
+concat(s, '\u2028') RLIKE '.b$'
+concat(s, '\r') RLIKE 'a.'
+concat(s, '\n\n') RLIKE '^[a-z]+$'
+regexp_like(s, 'a+b*')
+regexp_replace(s, 'a', 'b')
+regexp_replace(s, 'a+', '<$0>')
+regexp_replace(s, '(a)(x|b)?', '[$2$1]')
+regexp_replace(s, '[^a-zé]', '')
+regexp_replace(s, '^a([a-z]+).*$', '$1!')
+regexp_replace(concat(s, '\n'), '^(.)(.*)$', '$2$1')
+regexp_replace(concat(s, '\r\n'), '^(.)(.*)$', '$2$1')
+regexp_replace(concat('https://www.', s, '.org/', s), '^https?://(?:www\\.)?([^/]+)/.*$', '$1')
+regexp_replace(s, ' +', '_')
+-- declined: s RLIKE s2
+-- declined: s RLIKE '^a|b$'
+-- declined: s RLIKE '^(a|b)c|d'
+-- declined: regexp_replace(s, '(a|b)+', '$1')
+-- declined: regexp_replace(s, '^a([^/]+).*$', '$1!')
+-- declined: s RLIKE '[^a]$'
+-- declined: s RLIKE 'a\\b'
+-- declined: s RLIKE '(?i)a'
+-- declined: s RLIKE 'a++'
+-- declined: s RLIKE '(a*)*'
+-- declined: s RLIKE '[a&&b]'
+-- declined: regexp_replace(s, 'a*', 'b')
+-- declined: regexp_replace(s, 'a$', 'b')
+-- declined: regexp_replace(s, 'a', '\\\\')
+-- declined: regexp_replace(s, 'a', s2)
+-- declined: regexp_extract(s, '(a)', 1)
 -- declined: initcap(s)
 -- declined: lpad(s, i8, 'x')
 -- declined: lpad(s, 3, '')

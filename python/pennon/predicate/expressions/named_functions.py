@@ -113,6 +113,11 @@ def _rewritten(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
             return text_functions.reversed_text(read(node.this))
         case exp.ConcatWs():
             return text_functions.joined([read(expression) for expression in node.expressions])
+        case exp.RegexpLike() if node.args.get("flag") is None:
+            return text_functions.matched(read(node.this), read(node.expression))
+        case exp.RegexpReplace() if _is_first(node.args.get("position")):
+            pair = read(node.expression), read(node.args["replacement"])
+            return text_functions.replaced_matches(read(node.this), *pair)
         case exp.Ascii():
             return text_functions.first_code(read(node.this))
         case exp.MD5():

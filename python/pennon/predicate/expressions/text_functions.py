@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.predicate.expressions.java_patterns import JavaPattern
 from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed import (
     Typed,
@@ -251,6 +252,37 @@ def before_separator(value: Typed, separator: Typed, count: Typed) -> Typed:
         raise Declined(why="a place of what is no single character")
     parts = (exp.Literal.string(sign), integer(place, pa.int64()))
     return Typed(cast(call("substr_index", whole, *parts), pa.utf8()), pa.utf8())
+
+
+def matched(value: Typed, pattern: Typed) -> Typed:
+    """Find a regular expression of Java somewhere in a text (``RLIKE``).
+
+    Raises:
+        Declined: It is computed, or Rust's engine is not known to match it alike.
+    """
+    (whole,) = texts([value])
+    return Typed(call("regexp_like", whole, exp.Literal.string(_java(pattern).rust)), pa.bool_())
+
+
+def replaced_matches(value: Typed, pattern: Typed, replacement: Typed) -> Typed:
+    """Replace all matches of a regular expression of Java (``regexp_replace``).
+
+    Raises:
+        Declined: As ``matched``; or what replaces them is computed.
+    """
+    (whole,) = texts([value])
+    found, text = _java(pattern), _text(replacement)
+    if text is None:
+        raise Declined(why="a computed replacement")
+    parts = [exp.Literal.string(part) for part in (found.rust, found.replacement(text), "g")]
+    return Typed(cast(call("regexp_replace", whole, *parts), pa.utf8()), pa.utf8())
+
+
+def _java(pattern: Typed) -> JavaPattern:
+    text = _text(pattern)
+    if text is None:
+        raise Declined(why="a computed regular expression")
+    return JavaPattern(text)
 
 
 def _text(value: Typed) -> str | None:
