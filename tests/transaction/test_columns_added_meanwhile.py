@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.transaction.test_races_behind_the_last_look import behind_the_look
 
 import pennon
-from pennon.errors import WriteConflict
+from pennon.errors import UnsupportedTableChange, WriteConflict
+from pennon.manifest import Snapshot
+from pennon.manifest.commits import mode_commit
 from pennon.namespace import PartitionedNamespace
 
 ROW = {"id": 1, "region": "eu", "place": {"x": 5}}
@@ -71,3 +74,30 @@ def test_a_conflict_over_a_column_names_the_table_not_its_folder(tmp_path: Path)
         during_the_write(table, table.append, lambda: other.alter_column("n", type=pa.int64()))
     assert raised.value.parameters["table"] == table.name
     assert table.name.endswith("shop.orders")
+
+
+@pytest.mark.parametrize("is_added_first", [False, True])
+def test_a_column_that_needs_a_value_and_rows_without_it_never_both_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_added_first: bool
+) -> None:
+    """Each has looked for the other already when that one commits."""
+    table = pennon.create(tmp_path / "t", SCHEMA, ["region"])
+    other = pennon.open(table.location)
+    if is_added_first:
+        behind_the_look(monkeypatch, lambda: other.add_column("n", pa.int32(), nullable=False))
+        with pytest.raises(WriteConflict, match="column n, which is NOT NULL, was added"):
+            table.append([ROW])
+        assert table.refresh().scan().count_rows() == 0
+        return
+    begun = mode_commit.begin_change
+
+    def begin_change(snapshot: Snapshot, mode: str) -> str:
+        other.append([ROW])
+        return begun(snapshot, mode)
+
+    monkeypatch.setattr(mode_commit, "begin_change", begin_change)
+    with pytest.raises(UnsupportedTableChange, match="rows that are stored already"):
+        table.add_column("n", pa.int32(), nullable=False)
+    monkeypatch.undo()
+    table.append([ROW])
+    assert table.scan().to_arrow().to_pylist() == [ROW, ROW]

@@ -14,12 +14,18 @@ from pennon.manifest.format.properties import CHANGING, TRANSACTION
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["REPLACED", "STRONG", "WEAK", "check_mode", "mode_of"]
+__all__ = ["ALTERED", "REPLACED", "STRONG", "WEAK", "check_mode", "mode_of"]
 
 STRONG: Final = "strong"
 WEAK: Final = "weak"
+ALTERED: Final = "altered"
+"""No mode: a column is added that every row has to have a value in, and no row may come."""
 REPLACED: Final = "replaced"
 """No mode: another table is about to get the name, and nothing may be written any more."""
+_WHY_NOT: Final = {
+    ALTERED: "a column that is NOT NULL is being added",
+    REPLACED: "another table is being put in its place",
+}
 
 
 def mode_of(snapshot: Snapshot) -> str | None:
@@ -50,10 +56,10 @@ def check_mode(newest: Snapshot, wanted: str) -> None:
         why = f"its transactions became {mode} after the statement had begun"
         raise TransactionModeChanged(table=newest.location, why=why, advice="Run it again")
     target = newest.metadata[TRANSACTION].removeprefix(CHANGING).partition(" ")[0]
-    if target == REPLACED:
+    if target in _WHY_NOT:
         raise TransactionModeChanged(
             table=newest.location,
-            why="another table is being put in its place",
+            why=_WHY_NOT[target],
             advice="Run it again when that has ended. Where it was interrupted, call"
             f" lance.system.set_transaction_mode('{newest.location}', '{wanted}')",
         )

@@ -27,6 +27,8 @@ from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_b
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
+from pennon.manifest.commits.mode_commit import without_writers
+from pennon.manifest.transaction_mode import ALTERED, STRONG, mode_of
 from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
@@ -137,7 +139,19 @@ def alter_table(
             comment=changed.comment,
         )
 
-    return _until_committed(catalog, identifier, change)
+    def change_beside_writers(table: Table) -> ManifestOutcome:
+        if mode_of(table.snapshot) != STRONG or not any(map(_needs_no_rows, changes)):
+            return change(table)
+        with without_writers(table.snapshot, ALTERED) as held:
+            return change(replace(table, snapshot=held))
+
+    return _until_committed(catalog, identifier, change_beside_writers)
+
+
+def _needs_no_rows(change: Mapping[str, object]) -> bool:
+    """Whether a column is added that the rows which are there have no value in, and have to."""
+    is_required = change.get("change") == "add_column" and not change.get("nullable", True)
+    return is_required and change.get("initial") is None
 
 
 def alter_partitioning(catalog: Catalog, identifier: Name, asked: FieldChange) -> Table:

@@ -12,16 +12,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pennon.errors import PennonError, SnapshotNotFound, StorageFailure, WriteConflict
+from pennon.errors import SnapshotNotFound, StorageFailure, WriteConflict
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import rewritten_leaves
-from pennon.manifest.commits.mode_commit import (
-    begin_change,
-    end_change,
-    opened_in_change,
-    refuse_older,
-)
-from pennon.manifest.transaction_mode import REPLACED, STRONG
+from pennon.manifest.commits.mode_commit import without_writers
+from pennon.manifest.transaction_mode import REPLACED
 from pennon.transaction.read_set import ReadSet
 
 if TYPE_CHECKING:
@@ -56,20 +51,10 @@ def unchanged_since_read(table: Table, reads: Sequence[tuple[str, int]]) -> Iter
             raise _changed(table, "another commit changed it")
         yield
         return
-    change = begin_change(newest, REPLACED)
-    with contextlib.ExitStack() as undo:
-        undo.callback(_end, newest, change)
-        held = refuse_older(lambda: opened_in_change(newest.location, change, _options(newest)))
+    with without_writers(newest, REPLACED) as held:
         for version in versions:
             _check_same_rows(table, version, held)
         yield
-        undo.pop_all()
-
-
-def _end(snapshot: Snapshot, change: str) -> None:
-    """Let writers go on; what went wrong before is told."""
-    with contextlib.suppress(PennonError):
-        end_change(snapshot.location, change, STRONG, _options(snapshot))
 
 
 def _check_same_rows(table: Table, version: int, held: Snapshot) -> None:

@@ -10,6 +10,7 @@ Each change has a name of its own. A second one takes over from a first, which t
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import TransactionModeChanged
+from pennon.errors import PennonError, TransactionModeChanged
 from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.manifest.commits.manifest_outcome import (
     ConcurrentChange,
@@ -33,9 +34,10 @@ from pennon.manifest.format.properties import CHANGING, TRANSACTION
 from pennon.manifest.format.rows import TABLE_VERSION
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
+from pennon.manifest.transaction_mode import ALTERED, STRONG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pennon.manifest.format.commit_record import CommitRecord
 
@@ -45,7 +47,7 @@ __all__ = [
     "end_change",
     "forget_read_versions",
     "opened_in_change",
-    "refuse_older",
+    "without_writers",
 ]
 
 _ATTEMPTS: Final = 40
@@ -84,18 +86,39 @@ def opened_in_change(
     return newest
 
 
-def refuse_older(opened: Callable[[], Snapshot]) -> Snapshot:
-    """Refuse every commit of rows that was begun before, by one that changes none.
+@contextlib.contextmanager
+def without_writers(snapshot: Snapshot, why: str) -> Iterator[Snapshot]:
+    """Keep the rows of a strong namespace as they are while the context is open.
 
     Args:
-        opened: Gives the newest version.
+        snapshot: The newest one.
+        why: ``ALTERED``, after which writers go on, or ``REPLACED``, after which they do so only
+            where something went wrong.
 
     Returns:
         The version whose rows are the last.
 
     Raises:
-        StorageFailure: The storage refused, or others came first each time.
+        StorageFailure: The storage refused.
+        TransactionModeChanged: Others change the transactions, or came first each time.
     """
+    change = begin_change(snapshot, why)
+    location, options = snapshot.location, snapshot.storage_options
+
+    def end() -> None:
+        with contextlib.suppress(PennonError):  # what went wrong before is told
+            end_change(location, change, STRONG, options)
+
+    with contextlib.ExitStack() as undo:
+        undo.callback(end)
+        yield _refuse_older(lambda: opened_in_change(location, change, options))
+        undo.pop_all()
+    if why == ALTERED:
+        end_change(location, change, STRONG, options)
+
+
+def _refuse_older(opened: Callable[[], Snapshot]) -> Snapshot:
+    """Refuse every commit of rows that was begun before, by one that changes none."""
     for attempt in range(_ATTEMPTS):
         snapshot = opened()
         base = open_commit_base(snapshot)
