@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
@@ -41,16 +42,16 @@ public class PennonTable
         SupportsDeleteV2,
         SupportsRowLevelOperations,
         SupportsMetadataColumns {
-  private static final Set<TableCapability> CAPABILITIES =
+  /** SCAN_MERGING, one scan for several subqueries, is of Spark 4.3 and later. */
+  private static final Set<String> ABILITIES =
       Set.of(
-          TableCapability.BATCH_READ,
-          TableCapability.MICRO_BATCH_READ,
-          TableCapability.BATCH_WRITE,
-          TableCapability.STREAMING_WRITE,
-          TableCapability.AUTOMATIC_SCHEMA_EVOLUTION,
-          TableCapability.OVERWRITE_BY_FILTER,
-          TableCapability.OVERWRITE_DYNAMIC,
-          TableCapability.TRUNCATE);
+          "BATCH_READ", "MICRO_BATCH_READ", "BATCH_WRITE", "STREAMING_WRITE", "TRUNCATE",
+          "AUTOMATIC_SCHEMA_EVOLUTION", "OVERWRITE_BY_FILTER", "OVERWRITE_DYNAMIC", "SCAN_MERGING");
+
+  private static final Set<TableCapability> CAPABILITIES =
+      Stream.of(TableCapability.values())
+          .filter(capability -> ABILITIES.contains(capability.name()))
+          .collect(Collectors.toUnmodifiableSet());
 
   private final TableHandle handle;
   private final TableReply reply;

@@ -168,6 +168,10 @@ public final class ExpressionText {
     if (expression instanceof Attribute attribute) {
       return quoted(columns.of(attribute));
     }
+    Attribute subquery = ScalarSubqueries.column(expression);
+    if (subquery != null) {
+      return text(subquery);
+    }
     if (expression instanceof GetStructField nested) {
       return text(nested.child()) + "." + quoted(nested.extractFieldName());
     }
@@ -190,10 +194,6 @@ public final class ExpressionText {
     }
     if (expression instanceof ApplyFunctionExpression call) {
       return transform(call.function(), items(call.children()));
-    }
-    Attribute subquery = ScalarSubqueries.column(expression);
-    if (subquery != null) {
-      return text(subquery);
     }
     if (expression instanceof KnownFloatingPointNormalized known
         && known.child() instanceof NormalizeNaNAndZero normalized) {

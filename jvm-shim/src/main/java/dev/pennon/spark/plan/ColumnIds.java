@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -52,12 +53,7 @@ final class ColumnIds {
   /** The numbers of those that are columns or fields in one. */
   ArrayNode all(Seq<Expression> expressions) {
     ArrayNode known = Messages.array();
-    for (Expression expression : items(expressions)) {
-      Long id = of(expression);
-      if (id != null) {
-        known.add(id);
-      }
-    }
+    items(expressions).stream().map(this::of).filter(Objects::nonNull).forEach(id -> known.add(id));
     return known;
   }
 

@@ -91,8 +91,7 @@ final class DerivedKeyRewrite {
 
   /** An operator over inputs without keys. */
   private Keyed plain(Node node) {
-    List<LogicalPlan> children = new ArrayList<>();
-    node.children().forEach(child -> children.add(rewrite(child)));
+    List<LogicalPlan> children = node.children().stream().map(this::rewrite).toList();
     return new Keyed(node.plan().withNewChildren(sequence(children)), null);
   }
 

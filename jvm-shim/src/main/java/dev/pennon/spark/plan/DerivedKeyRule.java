@@ -12,13 +12,16 @@ import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceCTERefWithRepartition;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
@@ -92,17 +95,22 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     if (!isWanted || plan instanceof Subquery || plan.isStreaming()) {
       return plan;
     }
+    // Subqueries that Spark has merged name what it merged; it puts that in their place next.
+    LogicalPlan whole = ReplaceCTERefWithRepartition.apply(plan);
     LogicalPlan query =
-        isSettled(plan)
-            ? plan
+        isSettled(whole)
+            ? whole
             : DecidedConditions.without(
-                MergeSource.hashed(settled(plan, conf, listener), this, conf), conf.cboEnabled());
+                MergeSource.hashed(settled(whole, conf, listener), this, conf), conf.cboEnabled());
     // What became a part of a fragment is not among them any more.
     return query.transformAllExpressions(new InSubqueries());
   }
 
   /** The plans of the subqueries that stayed ones. */
   private final class InSubqueries extends AbstractPartialFunction<Expression, Expression> {
+    /** Spark evaluates equal subqueries once: what was decided of one holds for the others. */
+    private final Map<LogicalPlan, LogicalPlan> decided = new HashMap<>();
+
     @Override
     public boolean isDefinedAt(Expression expression) {
       // The filters of a join by its other side repeat that side's plan.
@@ -113,7 +121,7 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
     @Override
     public Expression apply(Expression expression) {
       SubqueryExpression subquery = (SubqueryExpression) expression;
-      LogicalPlan settled = DerivedKeyRule.this.apply(subquery.plan());
+      LogicalPlan settled = decided.computeIfAbsent(subquery.plan(), DerivedKeyRule.this::apply);
       return settled == subquery.plan() ? subquery : subquery.withNewPlan(settled);
     }
   }

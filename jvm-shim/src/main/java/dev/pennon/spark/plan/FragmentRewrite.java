@@ -10,11 +10,9 @@ import dev.pennon.spark.read.FragmentReply;
 import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.plan.PlanOutline.Node;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -59,10 +57,8 @@ final class FragmentRewrite {
     LogicalPlan plan = node.plan();
     SplitAggregate split = outline.splitOf(node);
     if (fragment.mode() == FragmentReply.Mode.ROWS) {
-      List<AttributeReference> output = new ArrayList<>();
-      for (Attribute attribute : items(plan.output())) {
-        output.add((AttributeReference) attribute);
-      }
+      List<AttributeReference> output =
+          items(plan.output()).stream().map(AttributeReference.class::cast).toList();
       return relation(fragment, limited == null ? plan : limited, output);
     }
     boolean isMerged = fragment.mode() == FragmentReply.Mode.PARTIAL;
@@ -94,12 +90,11 @@ final class FragmentRewrite {
 
   /** Spark wants a scan to have a table; it shows its name. */
   private static DataSourceV2ScanRelation firstTable(LogicalPlan plan) {
-    for (LogicalPlan leaf : items(plan.collectLeaves())) {
-      if (leaf instanceof DataSourceV2ScanRelation relation
-          && relation.scan() instanceof PennonScan) {
-        return relation;
-      }
-    }
-    throw new IllegalStateException("a fragment holds no scan");
+    return items(plan.collectLeaves()).stream()
+        .filter(DataSourceV2ScanRelation.class::isInstance)
+        .map(DataSourceV2ScanRelation.class::cast)
+        .filter(relation -> relation.scan() instanceof PennonScan)
+        .findFirst()
+        .orElseThrow(() -> new IllegalStateException("a fragment holds no scan"));
   }
 }

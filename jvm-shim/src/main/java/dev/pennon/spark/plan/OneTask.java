@@ -1,12 +1,7 @@
 package dev.pennon.spark.plan;
 
-import static dev.pennon.spark.compat.Sequences.items;
-import static dev.pennon.spark.compat.Sequences.sequence;
-
 import dev.pennon.spark.read.FragmentScan;
 import dev.pennon.spark.read.PennonScan;
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -25,9 +20,7 @@ final class OneTask {
       // Not a shuffle: Spark reports no single partition of a scan, but of what is coalesced to one.
       return new Repartition(1, false, PackedScans.in(plan));
     }
-    List<LogicalPlan> children = new ArrayList<>();
-    items(plan.children()).forEach(child -> children.add(in(child)));
-    return plan.withNewChildren(sequence(children));
+    return plan.mapChildren(OneTask::in);
   }
 
   /** A scan of ours under what Spark reads it with: filters at run time have to stay next to it. */

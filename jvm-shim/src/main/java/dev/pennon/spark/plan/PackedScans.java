@@ -1,11 +1,7 @@
 package dev.pennon.spark.plan;
 
-import static dev.pennon.spark.compat.Sequences.items;
-import static dev.pennon.spark.compat.Sequences.sequence;
-
 import dev.pennon.spark.compat.ScanRelations;
 import dev.pennon.spark.read.PennonScan;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -21,8 +17,6 @@ final class PackedScans {
           ? relation
           : ScanRelations.replaced(relation, scan.packed(), relation.output(), null, List.of());
     }
-    List<LogicalPlan> children = new ArrayList<>();
-    items(plan.children()).forEach(child -> children.add(in(child)));
-    return plan.withNewChildren(sequence(children));
+    return plan.mapChildren(PackedScans::in);
   }
 }

@@ -18,7 +18,6 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft$;
 import org.apache.spark.sql.catalyst.optimizer.BuildSide;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
@@ -180,8 +179,8 @@ final class PlanOutline {
   private int besideScalars(LogicalPlan plan, Node child) {
     int rows = child.position();
     int before = groupings;
-    for (ScalarSubquery subquery : ScalarSubqueries.of(plan)) {
-      int value = outline(subquery.plan()).position();
+    for (LogicalPlan subquery : ScalarSubqueries.of(plan)) {
+      int value = outline(subquery).position();
       nodes.add(node("scalar").put("rows", rows).put("value", value));
       rows = nodes.size() - 1;
     }
