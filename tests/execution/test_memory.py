@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from pennon.execution.engine import ProcessPool
 from pennon.execution.memory import JvmMemory, executor_pool_bytes, pool_bytes, started_by
 
 GIB = 1 << 30
+IDLE = 256 << 20
 
 
 @pytest.fixture(autouse=True)
@@ -35,16 +38,18 @@ def executor(master: str, **settings: str) -> JvmMemory:
     )
 
 
-def test_in_a_container_it_is_half_of_the_overhead() -> None:
+def test_in_a_container_it_is_half_of_what_an_idle_worker_leaves_of_the_overhead() -> None:
     started_by(executor("yarn", memoryOverhead="6g"))
-    assert pool_bytes() == 3 * GIB
+    assert pool_bytes() == (6 * GIB - IDLE) // 2
     started_by(executor("k8s://https://api", memoryOverhead="2048"))
-    assert pool_bytes() == GIB
+    assert pool_bytes() == 896 << 20
+    started_by(executor("yarn", memoryOverhead="128m"))
+    assert pool_bytes() == 64 << 20
 
 
-def test_in_a_container_without_a_setting_it_is_half_of_sparks_own_overhead() -> None:
+def test_in_a_container_without_a_setting_it_is_of_sparks_own_overhead() -> None:
     started_by(executor("yarn"))
-    assert pool_bytes() == int(4 * GIB * 0.1) // 2
+    assert pool_bytes() == (int(4 * GIB * 0.1) - IDLE) // 2
 
 
 @pytest.mark.mended(7)
@@ -60,7 +65,10 @@ def test_executors_of_one_machine_divide_it() -> None:
 def test_a_driver_plans_with_what_its_executors_have() -> None:
     settings = {"spark.master": "yarn", "spark.executor.memoryOverhead": "8g"}
     started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=GIB, settings=settings))
-    assert (pool_bytes(), executor_pool_bytes()) == ((384 << 20) // 2, 4 * GIB)
+    assert (pool_bytes(), executor_pool_bytes()) == (
+        (384 << 20) - IDLE >> 1,
+        (8 * GIB - IDLE) // 2,
+    )
 
 
 def set_to(retired: int, pool: str) -> None:
@@ -128,3 +136,35 @@ def test_the_smallest_cgroup_around_the_process_is_the_limit(
     monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
     monkeypatch.setattr(memory, "_OWN_CGROUPS", own)
     assert memory.limit_bytes() == GIB
+
+
+_HEAPS = """
+import ctypes, sys, threading
+import pennon.execution.malloc_arenas as arenas
+assert arenas.limit_arenas(int(sys.argv[1])) == int(sys.argv[2])
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+together = threading.Barrier(24)
+def allocate():
+    together.wait()
+    for _ in range(200):
+        assert libc.malloc(ctypes.c_size_t(4000))
+    together.wait()
+threads = [threading.Thread(target=allocate) for _ in range(24)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(b"/dev/stdout", b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+
+
+@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="arenas are glibc's")
+@pytest.mark.parametrize(("pool", "arenas"), [(64 << 20, 2), (512 << 20, 2), (GIB, 4)])
+def test_threads_share_as_many_arenas_as_the_pool_is_worth(pool: int, arenas: int) -> None:
+    command = [sys.executable, "-c", _HEAPS, str(pool), str(arenas)]
+    environment = {**os.environ}
+    environment.pop("MALLOC_ARENA_MAX", None)
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.count("<heap nr=") == arenas

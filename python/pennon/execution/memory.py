@@ -1,7 +1,8 @@
 """The size of the memory pool that all queries of a process share.
 
 The worker is a process beside its JVM, so its memory is what that JVM leaves. In a container (YARN,
-Kubernetes) that is the overhead of the executor, which Spark asks for beside the heap. Elsewhere it
+Kubernetes) that is the overhead of the executor, which Spark asks for beside the heap: half of what
+an idle worker leaves of it, for Lance, Arrow and the allocators stand beside the pool. Elsewhere it
 is what the machine, or its cgroup, has besides the heaps of all JVMs on it, and a part of that
 only: pages of files want a place, too. One setting overrides it: ``spark.pennon.worker.memory``, or
 ``PENNON_MEMORY`` in the environment.
@@ -24,6 +25,8 @@ from pennon.settings import MEMORY, WORKER_MEMORY, from_environment
 
 _SHARE: Final = 4
 _CONTAINER_SHARE: Final = 2
+# Libraries and modules, before the first row: much of what a small container has.
+_IDLE: Final = 256 << 20
 _LEAST: Final = 64 << 20
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_CGROUPS: Final = Path("/proc/self/cgroup")
@@ -191,7 +194,7 @@ def _pool(jvm: JvmMemory, role: str, heap_bytes: int) -> int:
     limit = limit_bytes()
     if jvm.is_contained:
         free = min(jvm.overhead_bytes(role, heap_bytes), max(0, limit - heap_bytes))
-        return max(_LEAST, free // _CONTAINER_SHARE)
+        return max(_LEAST, (free - _IDLE) // _CONTAINER_SHARE)
     count = jvm.jvms_of_host()
     free = max(0, limit - count * heap_bytes)
     return max(_LEAST, free // (count * _SHARE))

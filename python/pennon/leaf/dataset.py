@@ -27,6 +27,7 @@ __all__ = [
     "drop_dataset",
     "forget_leaves",
     "leaf_uri",
+    "limit_sessions",
     "missing_files",
     "open_leaf",
     "open_own_leaf",
@@ -36,9 +37,9 @@ __all__ = [
 _DATASET_BYTES: Final = 10 << 10
 _FRAGMENT_BYTES: Final = 1 << 10
 _OPENED_BYTES: Final = 96 << 20
-_METADATA_BYTES: Final = 256 << 20
-_INDEX_BYTES: Final = 512 << 20
 _SESSIONS: Final = 4
+# Beside a pool of queries, what Lance remembers is a part of it at most.
+_SHARE_OF_POOL: Final = 4
 _MAIN: Final = "main"
 # Beyond so many files of a folder it is listed: a request each takes longer.
 _MOST_ASKED_FOR: Final = 16
@@ -49,19 +50,41 @@ _opened: Final[Cache[lance.LanceDataset]] = Cache(
     max_bytes=_OPENED_BYTES,
     weigh=lambda dataset: _DATASET_BYTES + _FRAGMENT_BYTES * len(dataset.get_fragments()),
 )
+
+
+class _Remembered:
+    """What a session of Lance remembers of files and of their indexes, in bytes."""
+
+    metadata_bytes = 256 << 20
+    index_bytes = 512 << 20
+
+
 # What Lance remembers of files is no secret of one session to another one with its credentials.
 _sessions: Final[Cache[lance.Session]] = Cache(
-    "Lance sessions",
-    max_bytes=_SESSIONS * (_METADATA_BYTES + _INDEX_BYTES),
-    weigh=lambda _: _METADATA_BYTES + _INDEX_BYTES,
+    "Lance sessions", max_bytes=_SESSIONS, weigh=lambda _: 1
 )
+
+
+def limit_sessions(pool_bytes: int) -> None:
+    """Bound what Lance remembers of files by the memory that queries may take.
+
+    Args:
+        pool_bytes: The size of the pool in bytes. Sessions that are there keep their bounds.
+
+    Example:
+        >>> limit_sessions(8 << 30)
+    """
+    most = pool_bytes // _SHARE_OF_POOL
+    _Remembered.metadata_bytes = min(_Remembered.metadata_bytes, most)
+    _Remembered.index_bytes = min(_Remembered.index_bytes, most)
 
 
 def _session(storage: str) -> lance.Session:
     return _sessions.find(
         TableKey("", 0, "", storage),
         lambda: lance.Session(
-            metadata_cache_size_bytes=_METADATA_BYTES, index_cache_size_bytes=_INDEX_BYTES
+            metadata_cache_size_bytes=_Remembered.metadata_bytes,
+            index_cache_size_bytes=_Remembered.index_bytes,
         ),
     )
 
