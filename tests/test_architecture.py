@@ -210,9 +210,8 @@ def test_no_file_name_occurs_twice() -> None:
 
 
 def test_folders_hold_about_a_dozen_modules() -> None:
-    """``transforms`` is the largest on purpose: one file per transform, and what they share."""
     sizes = Counter(path.parent for path in PYTHON if path.name != "__init__.py")
-    assert {named(folder): size for folder, size in sizes.items() if size > 16} == {}
+    assert {named(folder): size for folder, size in sizes.items() if size > 14} == {}
 
 
 def test_tables_are_told_apart_in_one_place() -> None:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.cli import main, progress_line
+from pennon.cli import main
+from pennon.cli.output import progress_line
 
 SCHEMA = pa.schema({"day": pa.date32(), "n": pa.int64()})
 

@@ -9,7 +9,7 @@ import pytest
 
 import pennon
 from pennon.cli.completion import LakeNames, completions
-from pennon.cli.pager import pager_of
+from pennon.cli.output.pager import pager_of
 from pennon.namespace.lake import Lake
 
 

@@ -27,7 +27,7 @@ from pennon.errors import (
 from pennon.leaf import clustered
 from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
 from pennon.namespace import Lake, PartitionedNamespace, Scan
-from pennon.namespace.row_merge import Merge
+from pennon.namespace.rows.row_merge import Merge
 from pennon.namespace.upkeep import Maintenance
 from pennon.spec.write_order import WriteOrder
 

@@ -16,7 +16,7 @@ from tests.separate_process import ENVIRONMENT
 
 import pennon
 from pennon.cli import quiet_start, shell
-from pennon.cli.row_format import print_table
+from pennon.cli.output.row_format import print_table
 from pennon.cli.statements import statements_of
 from pennon.session import spark as session_builder
 

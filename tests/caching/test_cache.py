@@ -16,7 +16,7 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.draft import open_snapshot
 from pennon.leaf import open_leaf
 from pennon.manifest import Snapshot
-from pennon.worker.requests.kept_plans import find_plan, plan_of
+from pennon.worker.plans.kept_plans import find_plan, plan_of
 from pennon.worker.wire.tokens import TableToken
 
 CREDENTIAL = "hunter2-and-more"

@@ -39,7 +39,7 @@ from pennon.errors import (
     UnsupportedTableChange,
     WriteConflict,
 )
-from pennon.maintenance.procedures import call
+from pennon.maintenance.calls.procedures import call
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 REGION = {"name": "region", "type": "string", "nullable": True, "metadata": {}}

@@ -15,8 +15,8 @@ from pennon.catalog.layouts.plain_table import PlainTable
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import WriteConflict
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.namespace.row_source import batches_of
-from pennon.namespace.row_write import write_rows
+from pennon.namespace.rows.row_source import batches_of
+from pennon.namespace.rows.row_write import write_rows
 
 
 def test_the_files_of_a_write_go_when_it_is_refused_and_stay_when_it_may_be_made(

@@ -14,7 +14,7 @@ from pennon.errors import NotWholePartitions, OverlapsOlderPartition, WriteConfl
 from pennon.manifest import Snapshot, change_root, create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transaction import Committed, Conflicted, Transaction
-from pennon.transaction.conflicts import ROWS_CHANGED
+from pennon.transaction.concurrency.conflicts import ROWS_CHANGED
 from pennon.transforms.identity import Identity
 
 

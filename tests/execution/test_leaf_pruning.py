@@ -14,8 +14,8 @@ from pennon.execution.leaf_pruning import pruned
 from pennon.execution.replicated_rows import ReplicatedRows
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.epoch import Epoch, EpochUnit
+from pennon.transforms.evaluation.murmur3 import murmur3
 from pennon.transforms.identity import Identity
-from pennon.transforms.murmur3 import murmur3
 from pennon.transforms.transform import Transform
 from pennon.transforms.truncate import Truncate
 

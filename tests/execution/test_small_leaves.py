@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pennon.execution import Fragment, LeafRead, Query, Relation, run, small_leaves
+from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.small_leaves import take_small_leaves
-from pennon.execution.stream_work import StreamWork
 from pennon.spec.schema import NamespaceSchema
 
 if TYPE_CHECKING:

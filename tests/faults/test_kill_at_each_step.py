@@ -15,7 +15,8 @@ import os, signal, sys
 import pyarrow as pa
 from pennon.leaf import WriteTarget, write_partitions
 from pennon.manifest import Snapshot
-from pennon.transaction import Transaction, leaf_preparation, strong, weak
+from pennon.transaction import Transaction, strong, weak
+from pennon.transaction.staging import leaf_preparation
 
 location, moment, step, id_ = sys.argv[1:]
 module, name = {

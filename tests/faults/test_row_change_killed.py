@@ -14,7 +14,8 @@ KILLED = """
 import os, signal, sys
 import pennon
 from pennon.manifest.commits import manifest_commit
-from pennon.transaction import leaf_preparation, strong
+from pennon.transaction import strong
+from pennon.transaction.staging import leaf_preparation
 
 location, moment, step = sys.argv[1:]
 module, name = {

@@ -13,7 +13,7 @@ from pennon.errors import UnknownColumn
 from pennon.manifest.commits.statistics_commit import commit_statistics
 from pennon.manifest.format.column_statistics import LeafStatistics
 from pennon.namespace import PartitionedNamespace
-from pennon.transaction.leaf_state import leaf_states
+from pennon.transaction.staging.leaf_state import leaf_states
 
 COMMIT = "pennon.maintenance.statistics.analyze.commit_statistics"
 ROWS = pa.table(

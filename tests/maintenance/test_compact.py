@@ -16,10 +16,10 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import InternalError
 from pennon.maintenance import leaf_rewrite
+from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import _Compaction, compact
 from pennon.maintenance.leaf_rewrite import LeafRewrite
-from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.versions.history import history

@@ -24,10 +24,10 @@ from pennon.errors import (
     UnsupportedTableChange,
 )
 from pennon.maintenance import mode_change
+from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.mode_change import set_transaction_mode
-from pennon.maintenance.procedures import call
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest.transaction_mode import mode_of
 from pennon.manifest.versions.history import history

@@ -13,8 +13,8 @@ from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
 from pennon.errors import AdoptionRefused
 from pennon.maintenance.adoption.split import split
+from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.procedures import call
 from pennon.manifest import Snapshot
 
 

@@ -17,7 +17,8 @@ from tests.present import present
 from tests.transaction.lake import append, make
 
 from pennon.errors import ManifestMetadataLost
-from pennon.manifest import Snapshot, create, leaf_rows, partition_index
+from pennon.manifest import Snapshot, create
+from pennon.manifest.leaves import leaf_rows, partition_index
 from pennon.planning import plan_scan
 from pennon.predicate.dialect import DataFusion
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec

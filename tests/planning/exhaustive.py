@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import datafusion
 import pyarrow as pa
 
-from pennon.planning.projection.bind import bind
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.source_columns import source_columns
 from pennon.planning.projection.inclusive_projection import SpecProjection, spec_projection
-from pennon.planning.projection.source_columns import source_columns
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec

@@ -13,9 +13,9 @@ import pytest
 import pennon
 from pennon.errors import PennonError, PredicateSyntaxError, UnknownColumn
 from pennon.execution.engine import rows_over
-from pennon.planning.projection import bound_predicate
-from pennon.planning.projection.bind import bind
-from pennon.planning.projection.bound_predicate import Opaque, all_of, conjuncts
+from pennon.planning.binding import bound_predicate
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.bound_predicate import Opaque, all_of, conjuncts
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

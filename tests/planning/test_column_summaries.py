@@ -11,7 +11,7 @@ from tests.transaction.lake import append, make
 
 import pennon
 from pennon.planning import plan_scan
-from pennon.planning.column_summaries import ColumnSummary, column_summaries, scan_summary
+from pennon.planning.reports.column_summaries import ColumnSummary, column_summaries, scan_summary
 
 COLUMNS = {
     "id": pa.int64(),

@@ -13,8 +13,8 @@ import pytest
 from tests.planning.exhaustive import exhaustive
 
 from pennon.execution.engine import rows_over
-from pennon.planning.projection.bind import bind
-from pennon.planning.projection.bound_predicate import Opaque
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.bound_predicate import Opaque
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

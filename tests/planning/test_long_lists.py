@@ -68,7 +68,7 @@ def test_a_long_list_keeps_the_rows_that_plain_python_keeps(
     longest: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pennon.manifest.leaf_rows._LONG", longest)
+    monkeypatch.setattr("pennon.manifest.leaves.leaf_rows._LONG", longest)
     expected = sorted(row["id"] for row in ROWS if CASES[predicate](row))
     found = namespace.scan(where=predicate).to_arrow()["id"].to_pylist()
     assert sorted(found) == expected

@@ -17,9 +17,9 @@ import pytest
 from tests.planning.exhaustive import Exhaustive, exhaustive
 from tests.properties.strategies import MICRO, compared, sql_literal
 
-from pennon.planning.projection.bind import bind
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.source_columns import source_columns
 from pennon.planning.projection.inclusive_projection import spec_projection
-from pennon.planning.projection.source_columns import source_columns
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.spec.partition_spec import PartitionField, PartitionSpec

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import pennon
-from pennon.manifest import leaf_rows
-from pennon.namespace import PartitionedNamespace, row_scan
+from pennon.manifest.leaves import leaf_rows
+from pennon.namespace import PartitionedNamespace
+from pennon.namespace.rows import row_scan
 from pennon.planning import plan_scan
 
 UTC = dt.UTC

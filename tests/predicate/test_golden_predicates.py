@@ -16,7 +16,7 @@ import pytest
 from sqlglot import exp
 from tests.predicate.plain_truth import is_true
 
-from pennon.planning.projection.bind import bind
+from pennon.planning.binding.bind import bind
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

@@ -17,10 +17,10 @@ from sqlglot import column, exp, parse_one
 
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
-from pennon.predicate.conversion import convert
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.literals import from_text, literal_value, to_expression, to_text
 from pennon.predicate.parse import parse_expression
+from pennon.predicate.values.conversion import convert
+from pennon.predicate.values.literals import from_text, literal_value, to_expression, to_text
 
 if TYPE_CHECKING:
     from pathlib import Path

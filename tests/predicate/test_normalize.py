@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
-from pennon.planning.projection.bind import bind
-from pennon.planning.projection.bound_predicate import AnyOf, Compared
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.bound_predicate import AnyOf, Compared
 from pennon.planning.residual import leaf_filter
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

@@ -16,9 +16,9 @@ from tests.properties.strategies import SCHEMA, TYPES, Predicate, Row, predicate
 
 from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.table_layout import TableLayout
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.bound_predicate import conjuncts
 from pennon.planning.manifest_query import manifest_query
-from pennon.planning.projection.bind import bind
-from pennon.planning.projection.bound_predicate import conjuncts
 from pennon.planning.residual import NO_RESIDUAL, Residuals, exact_and_whole
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate

@@ -17,8 +17,8 @@ from pennon.manifest.format.column_statistics import (
     is_counted_type,
     read_statistics,
 )
-from pennon.planning.projection.bind import bind
-from pennon.planning.projection.bound_predicate import conjuncts
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.bound_predicate import conjuncts
 from pennon.planning.statistics_pruning import has_possible_row
 from pennon.predicate.parse import parse_predicate
 

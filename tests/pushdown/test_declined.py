@@ -8,10 +8,10 @@ from tests.pushdown.computed import ANSI, grouped, scan_of
 
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.plan import AggregateCall, Group, Limit, Opaque, Output, Pass, Plan, PlanNode, SortKey
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 from pennon.pushdown import Candidate, FragmentQuery, choose, divide
 from pennon.pushdown.query import fragment_query
-from pennon.worker.requests.fragment_choice import check_planned
+from pennon.worker.plans.fragment_choice import check_planned
 from pennon.worker.wire.tokens import ScanToken
 
 SCHEMA = pa.schema([("c1", pa.int64()), ("c2", pa.int64())])

@@ -13,8 +13,8 @@ from tests.pushdown.computed import ANSI, aggregate_of, grouped, value_of
 
 from pennon.errors import FragmentOverflow
 from pennon.plan import AggregateCall, Output
-from pennon.predicate.expressions.semantics import Declined
 from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.semantics import Declined
 from pennon.pushdown import Semantics
 
 NAN, MINUS_NAN = float("nan"), math.copysign(float("nan"), -1.0)

@@ -18,7 +18,7 @@ from tests.present import present
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
 from pennon.plan import AggregateCall, Join, JoinType, Limit, Output, SortKey
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 from pennon.pushdown.query import fragment_query
 
 VALUES = {

@@ -15,7 +15,7 @@ import pennon
 from pennon.execution.engine import rows_over
 from pennon.plan import AggregateCall, Column, Filter, Group, Output, PlanNode, Project, Scan
 from pennon.planning import ScanPlan
-from pennon.predicate.expressions.semantics import Semantics
+from pennon.predicate.semantics import Semantics
 from pennon.pushdown.manifest_answer import manifest_answer
 
 KINDS = {"k": pa.int32(), "day": pa.date32(), "dec": pa.decimal128(9, 2), "s": pa.string()}

@@ -10,7 +10,7 @@ import pytest
 from tests.pushdown.computed import computed, grouped, relation, scan_of
 
 from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Limit, Output
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 
 NOT_IN = "((`c1` = `c11`) OR ((`c1` = `c11`) IS NULL))"

@@ -11,7 +11,7 @@ from tests.spark.expression_rows import Expressions, edge_rows
 
 from pennon.predicate.expressions import Semantics
 from pennon.predicate.expressions.java_patterns import JavaPattern
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 
 if TYPE_CHECKING:
     from pathlib import Path

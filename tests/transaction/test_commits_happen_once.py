@@ -34,8 +34,8 @@ from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, strong
 from pennon.transaction import transaction as transaction_module
-from pennon.transaction.abandonment import abandon
-from pennon.transaction.conflicts import ROWS_CHANGED
+from pennon.transaction.concurrency.conflicts import ROWS_CHANGED
+from pennon.transaction.staging.abandonment import abandon
 
 KINDS = ["append", "replace", "drop"]
 

@@ -20,7 +20,7 @@ from pennon.manifest.commits.commit_lookup import give_up
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Conflicted, Transaction, group_commit
-from pennon.transaction.staged import Append
+from pennon.transaction.staging.staged import Append
 
 
 def test_appends_that_wait_are_one_commit_and_each_can_be_asked_for_again(

@@ -25,7 +25,7 @@ from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.manifest.format.properties import TURN
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, strong
-from pennon.transaction.staged import Append
+from pennon.transaction.staging.staged import Append
 
 if TYPE_CHECKING:
     from collections.abc import Callable

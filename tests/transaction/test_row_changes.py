@@ -15,15 +15,15 @@ from tests.transaction.lake import append, latest, make, read, regions, stage
 
 from pennon.errors import InternalError, UnknownIsolation
 from pennon.leaf import dataset as leaf_dataset
+from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
+from pennon.leaf.changes.row_changes import change_rows
 from pennon.leaf.read.metadata_columns import METADATA_COLUMNS
 from pennon.leaf.read.scan import scan_leaf
-from pennon.leaf.write.deleted_rows import DeletedRows, collect_deleted
-from pennon.leaf.write.row_changes import change_rows
 from pennon.maintenance.compact import compact
 from pennon.maintenance.expire import expire
 from pennon.manifest import Snapshot, change_root
 from pennon.transaction import Committed, Conflicted, Transaction
-from pennon.transaction.isolation import check_isolation, isolation
+from pennon.transaction.concurrency.isolation import check_isolation, isolation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

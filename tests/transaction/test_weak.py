@@ -8,7 +8,7 @@ from tests.transaction.lake import append, latest, make, regions, stage
 from tests.transaction.test_row_changes import change
 
 from pennon.transaction import Committed, Conflicted, Transaction
-from pennon.transaction.conflicts import ROWS_CHANGED
+from pennon.transaction.concurrency.conflicts import ROWS_CHANGED
 
 
 @pytest.mark.spec("Multi-Partition Transaction (Weak) 3")

@@ -10,7 +10,7 @@ from tests.transaction.lake import append, latest, make, read, stage
 from pennon.catalog.replacement import replace_rows
 from pennon.manifest.commits.manifest_commit import commit_leaves
 from pennon.transaction import Committed, Transaction, strong
-from pennon.transaction.leaf_preparation import prepare_leaves
+from pennon.transaction.staging.leaf_preparation import prepare_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ from pennon.errors import PartitionExpressionRejected
 from pennon.spec.evolution import add_field, replace_field, spec_of
 from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
+from pennon.transforms.evaluation.probe_values import probes, versions
 from pennon.transforms.expression import Expression
 from pennon.transforms.expression_checks import check_expression
-from pennon.transforms.probe_values import probes, versions
 from pennon.transforms.registry import TransformCall, from_sql
 
 INT, LONG, TEXT, DAY = pa.int32(), pa.int64(), pa.string(), pa.date32()

@@ -11,16 +11,11 @@ import pytest
 from tests.worker import wire_declaration
 
 from pennon.errors import MalformedMessage
-from pennon.worker.requests.plan_outline import plan_of
-from pennon.worker.wire import (
-    key_messages,
-    messages,
-    metadata_messages,
-    stream_end,
-    write_messages,
-)
+from pennon.worker.messages import key_messages, messages, metadata_messages, write_messages
+from pennon.worker.messages.plan_messages import OPERATORS
+from pennon.worker.plans.plan_outline import plan_of
+from pennon.worker.wire import stream_end
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.plan_messages import OPERATORS
 
 SHIM = Path(__file__).parents[2] / "jvm-shim/src/main/java/dev/pennon/spark"
 JAVA = {path: path.read_text(encoding="utf-8") for path in sorted(SHIM.rglob("*.java"))}

@@ -14,15 +14,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pennon.errors import PennonError, VersionsDiffer, WriteConflict, jar
+from pennon.errors import PennonError, VersionsDiffer, WriteConflict
+from pennon.errors.processes import jar
 from pennon.worker.handshake import Jvm
+from pennon.worker.messages.key_messages import DeriveKeysReply
+from pennon.worker.messages.messages import DeriveKeys, Read, ReadReply, RunFragment
+from pennon.worker.messages.metadata_messages import ReadMetadata
+from pennon.worker.messages.plan_messages import OPERATORS
+from pennon.worker.messages.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 from pennon.worker.requests.operations import _DRIVER, REPEATABLE
-from pennon.worker.wire.key_messages import DeriveKeysReply
-from pennon.worker.wire.messages import DeriveKeys, Read, ReadReply, RunFragment
-from pennon.worker.wire.metadata_messages import ReadMetadata
-from pennon.worker.wire.plan_messages import OPERATORS
 from pennon.worker.wire.stream_end import StreamEnd
-from pennon.worker.wire.write_messages import Write, WriteDeletes, WriteDeletesReply, WriteReply
 
 ROOT = Path(__file__).parents[2]
 IN_JAR = ROOT / "jvm-shim/src/main/resources/dev/pennon/spark/worker/wire.json"

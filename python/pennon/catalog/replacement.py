@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pennon.errors import NotWholePartitions, OverlapsOlderPartition
 from pennon.manifest import ObjectId
 from pennon.planning import plan_scan
-from pennon.transaction.leaf_state import leaf_states
+from pennon.transaction.staging.leaf_state import leaf_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

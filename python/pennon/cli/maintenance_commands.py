@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import pennon
-from pennon.cli.progress_line import progress_line
+from pennon.cli.output.progress_line import progress_line
 from pennon.cli.table_argument import (
     add_root,
     add_storage,

@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from pennon.cli import quiet_start
-from pennon.cli.pager import show_lines
-from pennon.cli.row_format import print_table, write_csv
+from pennon.cli.output.pager import show_lines
+from pennon.cli.output.row_format import print_table, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

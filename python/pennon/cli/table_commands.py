@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pennon.cli.row_format import print_table
+from pennon.cli.output.row_format import print_table
+from pennon.cli.output.table_picture import table_picture
 from pennon.cli.table_argument import add_root, add_storage, add_table, lake_of, opened, positive
-from pennon.cli.table_picture import table_picture
 
 if TYPE_CHECKING:
     from pennon.namespace import PartitionedNamespace
@@ -191,7 +191,7 @@ def _specs(namespace: PartitionedNamespace) -> dict[int, dict[str, str]]:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from pennon.planning.scan_report import scan_report  # noqa: PLC0415 - only this command needs it
+    from pennon.planning.reports.scan_report import scan_report  # noqa: PLC0415 - only this command needs it
 
     namespace = opened(options, version=options.at)
     plan = namespace.scan(options.predicate).plan()

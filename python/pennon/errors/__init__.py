@@ -41,29 +41,6 @@ from pennon.errors.catalog import (
     WriteConflict,
     WriteOptionNotSupported,
 )
-from pennon.errors.execution import (
-    FragmentDivision,
-    FragmentFailed,
-    FragmentMemory,
-    FragmentOverflow,
-    FragmentRows,
-)
-from pennon.errors.installation import (
-    CompiledSqlglot,
-    DemoCheckFailed,
-    DemoDataNotFound,
-    FileNotReadable,
-    JarNotFound,
-    JavaNotFound,
-    JavaTooOld,
-    JvmWithoutPennon,
-    MemorySettingInvalid,
-    ServerDidNotStart,
-    SparkDidNotStart,
-    SparkNotInstalled,
-    SparkVersionNotSupported,
-    UnknownSetting,
-)
 from pennon.errors.leaves import (
     LeafFolderTaken,
     LeafMissing,
@@ -76,14 +53,6 @@ from pennon.errors.leaves import (
     TextTooLong,
     WriteColumnUnknown,
     WriteTypeMismatch,
-)
-from pennon.errors.library import (
-    DefaultNotComputed,
-    DefaultNotOfType,
-    MergeCardinality,
-    MergeKeyRefused,
-    NamespacePinned,
-    RowsNotUnderstood,
 )
 from pennon.errors.maintenance import (
     AdoptionRefused,
@@ -112,6 +81,48 @@ from pennon.errors.manifest import (
 )
 from pennon.errors.planning import PredicateNotEvaluable, UnknownColumn
 from pennon.errors.predicates import PredicateSyntaxError, PredicateTooDeep
+from pennon.errors.processes.execution import (
+    FragmentDivision,
+    FragmentFailed,
+    FragmentMemory,
+    FragmentOverflow,
+    FragmentRows,
+)
+from pennon.errors.processes.installation import (
+    CompiledSqlglot,
+    DemoCheckFailed,
+    DemoDataNotFound,
+    FileNotReadable,
+    JarNotFound,
+    JavaNotFound,
+    JavaTooOld,
+    JvmWithoutPennon,
+    MemorySettingInvalid,
+    ServerDidNotStart,
+    SparkDidNotStart,
+    SparkNotInstalled,
+    SparkVersionNotSupported,
+    UnknownSetting,
+)
+from pennon.errors.processes.library import (
+    DefaultNotComputed,
+    DefaultNotOfType,
+    MergeCardinality,
+    MergeKeyRefused,
+    NamespacePinned,
+    RowsNotUnderstood,
+)
+from pennon.errors.processes.worker import (
+    ArrowFailure,
+    FileGone,
+    MalformedMessage,
+    PackageVersion,
+    PlanNotRepeated,
+    ReadFailure,
+    StorageDenied,
+    UnknownOperation,
+    VersionsDiffer,
+)
 from pennon.errors.specification import (
     CorruptJson,
     InvalidArrowJson,
@@ -152,17 +163,6 @@ from pennon.errors.version_names import (
     TagNotFound,
     TagRefused,
     TagSyntax,
-)
-from pennon.errors.worker import (
-    ArrowFailure,
-    FileGone,
-    MalformedMessage,
-    PackageVersion,
-    PlanNotRepeated,
-    ReadFailure,
-    StorageDenied,
-    UnknownOperation,
-    VersionsDiffer,
 )
 
 __all__ = [

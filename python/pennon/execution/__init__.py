@@ -1,6 +1,6 @@
 """A fragment over the leaves of one key group, run in this process, as a stream of batches."""
 
-from pennon.execution.batch_stream import BatchStream
+from pennon.execution.batches.batch_stream import BatchStream
 from pennon.execution.fragment import (
     Fragment,
     LeafPruning,

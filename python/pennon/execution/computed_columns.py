@@ -9,7 +9,7 @@ import pyarrow as pa
 from pennon.errors import PredicateNotEvaluable
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import typed_expression
-from pennon.predicate.expressions.semantics import Declined, Semantics
+from pennon.predicate.semantics import Declined, Semantics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -23,14 +23,14 @@ import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from pennon.errors import FragmentFailed, FragmentMemory
-from pennon.execution.batch_stream import BatchStream
+from pennon.execution.batches.batch_stream import BatchStream
+from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_pruning import filtered, pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
 from pennon.execution.replicated_rows import REPLICATED
 from pennon.execution.small_leaves import row_count
-from pennon.execution.stream_work import StreamWork
 from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pennon.errors import (
     FragmentRows,
 )
 from pennon.execution.memory import pool_bytes
-from pennon.transforms.datafusion_errors import DataFusionErrors
+from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
 
 _EXHAUSTED: Final = ("resources exhausted", "not enough memory", "failed to allocate")
 _OVERFLOWS: Final = (

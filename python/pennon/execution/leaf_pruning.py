@@ -22,7 +22,7 @@ from sqlglot import exp
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
 from pennon.predicate.dialect import DataFusion
-from pennon.transforms.murmur3 import murmur3
+from pennon.transforms.evaluation.murmur3 import murmur3
 
 if TYPE_CHECKING:
     from pennon.execution.fragment import LeafPruning, Relation, RowFilter

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from datafusion import SessionContext
 
+    from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import LeafRead, Relation
-    from pennon.execution.stream_work import StreamWork
     from pennon.leaf.schema.reconciliation import FieldMatch
 
 # A relation without columns still counts rows.

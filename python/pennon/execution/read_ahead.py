@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import PredicateNotEvaluable
-from pennon.execution.at_once import at_once
-from pennon.execution.batch_stream import BatchStream
+from pennon.execution.batches.at_once import at_once
+from pennon.execution.batches.batch_stream import BatchStream
 from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:

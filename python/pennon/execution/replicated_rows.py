@@ -23,7 +23,7 @@ from pennon.execution.memory import pool_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pennon.execution.batch_stream import BatchStream
+    from pennon.execution.batches.batch_stream import BatchStream
     from pennon.execution.fragment import ReplicatedPart
 
 _IDLE_SECONDS: Final = 60.0

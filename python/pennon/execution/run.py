@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.errors import InternalError
-from pennon.execution.at_once import at_once
-from pennon.execution.batch_stream import BatchStream
+from pennon.execution.batches.at_once import at_once
+from pennon.execution.batches.batch_stream import BatchStream
+from pennon.execution.batches.ordered_merge import merged
+from pennon.execution.batches.stream_work import StreamWork
 from pennon.execution.fragment import Fragment, LeafRead, Relation
-from pennon.execution.ordered_merge import merged
-from pennon.execution.stream_work import StreamWork
 from pennon.leaf import LeafViews
 
 if TYPE_CHECKING:

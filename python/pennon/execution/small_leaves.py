@@ -17,7 +17,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from pennon.execution.at_once import at_once
+from pennon.execution.batches.at_once import at_once
 from pennon.leaf import LeafViews
 from pennon.predicate.dialect import DataFusion
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     import lance
 
+    from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import LeafRead, Relation
-    from pennon.execution.stream_work import StreamWork
 
 # All that is held of one relation; what a leaf may have; what one may have to be filtered here.
 HELD_BYTES: Final = 64 << 20

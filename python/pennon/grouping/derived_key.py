@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pennon.transforms.murmur3 import murmur3
+from pennon.transforms.evaluation.murmur3 import murmur3
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from pennon.manifest.format.statistics import order_at
 from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Conflicted, Retryable
-from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
+from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
 if TYPE_CHECKING:
     import lance

@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from pennon.errors import InternalError, PennonError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, leaf_uri, scan_view
+from pennon.leaf.changes.moved_rows import forget_places, record_places
 from pennon.leaf.dataset import open_leaf
-from pennon.leaf.write.moved_rows import forget_places, record_places
 from pennon.leaf.write.partition_writer import write_partitions
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import is_of_storage, storage_failure
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Outcome, Transaction
-from pennon.transaction.staged import by_leaf
+from pennon.transaction.staging.staged import by_leaf
 
 if TYPE_CHECKING:
     import lance

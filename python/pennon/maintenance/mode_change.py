@@ -40,7 +40,7 @@ from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.manifest.transaction_mode import STRONG, WEAK, mode_of
-from pennon.transaction.leaf_state import LeafState, leaf_states
+from pennon.transaction.staging.leaf_state import LeafState, leaf_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

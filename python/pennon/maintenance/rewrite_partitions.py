@@ -25,7 +25,7 @@ from pennon.manifest.dataset.storage import StorageOptions, storage_failure
 from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
-from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
+from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
 __all__ = ["RewrittenPartitions", "rewrite_partitions"]
 

@@ -24,7 +24,7 @@ from pennon.manifest.dataset.storage import reading_failure
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION
 from pennon.manifest.format.rows import TABLE
 from pennon.manifest.format.statistics import IS_COUNTED, statistics_columns
-from pennon.manifest.leaf_rows import few_of
+from pennon.manifest.leaves.leaf_rows import few_of
 from pennon.manifest.statistics_texts import ColumnBounds, StatisticsEntries, statistics_entries
 from pennon.predicate.dialect import DataFusion
 

@@ -46,8 +46,8 @@ from pennon.manifest.format.properties import (
     user_properties,
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
-from pennon.manifest.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
-from pennon.manifest.partition_index import PartitionIndex, partition_index
+from pennon.manifest.leaves.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
+from pennon.manifest.leaves.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
 from pennon.manifest.table_layout import TableLayout

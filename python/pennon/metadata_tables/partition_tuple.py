@@ -18,9 +18,9 @@ from pennon.manifest.partition_struct import (
     struct_array,
     struct_fields,
 )
+from pennon.planning.binding.bind import bind_all
+from pennon.planning.binding.bound_predicate import conjuncts
 from pennon.planning.manifest_query import manifest_query
-from pennon.planning.projection.bind import bind_all
-from pennon.planning.projection.bound_predicate import conjuncts
 from pennon.predicate.parse import readable_predicates
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from pennon.namespace.lake import Lake, connect
 from pennon.namespace.opening import create_namespace, open_namespace
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
-from pennon.namespace.row_scan import Scan, read_plan
+from pennon.namespace.rows.row_scan import Scan, read_plan
 
 __all__ = [
     "Lake",

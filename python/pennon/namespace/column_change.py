@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import spark_schema
 from pennon.errors import DefaultNotOfType
-from pennon.predicate.literals import to_expression
+from pennon.predicate.values.literals import to_expression
 from pennon.spec.initial_default import value_to_json
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.write_mode import WriteMode
-from pennon.namespace.beside_maintenance import run_beside_maintenance
 from pennon.namespace.open_table import OpenTable
-from pennon.namespace.row_delete import delete_where
-from pennon.namespace.row_merge import Merge
-from pennon.namespace.row_scan import Scan
-from pennon.namespace.row_source import batches_of
-from pennon.namespace.row_update import update_where
-from pennon.namespace.row_write import write_rows
+from pennon.namespace.rows.beside_maintenance import run_beside_maintenance
+from pennon.namespace.rows.row_delete import delete_where
+from pennon.namespace.rows.row_merge import Merge
+from pennon.namespace.rows.row_scan import Scan
+from pennon.namespace.rows.row_source import batches_of
+from pennon.namespace.rows.row_update import update_where
+from pennon.namespace.rows.row_write import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

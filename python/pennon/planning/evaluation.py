@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pennon.planning.projection.bound_predicate import (
+from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from pennon.planning.projection.bound_predicate import BoundPredicate, all_of
+from pennon.planning.binding.bound_predicate import BoundPredicate, all_of
+from pennon.planning.binding.source_columns import source_columns
 from pennon.planning.projection.inclusive_projection import SpecProjection, spec_projection
 from pennon.planning.projection.metadata_sources import metadata_sources
-from pennon.planning.projection.source_columns import source_columns
 from pennon.predicate.connectives import and_all, is_false, is_true, or_all
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.planning.projection.bound_predicate import (
+from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -57,7 +57,7 @@ def leaf_filter(predicate: BoundPredicate) -> exp.Expression:
     """Write a bound predicate as a filter on a leaf's rows.
 
     Example:
-        >>> from pennon.planning.projection.bound_predicate import TRUE
+        >>> from pennon.planning.binding.bound_predicate import TRUE
         >>> leaf_filter(TRUE).sql()
         'TRUE'
     """

@@ -18,10 +18,8 @@ from sqlglot import exp
 from pennon.errors import UnknownColumn
 from pennon.manifest.column_bounds import BESIDE
 from pennon.manifest.format.statistics import IS_COUNTED
-from pennon.planning.manifest_query import manifest_query
-from pennon.planning.pinned_versions import pinned
-from pennon.planning.projection.bind import bind
-from pennon.planning.projection.bound_predicate import (
+from pennon.planning.binding.bind import bind
+from pennon.planning.binding.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
@@ -30,9 +28,11 @@ from pennon.planning.projection.bound_predicate import (
     conjuncts,
     fixed_values,
 )
-from pennon.planning.projection.contradictions import without_contradiction
+from pennon.planning.binding.contradictions import without_contradiction
+from pennon.planning.binding.source_columns import resolve_column
+from pennon.planning.manifest_query import manifest_query
+from pennon.planning.pinned_versions import pinned
 from pennon.planning.projection.metadata_sources import known_columns
-from pennon.planning.projection.source_columns import resolve_column
 from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
 from pennon.planning.statistics_pruning import has_possible_row, may_match_at, may_prune
 from pennon.predicate.comparison import Operator

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pennon.manifest.column_bounds import bounds_at, column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type, text_above
-from pennon.planning.projection.bound_predicate import (
+from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,

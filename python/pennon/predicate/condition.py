@@ -16,8 +16,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.comparison import Comparison, Operator
-from pennon.predicate.literal_list import LiteralList
-from pennon.predicate.literals import to_expression
+from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.literals import to_expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,9 +17,9 @@ from sqlglot import exp, generator, tokens
 from sqlglot.dialects.dialect import Dialect
 
 from pennon.errors import CompiledSqlglot
-from pennon.predicate.literal_list import LiteralList
-from pennon.predicate.literals import to_expression
-from pennon.predicate.null_lists import with_null_safe_lists
+from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.literals import to_expression
+from pennon.predicate.values.null_lists import with_null_safe_lists
 
 if not generator.__file__.endswith(".py"):  # a class of C, of which instances of ours cannot be
     raise CompiledSqlglot(place=generator.__file__)

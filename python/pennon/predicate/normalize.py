@@ -30,8 +30,8 @@ from sqlglot import exp
 
 from pennon.predicate.condition import is_not_null, is_null, negation
 from pennon.predicate.like import read_pattern
-from pennon.predicate.literals import literal_value, to_expression
 from pennon.predicate.tuples import equal_fields, one_of_tuples
+from pennon.predicate.values.literals import literal_value, to_expression
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
-from pennon.predicate.long_lists import with_lists, without_long_lists
 from pennon.predicate.normalize import normalize
 from pennon.predicate.spark_dialect import SparkSql
+from pennon.predicate.values.long_lists import with_lists, without_long_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """What of a query DataFusion computes beside the leaves, exactly as Spark would (design §5)."""
 
-from pennon.predicate.expressions.semantics import Semantics
+from pennon.predicate.semantics import Semantics
 from pennon.pushdown.candidates import Candidate, FragmentMode, choose
 from pennon.pushdown.division import Division, divide
 from pennon.pushdown.query import FragmentQuery

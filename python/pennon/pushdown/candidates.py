@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pennon.plan import Expand, Filter, Group, Join, Limit, Project, Union, Window
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 from pennon.pushdown.division import MOST_PAIRS
 from pennon.pushdown.query import FragmentQuery, fragment_query
 from pennon.pushdown.restriction import restriction_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pennon.grouping.resolve.key_group import KeyGroup
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
     from pennon.pushdown.division import Division
     from pennon.pushdown.partners import Restriction
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from pennon.manifest.column_bounds import column_bounds
 from pennon.manifest.format.column_statistics import is_counted_type
-from pennon.planning.leaf_statistics import with_statistics
-from pennon.predicate.expressions.typed import is_plain
+from pennon.planning.reports.leaf_statistics import with_statistics
+from pennon.predicate.typed import is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pennon.grouping.resolve.key_group import DerivedKeys
     from pennon.plan import Plan
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
 
 # Each side's replication by the join types that allow it.

@@ -23,16 +23,16 @@ from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
 from pennon.planning.scan_plan import plan_scan
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, cast, is_null, is_plain
 from pennon.predicate.expressions.typed_expression import (
     operands_of,
     typed_condition,
     typed_expression,
 )
-from pennon.predicate.literals import to_expression
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression, parse_with_lists
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import Typed, cast, is_null, is_plain
+from pennon.predicate.values.literals import to_expression
 from pennon.pushdown.counted_values import counted_names, counted_values
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
 from pennon.pushdown.selects.selected import Selected, named, selected_table
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pennon.plan import AggregateCall, Column, Output, PlanNode
     from pennon.planning import ScanPlan
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["manifest_answer"]

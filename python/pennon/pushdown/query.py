@@ -26,9 +26,9 @@ from pennon.plan import (
 from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.float_order import comparable
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, cast, enclosed, is_plain
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import Typed, cast, enclosed, is_plain
 from pennon.pushdown.selects.aggregated import aggregated
 from pennon.pushdown.selects.grouped import Aggregate, grouped
 from pennon.pushdown.selects.grouping_sets import grouping_sets
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.plan import AggregateCall, PlanNode, SortKey
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
     from pennon.pushdown.partners import Restriction
 
 # So many rows a task may hold to find the first ones.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pennon.plan import Plan
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
     from pennon.pushdown.division import Division
 
 # A side that reads more than this share of what is aggregated costs more than it saves.

@@ -34,8 +34,8 @@ from pennon.pushdown.partners import (
     scan_columns,
 )
 from pennon.transforms.bucket import Bucket
+from pennon.transforms.evaluation.murmur3 import murmur3
 from pennon.transforms.expression import Expression
-from pennon.transforms.murmur3 import murmur3
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

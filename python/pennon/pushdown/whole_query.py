@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pennon.grouping.resolve.key_group import DerivedKeys
     from pennon.plan import Plan
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
     from pennon.pushdown.sizes import Size
 
 # Rows take about this many times as much memory in a hash table as in a scan's batches.

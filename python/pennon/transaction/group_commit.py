@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 from pennon.caching import storage_identity
 from pennon.errors import PennonError
 from pennon.manifest.table_identity import table_id
-from pennon.transaction.conflicts import check_layouts
-from pennon.transaction.outcome import Committed, Outcome
-from pennon.transaction.staged import Append
+from pennon.transaction.concurrency.conflicts import check_layouts
+from pennon.transaction.concurrency.outcome import Committed, Outcome
+from pennon.transaction.staging.staged import Append
 from pennon.transaction.strong import commit_strong, commit_together
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pennon.leaf import StagedPartition
     from pennon.manifest import Snapshot
     from pennon.manifest.format.commit_record import CommitIdentity
-    from pennon.transaction.staged import Change
+    from pennon.transaction.staging.staged import Change
 
 __all__ = ["commit_append", "in_turn"]
 

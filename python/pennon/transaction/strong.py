@@ -26,22 +26,22 @@ from pennon.manifest.commits.turn import Turn
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.transaction_mode import STRONG, check_mode
-from pennon.transaction.commit_description import described
-from pennon.transaction.conflicts import check_layouts, check_places, rebase
-from pennon.transaction.leaf_preparation import prepare_leaves
-from pennon.transaction.leaf_state import check_writable, leaf_states, partition_text
-from pennon.transaction.outcome import Committed, Conflicted, Outcome, Retryable
-from pennon.transaction.relocation import relocate
-from pennon.transaction.staged import Append, Drop, Rewrite
+from pennon.transaction.concurrency.conflicts import check_layouts, check_places, rebase
+from pennon.transaction.concurrency.outcome import Committed, Conflicted, Outcome, Retryable
+from pennon.transaction.concurrency.relocation import relocate
+from pennon.transaction.staging.commit_description import described
+from pennon.transaction.staging.leaf_preparation import prepare_leaves
+from pennon.transaction.staging.leaf_state import check_writable, leaf_states, partition_text
+from pennon.transaction.staging.staged import Append, Drop, Rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
-    from pennon.transaction.leaf_state import LeafState
-    from pennon.transaction.read_set import CoveredSet, ReadSet
-    from pennon.transaction.staged import Change
+    from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet
+    from pennon.transaction.staging.leaf_state import LeafState
+    from pennon.transaction.staging.staged import Change
 
 __all__ = ["commit_strong", "commit_together"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from pennon.errors import InternalError, PennonError
 from pennon.manifest.dataset.storage import is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
-from pennon.transaction.abandonment import abandon
+from pennon.transaction.concurrency.isolation import SERIALIZABLE, isolation
+from pennon.transaction.concurrency.outcome import Committed
+from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet
+from pennon.transaction.concurrency.row_change_mode import is_copy_on_write
 from pennon.transaction.group_commit import commit_append, in_turn
-from pennon.transaction.isolation import SERIALIZABLE, isolation
-from pennon.transaction.outcome import Committed
-from pennon.transaction.read_set import CoveredSet, ReadSet
-from pennon.transaction.row_change_mode import is_copy_on_write
-from pennon.transaction.staged import Append, ChangeRows, Drop, Replace, Rewrite, by_leaf
+from pennon.transaction.staging.abandonment import abandon
+from pennon.transaction.staging.staged import Append, ChangeRows, Drop, Replace, Rewrite, by_leaf
 from pennon.transaction.strong import commit_strong
 from pennon.transaction.weak import commit_weak
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pennon.leaf import StagedPartition
-    from pennon.leaf.write.deleted_rows import DeletedRows
+    from pennon.leaf.changes.deleted_rows import DeletedRows
     from pennon.manifest import Snapshot
-    from pennon.transaction.outcome import Outcome
-    from pennon.transaction.staged import Change
+    from pennon.transaction.concurrency.outcome import Outcome
+    from pennon.transaction.staging.staged import Change
 
 __all__ = ["Transaction"]
 

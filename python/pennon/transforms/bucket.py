@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from pennon.errors import InvalidTransform
 from pennon.predicate.comparison import Operator
-from pennon.transforms.murmur3 import check_hashable, murmur3_multi
-from pennon.transforms.source_array import from_scalars, plain_type, with_nulls_of
+from pennon.transforms.evaluation.murmur3 import check_hashable, murmur3_multi
+from pennon.transforms.evaluation.source_array import from_scalars, plain_type, with_nulls_of
 from pennon.transforms.transform import Transform, one_of_values
 
 if TYPE_CHECKING:

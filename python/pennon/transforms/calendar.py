@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from pennon.errors import TransformOnWrongType
 from pennon.predicate.comparison import Operator
-from pennon.transforms.monotone import project_monotone
-from pennon.transforms.source_array import (
+from pennon.transforms.evaluation.source_array import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
     day_numbers,
@@ -28,6 +27,7 @@ from pennon.transforms.source_array import (
     plain_type,
     with_nulls_of,
 )
+from pennon.transforms.monotone import project_monotone
 from pennon.transforms.transform import Transform, one_of_values
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from pennon.errors import InternalError, TransformOnWrongType
 from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
-from pennon.transforms.monotone import project_monotone
-from pennon.transforms.source_array import (
+from pennon.transforms.evaluation.source_array import (
     MICROS_PER_HOUR,
     day_numbers,
     micros_utc,
@@ -25,6 +24,7 @@ from pennon.transforms.source_array import (
     plain_type,
     with_nulls_of,
 )
+from pennon.transforms.monotone import project_monotone
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:

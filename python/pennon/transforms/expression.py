@@ -21,9 +21,9 @@ from sqlglot.errors import ParseError, TokenError
 
 from pennon.errors import InternalError, PartitionExpressionFailed
 from pennon.predicate.dialect import DataFusion
-from pennon.transforms.datafusion_errors import DataFusionErrors
-from pennon.transforms.murmur3 import murmur3_multi
-from pennon.transforms.source_array import plain_array, plain_type
+from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
+from pennon.transforms.evaluation.murmur3 import murmur3_multi
+from pennon.transforms.evaluation.source_array import plain_array, plain_type
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import PartitionExpressionFailed, PartitionExpressionRejected
+from pennon.transforms.evaluation.probe_values import probes, versions
+from pennon.transforms.evaluation.source_array import plain_type
 from pennon.transforms.expression import Expression, qualifies_rows, select, session_over
-from pennon.transforms.probe_values import probes, versions
-from pennon.transforms.source_array import plain_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

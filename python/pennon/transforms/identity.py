@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import TransformOnWrongType
-from pennon.predicate.arrow_kinds import is_text
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition
-from pennon.transforms.source_array import plain_array, plain_type
+from pennon.predicate.values.arrow_kinds import is_text
+from pennon.transforms.evaluation.source_array import plain_array, plain_type
 from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:

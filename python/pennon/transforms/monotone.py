@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.arrow_kinds import of_stored_integer, stored_integer
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, negation, one_of
-from pennon.transforms.source_array import from_scalars, plain_type
+from pennon.predicate.values.arrow_kinds import of_stored_integer, stored_integer
+from pennon.transforms.evaluation.source_array import from_scalars, plain_type
 from pennon.transforms.transform import one_of_values
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.errors import InternalError
-from pennon.predicate.arrow_kinds import is_text
+from pennon.predicate.values.arrow_kinds import is_text
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch
-from pennon.transforms.source_array import plain_type
+from pennon.transforms.evaluation.source_array import plain_type
 from pennon.transforms.truncate import Truncate
 
 if TYPE_CHECKING:

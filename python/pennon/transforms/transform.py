@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import is_not_null, is_null, negation, one_of
-from pennon.transforms.source_array import from_scalars, plain_type
+from pennon.transforms.evaluation.source_array import from_scalars, plain_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,11 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pennon.errors import InvalidTransform, TransformOnWrongType
-from pennon.predicate.arrow_kinds import is_text
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, negation, one_of
+from pennon.predicate.values.arrow_kinds import is_text
+from pennon.transforms.evaluation.source_array import (
+    from_scalars,
+    plain_array,
+    plain_type,
+    with_nulls_of,
+)
 from pennon.transforms.monotone import project_monotone
-from pennon.transforms.source_array import from_scalars, plain_array, plain_type, with_nulls_of
 from pennon.transforms.transform import Transform, one_of_values
 
 if TYPE_CHECKING:

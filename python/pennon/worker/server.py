@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pennon.errors import MalformedMessage
+from pennon.worker.messages.write_messages import Write, WriteDeletes
 from pennon.worker.requests.dispatch import handler_of
 from pennon.worker.running_requests import RunningRequests
 from pennon.worker.wire.failures import describe
 from pennon.worker.wire.framing import ConnectionClosed, FrameKind, FrameSocket
-from pennon.worker.wire.write_messages import Write, WriteDeletes
 
 if TYPE_CHECKING:
     from pathlib import Path

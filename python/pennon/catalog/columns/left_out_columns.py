@@ -17,7 +17,7 @@ from sqlglot import exp
 from pennon.catalog.columns.spark_types import CURRENT_DEFAULT
 from pennon.errors import DefaultNotComputed, PennonError
 from pennon.execution.computed_columns import ComputedColumns
-from pennon.predicate.arrow_kinds import is_text
+from pennon.predicate.values.arrow_kinds import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

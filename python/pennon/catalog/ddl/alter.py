@@ -33,8 +33,8 @@ from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
-from pennon.transaction.isolation import check_isolation
-from pennon.transaction.row_change_mode import check_row_change_modes
+from pennon.transaction.concurrency.isolation import check_isolation
+from pennon.transaction.concurrency.row_change_mode import check_row_change_modes
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name

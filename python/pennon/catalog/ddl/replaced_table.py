@@ -17,7 +17,7 @@ from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import rewritten_leaves
 from pennon.manifest.commits.mode_commit import without_writers
 from pennon.manifest.transaction_mode import REPLACED
-from pennon.transaction.read_set import ReadSet
+from pennon.transaction.concurrency.read_set import ReadSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -43,8 +43,8 @@ from pennon.manifest import create as create_manifest
 from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import spec_of
 from pennon.spec.schema import NamespaceSchema
-from pennon.transaction.isolation import check_isolation
-from pennon.transaction.row_change_mode import check_row_change_modes
+from pennon.transaction.concurrency.isolation import check_isolation
+from pennon.transaction.concurrency.row_change_mode import check_row_change_modes
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name

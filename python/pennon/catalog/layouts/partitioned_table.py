@@ -17,7 +17,7 @@ from pennon.catalog.replacement import overlapped_partitions, replace_rows, whol
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import PennonError, RowsMoved, SnapshotNotFound, TableMadeAnew, WriteConflict
 from pennon.leaf import StagedPartition, clustered, drop_dataset, leaf_uri, write_partitions
-from pennon.leaf.write.deleted_rows import DeletedRows
+from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.write.partition_tuples import check_sources
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import find_commit
@@ -27,7 +27,7 @@ from pennon.manifest.table_identity import check_same_table
 from pennon.manifest.versions.history import history
 from pennon.manifest.versions.shared_fragments import leaf_locations
 from pennon.transaction import Committed, Conflicted, Retryable, Transaction
-from pennon.transaction.abandonment import abandon
+from pennon.transaction.staging.abandonment import abandon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

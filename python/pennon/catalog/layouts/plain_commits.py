@@ -13,13 +13,13 @@ from lance.fragment import write_fragments
 
 from pennon.catalog.layouts.stored_table import StagedRows
 from pennon.errors import WriteConflict
+from pennon.leaf.changes.row_changes import deletions
 from pennon.leaf.write.partition_writer import delete_files
-from pennon.leaf.write.row_changes import deletions
 from pennon.manifest.commits.exclusive_commit import exclusive
 
 if TYPE_CHECKING:
     from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
-    from pennon.leaf.write.deleted_rows import DeletedRows
+    from pennon.leaf.changes.deleted_rows import DeletedRows
 
 __all__ = ["abandon_plain", "append_plain", "change_plain_rows", "replace_plain", "stage_plain"]
 

@@ -22,7 +22,7 @@ from pennon.leaf.schema.promotion import stream_schema
 from pennon.leaf.schema.reconciliation import LeafField, leaf_fields
 from pennon.manifest import LeafQuery, Snapshot
 from pennon.manifest.dataset.version_times import VersionTimes
-from pennon.manifest.leaf_rows import MayMatch
+from pennon.manifest.leaves.leaf_rows import MayMatch
 from pennon.manifest.table_layout import TableLayout
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.partition_spec import PartitionSpec

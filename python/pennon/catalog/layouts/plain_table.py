@@ -21,7 +21,7 @@ from pennon.catalog.replacement import whole_partitions
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import TableMadeAnew, TableNotFound, UnsupportedTableChange
 from pennon.leaf import drop_dataset
-from pennon.leaf.write.deleted_rows import DeletedRows
+from pennon.leaf.changes.deleted_rows import DeletedRows
 from pennon.leaf.write.incoming_rows import conform
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pennon.catalog.write_mode import WriteMode
 from pennon.leaf import WriteTarget
 from pennon.manifest.table_identity import table_id
 from pennon.spec.write_order import WriteOrder
-from pennon.transaction.isolation import isolation
+from pennon.transaction.concurrency.isolation import isolation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.transforms.epoch import Epoch, epoch_value, unit_of_levels
+from pennon.transforms.evaluation.source_array import plain_type
 from pennon.transforms.expression import Expression
 from pennon.transforms.identity import Identity
-from pennon.transforms.source_array import plain_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,7 +17,7 @@ from sqlglot import exp
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.schema.reconciliation import FieldMatch, match_fields
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.literals import to_expression
+from pennon.predicate.values.literals import to_expression
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of
 

@@ -16,7 +16,7 @@ from pennon.leaf.schema.leaf_upgrade import stored_field, upgrade_of
 from pennon.leaf.schema.plain_field import plain_field
 from pennon.leaf.schema.reconciliation import leaf_fields, match_fields
 from pennon.manifest import leaf_name
-from pennon.manifest.partition_index import equals
+from pennon.manifest.leaves.partition_index import equals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

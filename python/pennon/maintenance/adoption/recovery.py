@@ -19,8 +19,8 @@ from pennon.maintenance.adoption.leaf_tuple import MixedTuples, NoRows, OneTuple
 from pennon.maintenance.leaves.partition_values import RowValues
 from pennon.spec import PartitionField
 from pennon.transforms.calendar import Day, Hour, Month, Year, months_since_epoch
+from pennon.transforms.evaluation.source_array import MICROS_PER_HOUR, day_numbers, micros_utc
 from pennon.transforms.identity import Identity
-from pennon.transforms.source_array import MICROS_PER_HOUR, day_numbers, micros_utc
 from pennon.transforms.truncate import Truncate
 
 __all__ = ["recovered_tuple"]

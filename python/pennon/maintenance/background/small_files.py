@@ -14,7 +14,7 @@ from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
 from pennon.manifest import Snapshot
 from pennon.settings import COMPACTION
 from pennon.transaction import Committed
-from pennon.transaction.leaf_state import LeafState, leaf_states
+from pennon.transaction.staging.leaf_state import LeafState, leaf_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,7 +9,7 @@ from pennon.leaf.dataset import forget_leaves, open_leaf
 from pennon.maintenance.leaves.leaf_files import LeafFiles, files_of_version
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
-from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
+from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
 __all__ = ["missing_files"]
 

@@ -32,7 +32,7 @@ from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.manifest.format.statistics import order_at
 from pennon.planning import plan_scan
 from pennon.spec.counted_columns import STATISTICS_COLUMNS
-from pennon.transaction.leaf_state import LeafState, leaf_states, partition_text
+from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -50,7 +50,7 @@ from pennon.manifest.format.statistics import (
     recorded_order,
     with_statistics,
 )
-from pennon.manifest.named_rows import MOST_NAMES, carry_rows, named_rows, namespaces_above
+from pennon.manifest.leaves.named_rows import MOST_NAMES, carry_rows, named_rows, namespaces_above
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
 from pennon.predicate.dialect import DataFusion

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pennon.planning.projection.bound_predicate import AllOf, AnyOf, BoundPredicate, Compared
-from pennon.planning.projection.time_ranges import time_scalar
+from pennon.planning.binding.bound_predicate import AllOf, AnyOf, BoundPredicate, Compared
+from pennon.planning.binding.time_ranges import time_scalar
 from pennon.predicate.comparison import Operator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pennon.planning.projection.bound_predicate import SourceColumn
+    from pennon.planning.binding.bound_predicate import SourceColumn
     from pennon.predicate.comparison import Comparison
 
 MOST_VALUES = 1_000
@@ -44,7 +44,7 @@ def domain_of(column: SourceColumn, predicate: BoundPredicate) -> Domain | None:
         At most 1,000 values, NULL as an invalid scalar; None when there may be more.
 
     Example:
-        >>> from pennon.planning.projection.bound_predicate import SourceColumn
+        >>> from pennon.planning.binding.bound_predicate import SourceColumn
         >>> from pennon.predicate.comparison import Comparison
         >>> column = SourceColumn(("a",), 0, pa.int32())
         >>> equal = Compared(column, Comparison(Operator.EQUAL, (pa.scalar(5, pa.int32()),)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from sqlglot import exp
 
-from pennon.planning.projection.bound_predicate import (
+from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -27,10 +27,10 @@ from pennon.planning.projection.bound_predicate import (
     SourceColumn,
     TransformedColumn,
 )
-from pennon.planning.projection.computed_condition import column_paths, replaced_columns
+from pennon.planning.binding.computed_condition import column_paths, replaced_columns
+from pennon.planning.binding.transform_calls import with_field_values
 from pennon.planning.projection.domains import domain_of
 from pennon.planning.projection.level_ranges import LEVELS, LevelRanges, level_ranges
-from pennon.planning.projection.transform_calls import with_field_values
 from pennon.predicate.comparison import Operator
 from pennon.predicate.condition import condition, is_not_null
 from pennon.predicate.connectives import and_all, or_all

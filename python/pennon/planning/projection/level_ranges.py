@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.planning.projection.time_ranges import civil_from_days
+from pennon.planning.binding.time_ranges import civil_from_days
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition, is_not_null, is_null
 from pennon.predicate.connectives import and_all, or_all

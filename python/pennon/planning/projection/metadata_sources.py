@@ -23,8 +23,8 @@ from pennon.leaf.read.metadata_columns import (
 from pennon.manifest.format.columns import PARTITION_PREFIX
 from pennon.manifest.partition_struct import struct_fields
 from pennon.manifest.table_layout import TableLayout
+from pennon.planning.binding.source_columns import resolve_column
 from pennon.planning.projection.inclusive_projection import ProjectedField
-from pennon.planning.projection.source_columns import resolve_column
 from pennon.transforms.identity import Identity
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pennon.manifest import Snapshot
-    from pennon.planning.projection.bound_predicate import BoundPredicate
+    from pennon.planning.binding.bound_predicate import BoundPredicate
     from pennon.planning.projection.inclusive_projection import SpecProjection
     from pennon.spec import PartitionSpec
 

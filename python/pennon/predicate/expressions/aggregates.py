@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     MAX_DIGITS,
     WIDE_DIGITS,
     Typed,
@@ -29,7 +29,7 @@ from pennon.predicate.expressions.typed import (
 )
 
 if TYPE_CHECKING:
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 # Sums of at most this many decimal digits more than their values cannot overflow: 10**10 rows.
 SUM_DIGITS: Final = 10

@@ -19,8 +19,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.casts import INTEGER_DIGITS, converted
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     MAX_DIGITS,
     Typed,
     binary,
@@ -32,7 +32,7 @@ from pennon.predicate.expressions.typed import (
 )
 
 if TYPE_CHECKING:
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 FEWEST_KEPT_DIGITS: Final = 6
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import NTZ, Typed, binary, call, cast, choice, integer
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import NTZ, Typed, binary, call, cast, choice, integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,8 +28,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions import calendar_cycles, time_texts
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     NTZ,
     ZONED,
     Typed,
@@ -44,7 +44,7 @@ from pennon.predicate.expressions.typed import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 INTEGER_DIGITS: Final[Mapping[int, int]] = {8: 3, 16: 5, 32: 10, 64: 19}
 _DOUBLE_DIGITS: Final = 15

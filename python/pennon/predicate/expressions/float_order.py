@@ -18,9 +18,9 @@ from sqlglot import exp
 
 from pennon.predicate.comparison import Comparison, Operator
 from pennon.predicate.condition import condition
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, call, cast, choice, enclosed, is_null
-from pennon.predicate.literals import literal_value
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import Typed, call, cast, choice, enclosed, is_null
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

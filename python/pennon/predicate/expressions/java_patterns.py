@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 
 _ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
 _CLASSES: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": r"\x{20}\t\n\x{0B}\x{0C}\r"}

@@ -14,15 +14,15 @@ from sqlglot import exp
 from pennon.predicate.expressions import number_functions, text_functions, time_functions
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.quotients import average, quotient
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed, enclosed, integer
-from pennon.predicate.literals import literal_value
+from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
+from pennon.predicate.typed import Typed, enclosed, integer
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
     Reading = Callable[[exp.Expr], Typed]
 

@@ -24,8 +24,8 @@ from sqlglot import exp
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.float_order import compared
 from pennon.predicate.expressions.quotients import remainder
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     MAX_DIGITS,
     Typed,
     binary,
@@ -35,10 +35,10 @@ from pennon.predicate.expressions.typed import (
     integer,
     lossy_cast,
 )
-from pennon.predicate.literals import literal_value
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 _DOUBLE: Final = pa.float64()
 _WHOLE: Final = pa.int64()

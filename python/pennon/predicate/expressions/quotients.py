@@ -22,8 +22,8 @@ from sqlglot import exp
 
 from pennon.predicate.expressions.arithmetic import FEWEST_KEPT_DIGITS, adjusted
 from pennon.predicate.expressions.float_order import is_zero
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     MAX_DIGITS,
     WIDE_DIGITS,
     Typed,
@@ -35,10 +35,10 @@ from pennon.predicate.expressions.typed import (
     is_null,
     lossy_cast,
 )
-from pennon.predicate.literals import literal_value
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 # DataFusion's quotient of decimals has so many more fractional digits than its dividend.
 _QUOTIENT_DIGITS: Final = 4
@@ -126,7 +126,7 @@ def average(total: Typed, count: Typed, kept: tuple[int, int], semantics: Semant
             NULL.
 
     Example:
-        >>> from pennon.predicate.expressions.semantics import Semantics
+        >>> from pennon.predicate.semantics import Semantics
         >>> of = Typed(exp.column("s"), pa.decimal128(25, 2))
         >>> by = Typed(exp.column("n"), pa.decimal128(20, 0))
         >>> average(of, by, (19, 6), Semantics()).type

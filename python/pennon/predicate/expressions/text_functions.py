@@ -22,8 +22,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.java_patterns import JavaPattern
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.like import read_pattern
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     Typed,
     binary,
     call,
@@ -32,8 +33,7 @@ from pennon.predicate.expressions.typed import (
     enclosed,
     integer,
 )
-from pennon.predicate.like import read_pattern
-from pennon.predicate.literals import literal_value
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

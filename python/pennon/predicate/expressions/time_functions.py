@@ -23,14 +23,14 @@ from sqlglot import exp
 from pennon.predicate.expressions import calendar_cycles, time_texts
 from pennon.predicate.expressions.calendar_cycles import DAY_MICROS as _DAY_MICROS
 from pennon.predicate.expressions.casts import converted
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import NTZ, ZONED, Typed, binary, call, cast, integer
-from pennon.predicate.literals import literal_value
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import NTZ, ZONED, Typed, binary, call, cast, integer
+from pennon.predicate.values.literals import literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 _DATE_PARTS: Final[Mapping[str, str]] = {
     "YEAR": "YEAR",

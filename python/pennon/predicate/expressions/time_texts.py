@@ -21,8 +21,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions import calendar_cycles
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     NTZ,
     Typed,
     binary,

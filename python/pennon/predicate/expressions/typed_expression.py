@@ -29,8 +29,9 @@ from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.parse import parse_with_lists
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     NTZ,
     ZONED,
     Typed,
@@ -42,15 +43,14 @@ from pennon.predicate.expressions.typed import (
     is_null,
     is_plain,
 )
-from pennon.predicate.literal_list import LiteralList
-from pennon.predicate.literals import arrow_type, literal_value, to_expression
-from pennon.predicate.long_lists import written_out
-from pennon.predicate.parse import parse_with_lists
+from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.literals import arrow_type, literal_value, to_expression
+from pennon.predicate.values.long_lists import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 _COMPARISONS: Final = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
@@ -80,7 +80,7 @@ def typed_expression(
 
     Example:
         >>> from pennon.predicate.dialect import DataFusion
-        >>> from pennon.predicate.expressions.semantics import Semantics
+        >>> from pennon.predicate.semantics import Semantics
         >>> text = "(`c1` = CAST(5 AS BIGINT))"
         >>> read = typed_expression(text, {"c1": pa.int64()}, Semantics())
         >>> print(read.tree.sql(dialect=DataFusion), read.type)

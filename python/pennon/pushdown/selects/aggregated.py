@@ -17,9 +17,9 @@ from sqlglot import exp
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
 from pennon.predicate.expressions.float_order import comparable, extreme_of
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import Typed
 from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import Typed
 from pennon.pushdown.selects.expression_texts import columns_of
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pennon.plan import AggregateCall
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 _ROWS: Final = "1"  # the argument of a call that counts rows
 

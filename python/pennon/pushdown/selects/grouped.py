@@ -10,7 +10,7 @@ import pyarrow as pa
 from pennon.plan import Output
 from pennon.predicate.expressions.aggregates import MOMENTS
 from pennon.predicate.expressions.float_order import comparable
-from pennon.predicate.expressions.semantics import Declined
+from pennon.predicate.semantics import Declined
 from pennon.pushdown.selects.aggregated import told_apart
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from pennon.plan import AggregateCall
-    from pennon.predicate.expressions.semantics import Semantics
-    from pennon.predicate.expressions.typed import Typed
+    from pennon.predicate.semantics import Semantics
+    from pennon.predicate.typed import Typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from sqlglot import exp
 from pennon.plan import Expand, Expanded, Output
 from pennon.predicate.expressions.aggregates import SUM_DIGITS, total_of_parts
 from pennon.predicate.expressions.float_order import extreme_of
-from pennon.predicate.expressions.typed import MAX_DIGITS, Typed
+from pennon.predicate.typed import MAX_DIGITS, Typed
 from pennon.pushdown.selects.expression_texts import columns_of, tree_of
 from pennon.pushdown.selects.grouped import Aggregate
 

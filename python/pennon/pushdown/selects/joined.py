@@ -16,8 +16,12 @@ from sqlglot import exp
 from pennon.execution.engine_failures import TOO_MANY_ROWS
 from pennon.plan import JoinType
 from pennon.predicate.expressions.float_order import comparable
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.expressions.typed_expression import (
+    typed_condition,
+    typed_expression,
+)
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     Typed,
     call,
     cast,
@@ -25,10 +29,6 @@ from pennon.predicate.expressions.typed import (
     enclosed,
     integer,
     is_null,
-)
-from pennon.predicate.expressions.typed_expression import (
-    typed_condition,
-    typed_expression,
 )
 from pennon.pushdown.selects.join_conditions import conjuncts_of, finds_partners, null_aware_pair
 from pennon.pushdown.selects.selected import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pennon.plan import Join
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 _SIDES: Final[Mapping[JoinType, tuple[str, str]]] = {
     JoinType.INNER: ("", "INNER"),

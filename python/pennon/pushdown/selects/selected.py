@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.typed import cast
+from pennon.predicate.typed import cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import call
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import call
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.plan import Expand, Union
-    from pennon.predicate.expressions.typed import Typed
+    from pennon.predicate.typed import Typed
 
 # The number of a projection beside the rows that it is applied to.
 _PROJECTION: Final = "n"

@@ -30,8 +30,9 @@ from sqlglot import exp
 from pennon.predicate.expressions.aggregates import total
 from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.quotients import average
-from pennon.predicate.expressions.semantics import Declined
-from pennon.predicate.expressions.typed import (
+from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
     MAX_DIGITS,
     Typed,
     binary,
@@ -41,15 +42,14 @@ from pennon.predicate.expressions.typed import (
     integer,
     is_null,
 )
-from pennon.predicate.expressions.typed_expression import typed_expression
-from pennon.predicate.literals import literal_value
+from pennon.predicate.values.literals import literal_value
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pennon.plan import Window, WindowCall, WindowFrame
-    from pennon.predicate.expressions.semantics import Semantics
+    from pennon.predicate.semantics import Semantics
 
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
 _SHARES: Final = frozenset({"percent_rank", "cume_dist"})

@@ -13,7 +13,14 @@ from pennon.catalog.columns.text_lengths import within_lengths
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.execution import Fragment, run
 from pennon.execution.process_cost import ProcessCost, peak_bytes
-from pennon.leaf.write.deleted_rows import collect_deleted
+from pennon.leaf.changes.deleted_rows import collect_deleted
+from pennon.worker.messages.messages import Read, ReadReply, RunFragment
+from pennon.worker.messages.write_messages import (
+    Write,
+    WriteDeletes,
+    WriteDeletesReply,
+    WriteReply,
+)
 from pennon.worker.requests.absent_offsets import with_offsets
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.fragment_tokens import FragmentToken, relation
@@ -24,19 +31,12 @@ from pennon.worker.wire.framing import (
     FrameSocket,
 )
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.messages import Read, ReadReply, RunFragment
 from pennon.worker.wire.stream_end import StreamEnd
 from pennon.worker.wire.tokens import ScanToken, Split, WriteToken
-from pennon.worker.wire.write_messages import (
-    Write,
-    WriteDeletes,
-    WriteDeletesReply,
-    WriteReply,
-)
 
 if TYPE_CHECKING:
     from pennon.execution import BatchStream
-    from pennon.execution.stream_work import StreamWork
+    from pennon.execution.batches.stream_work import StreamWork
 
 _LOG = logging.getLogger(__name__)
 _PROCESS: Final = ProcessCost()

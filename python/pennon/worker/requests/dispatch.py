@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pennon.errors import UnknownOperation
+from pennon.worker.messages.messages import Read, RunFragment
+from pennon.worker.messages.write_messages import Write, WriteDeletes
 from pennon.worker.requests import data_plane
 from pennon.worker.requests.deferred_client import defer_rest_client
-from pennon.worker.wire.messages import Read, RunFragment
-from pennon.worker.wire.write_messages import Write, WriteDeletes
 
 if TYPE_CHECKING:
     from pennon.worker.requests.handler import Handler

@@ -18,22 +18,15 @@ from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.upstream.partition_namespaces import described_properties
 from pennon.errors import NamespaceNotFound, TableNotFound
 from pennon.grouping.key_grouping import report
-from pennon.maintenance.procedures import PROCEDURES
-from pennon.maintenance.procedures import call as call_procedure
+from pennon.maintenance.calls.procedures import PROCEDURES
+from pennon.maintenance.calls.procedures import call as call_procedure
 from pennon.manifest.table_layout import TableLayout
-from pennon.planning.column_summaries import scan_summary
-from pennon.planning.identity_tuples import identity_tuples
-from pennon.planning.scan_report import scan_report
+from pennon.planning.reports.column_summaries import scan_summary
+from pennon.planning.reports.identity_tuples import identity_tuples
+from pennon.planning.reports.scan_report import scan_report
 from pennon.planning.splits import pack
-from pennon.worker.requests.kept_plans import (
-    filtered_plan,
-    find_plan,
-    snapshot_of,
-)
-from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
-from pennon.worker.requests.packed_splits import packed_splits
-from pennon.worker.wire import messages as m
-from pennon.worker.wire.metadata_messages import (
+from pennon.worker.messages import messages as m
+from pennon.worker.messages.metadata_messages import (
     ColumnSummaryText,
     ExplainScan,
     ExplainScanReply,
@@ -42,6 +35,13 @@ from pennon.worker.wire.metadata_messages import (
     SummarizeColumns,
     SummarizeColumnsReply,
 )
+from pennon.worker.plans.kept_plans import (
+    filtered_plan,
+    find_plan,
+    snapshot_of,
+)
+from pennon.worker.plans.packed_splits import packed_splits
+from pennon.worker.requests.metadata_requests import find_metadata_table, refuse_to_drop
 from pennon.worker.wire.split_texts import split_column
 from pennon.worker.wire.tokens import TableToken
 

@@ -17,13 +17,13 @@ from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.spec.write_order import WRITE_ORDER
 from pennon.transforms.bucket import Bucket, MultiBucket
+from pennon.worker.messages.key_messages import ComputedKey, DeriveKeysReply
+from pennon.worker.messages.messages import DeriveKeys
+from pennon.worker.plans.fragment_choice import choose_fragments, without_fragments
+from pennon.worker.plans.plan_outline import plan_of
 from pennon.worker.requests.data_plane import send_batches
-from pennon.worker.requests.fragment_choice import choose_fragments, without_fragments
-from pennon.worker.requests.plan_outline import plan_of
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.key_messages import ComputedKey, DeriveKeysReply
 from pennon.worker.wire.key_text import key_text
-from pennon.worker.wire.messages import DeriveKeys
 from pennon.worker.wire.split_texts import assigned_column
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pennon.grouping.resolve.verdict import Verdict
     from pennon.plan import Plan
     from pennon.planning import ScanPlan
-    from pennon.worker.requests.fragment_choice import ChosenFragment
+    from pennon.worker.plans.fragment_choice import ChosenFragment
     from pennon.worker.wire.framing import FrameSocket
 
 _KEYS = pa.schema({"scan": pa.int32(), "key": pa.int64(), "leaf": pa.int32(), "split": pa.utf8()})

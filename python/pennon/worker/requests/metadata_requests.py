@@ -21,12 +21,12 @@ from pennon.errors import (
 from pennon.execution import BatchStream
 from pennon.metadata_tables import METADATA_TABLES, MetadataTable, Selection
 from pennon.metadata_tables.change_feed import ChangeRange, change_feed
+from pennon.worker.messages import messages as m
+from pennon.worker.messages.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
+from pennon.worker.plans.kept_plans import reopened
 from pennon.worker.requests import data_plane
-from pennon.worker.requests.kept_plans import reopened
-from pennon.worker.wire import messages as m
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.metadata_messages import LoadChanges, MetadataRows, ReadMetadata
 from pennon.worker.wire.tokens import MetadataToken, TableToken
 
 if TYPE_CHECKING:

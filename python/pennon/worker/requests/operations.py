@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pennon.execution import BatchStream
+from pennon.worker.messages import messages as m
+from pennon.worker.messages import write_messages as w
+from pennon.worker.messages.metadata_messages import (
+    ExplainScan,
+    LoadChanges,
+    PartitionTuples,
+    ReadMetadata,
+    SummarizeColumns,
+)
+from pennon.worker.messages.stream_messages import FindBatchEnd, PlanBatch, StartStream
 from pennon.worker.requests import data_plane
 from pennon.worker.requests import driver_requests as driver
 from pennon.worker.requests import key_derivation as derived_keys
@@ -17,18 +27,8 @@ from pennon.worker.requests import stream_requests as streams
 from pennon.worker.requests import write_requests as writes
 from pennon.worker.requests.metadata_requests import load_changes, read_metadata
 from pennon.worker.requests.scan_replies import plan_scan
-from pennon.worker.wire import messages as m
-from pennon.worker.wire import write_messages as w
 from pennon.worker.wire.failures import STORAGE_OPTION_VALUES
 from pennon.worker.wire.json_fields import decode, encode
-from pennon.worker.wire.metadata_messages import (
-    ExplainScan,
-    LoadChanges,
-    PartitionTuples,
-    ReadMetadata,
-    SummarizeColumns,
-)
-from pennon.worker.wire.stream_messages import FindBatchEnd, PlanBatch, StartStream
 
 if TYPE_CHECKING:
     from pennon.worker.requests.handler import Handler

@@ -18,19 +18,19 @@ from pennon.grouping.key_grouping import report
 from pennon.leaf.read.metadata_columns import constant_columns
 from pennon.planning import explain, summary
 from pennon.planning.evaluation import Evaluation
-from pennon.planning.identity_tuples import identity_names
 from pennon.planning.leaf_order import known_order
+from pennon.planning.reports.identity_tuples import identity_names
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
-from pennon.worker.requests.kept_plans import (
+from pennon.worker.messages.messages import PackedSplit, PlanScan, PlanScanReply
+from pennon.worker.plans.kept_plans import (
     check_unrepeated,
     evaluated_predicates,
     is_repeated,
     plan_of,
     reopened,
 )
-from pennon.worker.requests.packed_splits import packed_splits
-from pennon.worker.wire.messages import PackedSplit, PlanScan, PlanScanReply
+from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.tokens import ScanToken, TableToken
 
 if TYPE_CHECKING:

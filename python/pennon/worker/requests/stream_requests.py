@@ -14,10 +14,10 @@ from pennon.streams import (
     batch_start,
     planned_batch,
 )
-from pennon.worker.requests.kept_plans import reopened
-from pennon.worker.requests.packed_splits import packed_splits
-from pennon.worker.wire import stream_messages as m
-from pennon.worker.wire.messages import SplitsReply
+from pennon.worker.messages import stream_messages as m
+from pennon.worker.messages.messages import SplitsReply
+from pennon.worker.plans.kept_plans import reopened
+from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.tokens import TableToken
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from pennon.errors import MalformedMessage, NotWholePartitions, StreamNotRepeata
 from pennon.leaf.read.metadata_columns import LEAF
 from pennon.leaf.write.written_files import count_files
 from pennon.maintenance.background.behind_commits import keep_behind, written_leaves
-from pennon.worker.requests.kept_plans import snapshot_of
-from pennon.worker.wire import write_messages as m
-from pennon.worker.wire.messages import EmptyReply
+from pennon.worker.messages import write_messages as m
+from pennon.worker.messages.messages import EmptyReply
+from pennon.worker.plans.kept_plans import snapshot_of
 from pennon.worker.wire.tokens import TableToken, WriteToken
 
 if TYPE_CHECKING:

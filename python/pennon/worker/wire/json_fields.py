@@ -39,7 +39,7 @@ def decode(cls: type[T], message: object) -> T:
             message and the field, and never a value: that may be a storage option.
 
     Example:
-        >>> from pennon.worker.wire.messages import DroppedReply
+        >>> from pennon.worker.messages.messages import DroppedReply
         >>> decode(DroppedReply, {"dropped": True})
         DroppedReply(dropped=True)
     """
@@ -61,7 +61,7 @@ def encode(message: DataclassInstance) -> dict[str, object]:
     """Write a message as a JSON object.
 
     Example:
-        >>> from pennon.worker.wire.messages import ListTablesReply
+        >>> from pennon.worker.messages.messages import ListTablesReply
         >>> encode(ListTablesReply(tables=("orders",)))
         {'tables': ['orders']}
     """

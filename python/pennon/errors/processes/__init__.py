@@ -1,0 +1,1 @@
+"""Errors of the processes: the worker, the jar, what is installed, what runs in them."""

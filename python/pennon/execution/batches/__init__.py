@@ -1,0 +1,1 @@
+"""Streams of Arrow batches: made concurrently, merged, and measured."""

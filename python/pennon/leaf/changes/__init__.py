@@ -1,0 +1,1 @@
+"""Changes to rows that a leaf already has."""

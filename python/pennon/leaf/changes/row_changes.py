@@ -1,0 +1,149 @@
+"""Deletes and adds single rows of a leaf in one commit.
+
+By merge on read a row goes by its fragment's deletion vector; the fragment's files stay as they
+are, and a fragment without a row left goes as a whole. By copy on write a fragment goes as soon as
+one of its rows does, and another comes with the rest. New rows are new fragments. Only touched
+fragments change, so a reader of the version before sees what it saw.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import lance
+import numpy as np
+
+from pennon.errors import InternalError
+from pennon.leaf.changes.fragment_copy import copied_without, is_copyable
+from pennon.leaf.read.metadata_columns import ROW_ADDRESS
+from pennon.leaf.write.leaf_commit import commit_operation, prepared_fragments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+    from lance.fragment import FragmentMetadata
+    from numpy.typing import NDArray
+
+    from pennon.leaf.changes.deleted_rows import DeletedRows
+    from pennon.leaf.write.staged_partition import StagedPartition
+
+__all__ = ["change_rows", "deletions", "has_same_fragments"]
+
+# A list of addresses is one look-up per row; ranges are compared one after the other.
+_MOST_RANGES: Final = 16
+
+
+def change_rows(
+    dataset: lance.LanceDataset,
+    deleted: DeletedRows | None,
+    staged: Sequence[StagedPartition],
+    schema: pa.Schema,
+    *,
+    detached: bool = True,
+    copies: bool = False,
+) -> lance.LanceDataset:
+    """Take rows out of a leaf and add others.
+
+    Args:
+        dataset: The leaf at the version to build on: its fragments are those of the rows' ids.
+        deleted: Rows that go; None for none.
+        staged: What tasks wrote for this leaf.
+        schema: The namespace schema, with its ids; columns that the leaf lacks are added to it.
+        detached: Whether to commit beside the main branch.
+        copies: Whether by copy on write; rows of a leaf with blobs are marked all the same.
+
+    Raises:
+        WriteConflict: The leaf stores a column in another type than the files, by now.
+
+    Spec: "Multi-Partition Transaction (Strong)".
+    """
+    extended, new = prepared_fragments(dataset, staged, schema, detached=detached)
+    updated: list[FragmentMetadata] = []
+    if copies and deleted is not None and is_copyable(extended):
+        copied, removed = copied_without(extended, deleted)
+        new = [*copied, *new]
+    else:
+        updated, removed = deletions(extended, deleted)
+    if not updated and not removed and not new:
+        return extended
+    operation = lance.LanceOperation.Update(
+        removed_fragment_ids=removed, updated_fragments=updated, new_fragments=new
+    )
+    return commit_operation(extended, operation, detached=detached)
+
+
+def deletions(
+    dataset: lance.LanceDataset, deleted: DeletedRows | None
+) -> tuple[list[FragmentMetadata], list[int]]:
+    """Write the deletion vectors of rows that go; commits nothing.
+
+    Returns:
+        The fragments that have fewer rows, and the numbers of those that have none left.
+
+    Raises:
+        InternalError: A row is not there.
+    """
+    updated: list[FragmentMetadata] = []
+    removed: list[int] = []
+    if deleted is None:
+        return updated, removed
+    for number, offsets in deleted.by_fragment().items():
+        fragment = dataset.get_fragment(number)
+        if fragment is None:
+            raise InternalError(what=f"rows of fragment {number} of {deleted.location} are to go")
+        left = _without_rows(dataset, number, offsets)
+        if left is None:
+            removed.append(number)
+            continue
+        gone = fragment.count_rows() - left.num_rows
+        if gone != len(offsets):
+            raise InternalError(
+                what=f"{len(offsets)} rows of {deleted.location} were to go, and {gone} went"
+            )
+        updated.append(left)
+    return updated, removed
+
+
+def _without_rows(
+    dataset: lance.LanceDataset, number: int, offsets: NDArray[np.int64]
+) -> FragmentMetadata | None:
+    """Give a fragment without some rows; None where no row is left."""
+    fragment = dataset.get_fragment(number)
+    if fragment is None or fragment.count_rows() == len(offsets):
+        return None
+    addresses = offsets + (number << 32)
+    if len(addresses) * 2 <= fragment.physical_rows:
+        return fragment.delete(_condition(addresses))
+    rows = dataset.scanner(columns=[ROW_ADDRESS.name], fragments=[fragment]).to_table()
+    there = rows[ROW_ADDRESS.name].to_numpy().astype(np.int64)
+    return fragment.delete(f"NOT ({_condition(np.setdiff1d(there, addresses))})")
+
+
+def _condition(addresses: NDArray[np.int64]) -> str:
+    """Name rows by their addresses: by ranges where a few cover all of them."""
+    starts = np.flatnonzero(np.diff(addresses, prepend=addresses[0] - 2) != 1)
+    if len(starts) > _MOST_RANGES:
+        return f"_rowaddr IN ({', '.join(map(str, addresses.tolist()))})"
+    ends = np.append(starts[1:], len(addresses)) - 1
+    return " OR ".join(
+        f"(_rowaddr >= {first} AND _rowaddr <= {last})"
+        for first, last in zip(addresses[starts], addresses[ends], strict=True)
+    )
+
+
+def has_same_fragments(
+    before: lance.LanceDataset, after: lance.LanceDataset, fragments: Iterable[int]
+) -> bool:
+    """Whether fragments are what they were, though another version is built on.
+
+    Args:
+        before: The version that they were read at.
+        after: The other one.
+        fragments: Their numbers.
+    """
+    for number in fragments:
+        old, new = before.get_fragment(number), after.get_fragment(number)
+        if old is None or new is None or old.metadata.to_json() != new.metadata.to_json():
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""The procedures of CALL: names, parameters, result columns."""

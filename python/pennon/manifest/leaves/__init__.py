@@ -1,0 +1,1 @@
+"""The rows of leaves in ``__manifest``: indexed, chosen, looked up."""

@@ -1,0 +1,276 @@
+"""The rows of leaves in ``__manifest``: chosen over the partition index, or by SQL over all rows.
+
+Few leaves are chosen in memory and the rest of their rows is fetched by address. Where many are
+chosen one pass over ``__manifest`` is cheaper, and so it is for conditions on other columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.errors import InternalError
+from pennon.manifest.dataset.select import ADDRESS, LeafQuery, select, statement
+from pennon.manifest.dataset.storage import reading_failure
+from pennon.manifest.format.rows import TABLE
+from pennon.manifest.leaves.named_rows import MOST_NAMES, named_rows
+from pennon.manifest.leaves.partition_index import SPEC_VERSION, PartitionIndex
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.values.literal_list import LiteralList
+
+if TYPE_CHECKING:
+    import lance
+    from numpy.typing import NDArray
+
+    from pennon.caching import TableKey
+
+__all__ = ["MayMatch", "fetched_lists", "few_of", "is_for_index", "leaf_rows"]
+
+_LIST: Final = "list"
+_LEAVES: Final = "leaves"
+_OBJECT_ID: Final = exp.column("object_id")
+_FEW: Final = 100
+_LONG: Final = 2_000
+# Of so many leaves one may be fetched by its address: a scattered row costs as much as a hundred
+# of a scan (1,000 of 1,000,000 in 29 ms, all of them in 290 ms).
+_ONE_OF: Final = 100
+# Statistics of columns are read and kept for whole fragments where a condition asks for those of
+# so many leaves; of fewer their own texts are read, 500 of them in 5 ms.
+_FEW_TEXTS: Final = 500
+_FEW_TEXTS_OF: Final = 10
+
+MayMatch: TypeAlias = Callable[["NDArray[np.uint64]"], pa.BooleanArray]
+
+
+def few_of(num_leaves: int) -> int:
+    """Give of how many leaves of a table the statistics are read from their own rows.
+
+    Example:
+        >>> few_of(100), few_of(1_000_000)
+        (500, 100000)
+    """
+    return max(_FEW_TEXTS, num_leaves // _FEW_TEXTS_OF)
+
+
+def leaf_rows(
+    manifest: lance.LanceDataset,
+    index: PartitionIndex | None,
+    columns: Sequence[str],
+    condition: exp.Expr | None,
+    flags: Sequence[exp.Expr],
+    *,
+    key: TableKey,
+    may_match: MayMatch | None = None,
+    is_brief: bool = False,
+) -> LeafQuery:
+    """Choose table rows of ``__manifest``.
+
+    Args:
+        manifest: The ``__manifest`` at the snapshot's version.
+        index: Its index; None to go over all rows.
+        columns: Columns of it.
+        condition: On its columns; None for all table rows.
+        flags: Conditions to evaluate per row, as ``flag_0``, ``flag_1``, ….
+        key: The namespace at that version.
+        may_match: Tells of rows, by ascending addresses, which need not be fetched. It is asked
+            where the condition leaves many leaves of the index.
+        is_brief: As ``select``; rows of few leaves come as they are.
+
+    Returns:
+        The rows in the order of the manifest. Over the index only those of leaves.
+
+    Raises:
+        StorageFailure: The storage refused.
+
+    Spec: "Partition Pruning", Appendix D.
+    """
+    # What a chosen row satisfies already is not computed a second time.
+    flags = [exp.true() if flag == condition else flag for flag in flags]
+    found = None
+    if condition is not None and _is_of_names(condition) and not flags:
+        found = _named_rows(manifest, key, columns, condition)
+    elif index is not None and (condition is not None or may_match is not None):
+        found = _indexed(manifest, index, columns, condition, flags, may_match=may_match)
+    if found is not None:
+        return found
+    return select(manifest, [*columns, *_named(flags)], TABLE, condition, is_brief=is_brief)
+
+
+def is_for_index(condition: exp.Expr | None, may_match: MayMatch | None) -> bool:
+    """Whether rows for a condition may be chosen over the index, so that it is worth having."""
+    if condition is None:
+        return may_match is not None
+    return condition.find(exp.Column) is not None and not _is_of_names(condition)
+
+
+def _is_of_names(condition: exp.Expr) -> TypeGuard[exp.In]:
+    return isinstance(condition, exp.In) and condition.this == _OBJECT_ID
+
+
+def _named_rows(
+    manifest: lance.LanceDataset, key: TableKey, columns: Sequence[str], condition: exp.In
+) -> LeafQuery:
+    """Read rows by their ids; the scanner takes half of the CPU of Lance's SQL.
+
+    Every commit asks so for what it changes.
+    """
+    is_table = exp.column("object_type").eq(exp.Literal.string(TABLE))
+    text = exp.and_(is_table, condition, copy=False).sql(dialect=DataFusion)
+    names = [str(expression.this) for expression in condition.expressions]
+    if len(names) <= MOST_NAMES and set(columns) <= set(manifest.schema.names):
+        known = named_rows(manifest, key, names)
+        leaves = known.filter(pc.equal(known["object_type"], TABLE))
+        return LeafQuery(text, leaves.select(list(columns)).replace_schema_metadata(None))
+    try:
+        rows = manifest.to_table(columns=list(columns), filter=text)
+    except OSError as error:
+        raise reading_failure(manifest, error) from error
+    return LeafQuery(text, rows.replace_schema_metadata(None))
+
+
+def _indexed(
+    manifest: lance.LanceDataset,
+    index: PartitionIndex,
+    columns: Sequence[str],
+    condition: exp.Expr | None,
+    flags: Sequence[exp.Expr],
+    *,
+    may_match: MayMatch | None,
+) -> LeafQuery | None:
+    """Choose few leaves; None where the conditions need other columns, or choose too many."""
+    if condition is None and index.num_others:
+        return None  # only a pass over all rows finds the others
+    known = set(index.rows.column_names)
+    asked = _over_index(exp.true() if condition is None else condition, known)
+    named = [_over_index(flag, known) for flag in _named(flags)]
+    if asked is None or None in named or index.num_leaves == 0:
+        return None
+    indexed = [name for name in columns if name in known]
+    columns_read = [
+        *map(exp.column, [ADDRESS, *indexed]),
+        *(tested for tested in named if tested is not None),
+    ]
+    query = exp.select(*columns_read, copy=False).from_(_LEAVES).where(asked, copy=False)
+    _leave_out_absent(query, index.rows)
+    chosen = _evaluated(index.rows, query)
+    num_ruled_out = 0
+    if may_match is not None and chosen.num_rows > few_of(index.num_leaves):
+        mask = may_match(chosen[ADDRESS].to_numpy())
+        num_ruled_out = chosen.num_rows - mask.true_count
+        chosen = chosen.filter(mask)
+    if chosen.num_rows > max(_FEW, index.num_leaves // _ONE_OF):
+        return None
+    rows = _fetched(manifest, chosen[ADDRESS], [name for name in columns if name not in known])
+    for name in chosen.column_names:
+        rows = rows.append_column(name, chosen[name])
+    shown = statement([*columns, *_named(flags)], TABLE, condition)
+    sql = shown.sql(dialect=DataFusion, copy=False)
+    return LeafQuery(sql, rows, num_ruled_out)
+
+
+def _named(flags: Sequence[exp.Expr]) -> list[exp.Expr]:
+    return [exp.alias_(flag, f"flag_{at}") for at, flag in enumerate(flags)]
+
+
+def _over_index(condition: exp.Expr, columns: set[str]) -> exp.Expr | None:
+    """Rewrite a condition for the index; None where it needs what the index has not."""
+
+    def rewritten(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Like) and node.this == exp.column("object_id", quoted=True):
+            version = str(node.expression.this).removeprefix("v").removesuffix("$%")
+            if version.isdecimal():
+                return exp.column(SPEC_VERSION).eq(exp.Literal.number(version))
+        return node
+
+    tree = condition.transform(rewritten)
+    is_known = all(column.name in columns for column in tree.find_all(exp.Column))
+    return tree if is_known else None
+
+
+def _leave_out_absent(query: exp.Select, rows: pa.Table) -> None:
+    """Take out of long lists what no row has: DataFusion parses and plans each value of a list.
+
+    A value of no row is equal to none, under NOT too; one stays, so that NULL IN stays NULL.
+    """
+    present: dict[tuple[str, int], LiteralList] = {}
+    for node in query.find_all(exp.In):
+        listed, column = node.args.get("field"), node.this
+        if not isinstance(listed, LiteralList) or not isinstance(column, exp.Column):
+            continue
+        scalars = listed.literals.scalars
+        kind = rows.schema.field(column.name).type
+        if len(scalars) < _LONG or scalars[0].type != kind or pa.types.is_floating(kind):
+            continue
+        asked = column.name, id(listed.literals)
+        if asked not in present:
+            values = pa.array(scalars, kind)
+            known = pc.unique(rows[column.name]).drop_null()
+            found = values.filter(pc.is_in(values, value_set=known))
+            present[asked] = LiteralList.of([*(found or values[:1])])
+        node.set("field", present[asked].copy())
+
+
+def _evaluated(rows: pa.Table, query: exp.Select) -> pa.Table:
+    from datafusion import SessionConfig, SessionContext  # noqa: PLC0415 - a quarter of a second
+
+    # One partition keeps the order of the rows, and 1,000,000 take 5 ms.
+    context = SessionContext(SessionConfig().with_target_partitions(1))
+    context.register_record_batches(_LEAVES, [rows.to_batches()])
+    sql = query.sql(dialect=DataFusion, copy=False)
+    try:
+        return context.sql(sql).to_arrow_table()
+    except RuntimeError as error:
+        raise InternalError(what=f"DataFusion refused the query {sql}: {error}") from error
+
+
+def _fetched(
+    manifest: lance.LanceDataset, addresses: pa.ChunkedArray, columns: list[str]
+) -> pa.Table:
+    """Read rows of ``__manifest`` by their addresses, in that order.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    if len(addresses) == 0:
+        return pa.schema([manifest.schema.field(name) for name in columns]).empty_table()
+    try:
+        # Row ids are addresses where they are not stable, and a manifest's are not.
+        rows = manifest._take_rows(addresses.to_pylist(), columns=columns)  # noqa: SLF001
+    except OSError as error:
+        raise reading_failure(manifest, error) from error
+    if rows.num_rows != len(addresses):
+        raise InternalError(what=f"{len(addresses)} rows of {manifest.uri} were {rows.num_rows}")
+    return rows.replace_schema_metadata(None)
+
+
+def fetched_lists(
+    manifest: lance.LanceDataset,
+    addresses: Sequence[pa.ChunkedArray],
+    columns: list[str],
+    show: Callable[[pa.Table, Sequence[str]], pa.Table],
+) -> list[pa.Table]:
+    """Read several lists of rows at once, which costs little more than one of them.
+
+    Args:
+        manifest: ``__manifest`` at a version.
+        addresses: Of the rows of each list.
+        columns: What is read of them.
+        show: Makes what is returned of all rows; it may leave some out, and keeps the order and
+            the columns that it is given.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    chunks = [chunk for address in addresses for chunk in address.chunks]
+    rows = _fetched(manifest, pa.chunked_array(chunks, pa.uint64()), columns)
+    numbers = np.repeat(np.arange(len(addresses)), [len(address) for address in addresses])
+    shown = show(rows.append_column(_LIST, pa.array(numbers, pa.int64())), [_LIST])
+    edges = np.searchsorted(shown[_LIST].to_numpy(), np.arange(len(addresses) + 1))
+    shown = shown.drop_columns(_LIST)
+    return [shown.slice(first, end - first) for first, end in pairwise(edges.tolist())]

@@ -1,0 +1,1 @@
+"""What Python does to the rows of a table."""

@@ -1,0 +1,47 @@
+"""Deletes rows by a condition: whole partitions in the manifest, others by deletion vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.write_mode import WriteMode
+from pennon.errors import NotWholePartitions
+from pennon.leaf.changes.deleted_rows import collect_deleted
+from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
+from pennon.manifest.format.commit_record import CommitIdentity
+from pennon.namespace.rows.row_scan import read_plan
+from pennon.planning import plan_scan
+
+if TYPE_CHECKING:
+    from pennon.catalog.tables.loaded_table import Table
+
+__all__ = ["delete_where"]
+
+_ROW_NAMES = pa.schema([LEAF, LEAF_VERSION, ROW_ADDRESS])
+
+
+def delete_where(table: Table, where: str) -> int:
+    """Delete the rows for which a condition is true; those for which it is NULL stay.
+
+    Args:
+        table: The table at its newest version.
+        where: Spark SQL.
+
+    Returns:
+        The new version; the same one where no row satisfies the condition.
+
+    Raises:
+        PredicateNotEvaluable: The condition divides a partition, and a part of it is not
+            understood outside of Spark.
+        WriteConflict: Another commit changed rows that the condition is about.
+    """
+    stored = table.stored
+    try:
+        return stored.delete_rows([where])
+    except NotWholePartitions:
+        rows = read_plan(replace(plan_scan(stored.snapshot, where), schema=_ROW_NAMES))
+    deleted = [deletion.to_json() for deletion in collect_deleted(rows.batches)]
+    return stored.change_rows(WriteMode.DELETE, deleted, (), [[where]], CommitIdentity.fresh())

@@ -1,0 +1,236 @@
+"""``Scan``: rows to read, described first and read later in the form that the caller chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pennon.errors import PredicateNotEvaluable
+from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
+from pennon.execution.engine_failures import arithmetic_failure
+from pennon.planning import plan_scan
+from pennon.planning.binding.bound_predicate import not_evaluable
+from pennon.predicate.dialect import DataFusion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import datafusion
+    import pandas as pd
+
+    from pennon.manifest import Snapshot
+    from pennon.planning import ScanPlan
+
+__all__ = ["Scan", "read_plan"]
+
+_NUMBERS: Final = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of a table at one version: nothing is read before one of the methods asks for it.
+
+    Whatever takes Arrow's C stream interface takes a scan: ``polars.from_arrow(scan)``,
+    ``duckdb.sql("SELECT * FROM scan")``.
+
+    Args:
+        snapshot: The table.
+        where: Spark SQL of one condition; None for all rows.
+        columns: The columns, in this order; None for all.
+    """
+
+    snapshot: Snapshot
+    where: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    def plan(self) -> ScanPlan:
+        """Choose the partitions that the rows are in, without opening one.
+
+        Returns:
+            A plan: ``manifest_sql``, ``partitions``, ``num_rows`` and ``num_bytes`` before any
+            filter.
+
+        Raises:
+            PennonError: The condition is no SQL, or names no column of the table.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> schema = pa.schema({"day": pa.date32(), "n": pa.int64()})
+            >>> path = tempfile.mkdtemp() + "/days"
+            >>> days = pennon.create(path, schema, partition_by=["months(day)"])
+            >>> len(days.scan("day >= DATE '2025-01-01'").plan().partitions)
+            0
+
+        Spec: "Partition Pruning".
+        """
+        return plan_scan(self.snapshot, self.where, self.columns)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the rows batch by batch; memory is bounded whatever their number.
+
+        Raises:
+            PredicateNotEvaluable: A part of the condition is not understood outside of Spark.
+            LeafMissing: The files of a partition are gone.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> [batch.num_rows for batch in letters.scan().to_batches()]
+            [2]
+        """
+        return read_plan(self.plan()).batches
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Give the rows as a reader of Arrow; as ``to_batches``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> letters.scan().to_reader().read_all().num_rows
+            2
+        """
+        stream = read_plan(self.plan())
+        return pa.RecordBatchReader.from_batches(stream.schema, stream.batches)
+
+    def to_arrow(self) -> pa.Table:
+        """Read the rows into a table; as ``to_batches``.
+
+        Its types are the plain forms of the schema's, without fixed-size lists and dictionaries.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}), ["letter"])
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> letters.scan("letter > 'a'").to_arrow().to_pylist()
+            [{'letter': 'b'}]
+        """
+        return read_plan(self.plan()).to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Read the rows into a data frame of pandas; as ``to_batches``.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> letters.scan("letter > 'a'").to_pandas()
+              letter
+            0      b
+        """
+        return self.to_arrow().to_pandas()
+
+    def to_datafusion(
+        self, context: datafusion.SessionContext | None = None
+    ) -> datafusion.DataFrame:
+        """Give the rows as a lazy data frame of DataFusion, which filters and projects in Lance.
+
+        Args:
+            context: The session that shall know them; None for a new one.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> version = letters.append([{"letter": "a"}, {"letter": "b"}])
+            >>> letters.scan().to_datafusion().count()
+            2
+        """
+        # DataFusion takes a quarter of a second to import, and the other readers need none of it.
+        from datafusion import SessionContext  # noqa: PLC0415
+
+        from pennon.execution.batches.stream_work import StreamWork  # noqa: PLC0415
+        from pennon.execution.leaf_table import register_relation  # noqa: PLC0415
+
+        session = SessionContext() if context is None else context
+        name = f"scan_{next(_NUMBERS)}"
+        register_relation(session, name, _relation(self.plan()), StreamWork())
+        return session.table(name)
+
+    def count_rows(self) -> int:
+        """Count the rows; from the manifest alone where it decides.
+
+        Example:
+            >>> import pennon, tempfile
+            >>> path = tempfile.mkdtemp() + "/letters"
+            >>> letters = pennon.create(path, pa.schema({"letter": pa.string()}))
+            >>> letters.scan().count_rows()
+            0
+        """
+        plan = replace(self, columns=()).plan()
+        is_whole = not any(index >= 0 for index in plan.table["row_filter"].to_pylist())
+        if is_whole and plan.counted_rows is not None:
+            return plan.counted_rows
+        return sum(batch.num_rows for batch in read_plan(plan).batches)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to whatever speaks Arrow's C stream interface."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        """Describe the scan in one line."""
+        columns = "*" if self.columns is None else ", ".join(self.columns)
+        where = "" if self.where is None else f" where {self.where}"
+        return f"Scan({columns} from {self.snapshot.location}{where})"
+
+
+def read_plan(plan: ScanPlan) -> BatchStream:
+    """Read the rows of a plan that satisfy its whole predicate.
+
+    Args:
+        plan: What is read.
+
+    Raises:
+        PredicateNotEvaluable: A part of the predicate is not understood outside of Spark.
+        LeafMissing: The files of a partition are gone.
+        FragmentDivision: While the rows are read: the predicate divides by zero, as in Spark.
+        FragmentOverflow: Likewise: a value does not fit its type.
+    """
+    unknown = not_evaluable(plan.bound)
+    if unknown is not None and len(plan.partitions):
+        raise PredicateNotEvaluable(
+            predicate=unknown.expression.sql(dialect=DataFusion),
+            namespace=plan.snapshot.location,
+            reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
+        )
+    stream = run_ahead(_relation(plan))
+    return BatchStream(stream.schema, _computed(stream.batches))
+
+
+def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except pa.ArrowInvalid as error:
+        failure = arithmetic_failure(error)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+def _relation(plan: ScanPlan) -> Relation:
+    snapshot = plan.snapshot
+    leaves = tuple(
+        LeafRead(
+            partition.location,
+            partition.version,
+            partition.residual,
+            num_rows=partition.num_rows,
+        )
+        for partition in plan.partitions
+    )
+    return Relation(
+        snapshot.location,
+        leaves,
+        plan.schema,
+        snapshot.schema.arrow,
+        snapshot.storage_options,
+        identity=plan.identity,
+    )

@@ -1,0 +1,141 @@
+"""Updates rows by a condition: deletes the old ones and adds the new ones in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.catalog.write_mode import WriteMode
+from pennon.errors import UnsupportedTableChange, WriteColumnUnknown, WriteTypeMismatch
+from pennon.execution.computed_columns import ComputedColumns
+from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
+from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
+from pennon.namespace.rows.row_scan import read_plan
+from pennon.namespace.rows.row_write import write_row_changes
+from pennon.planning import plan_scan
+from pennon.predicate.values.arrow_kinds import is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pennon.catalog.tables.loaded_table import Table
+
+__all__ = ["ROW_NAMES", "check_row_names", "update_where"]
+
+ROW_NAMES = (LEAF, LEAF_VERSION, ROW_ADDRESS)
+
+
+def check_row_names(table: Table) -> None:
+    """Refuse to change rows that cannot be identified, because a column hides their row ids.
+
+    Raises:
+        UnsupportedTableChange: A column of the table is called as one of ``ROW_NAMES``.
+    """
+    own = table.snapshot.schema.arrow.names
+    for hidden in ROW_NAMES:
+        if hidden.name in own:
+            raise UnsupportedTableChange(
+                change="change single rows",
+                table=table.name,
+                why=f"its column {hidden.name} hides the metadata column that names a row's place",
+                advice="Rename the column",
+            )
+
+
+def update_where(table: Table, values: Mapping[str, object], where: str | None) -> int:
+    """Change the rows for which a condition is true.
+
+    Args:
+        table: The table at its newest version.
+        values: By column: a text is a Spark SQL expression over the row as it was, anything else
+            is a value.
+        where: Spark SQL; None for every row.
+
+    Returns:
+        The new version; the same one where no row satisfies the condition.
+
+    Raises:
+        UnsupportedTableChange: A column hides the name of rows.
+        WriteColumnUnknown: There is no such column.
+        PredicateNotEvaluable: An expression, or the condition, is not understood outside of Spark.
+        WriteConflict: Another commit changed rows that the condition is about.
+    """
+    snapshot = table.snapshot
+    table.stored.check_write(WriteMode.UPDATE, [])
+    check_row_names(table)
+    plan = plan_scan(snapshot, where)
+    assigned = _Assignments(table, values, plan.schema)
+    deleted: list[DeletedRows] = []
+
+    def changed() -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([*plan.schema, *ROW_NAMES])
+        for batch in read_plan(replace(plan, schema=wanted)).batches:
+            if batch.num_rows:
+                deleted.extend(collect_deleted([batch]))
+                yield assigned.of(batch.select(plan.schema.names))
+
+    return write_row_changes(
+        table, WriteMode.UPDATE, changed(), deleted, [[] if where is None else [where]]
+    )
+
+
+class _Assignments:
+    """The new values of some columns."""
+
+    def __init__(self, table: Table, values: Mapping[str, object], schema: pa.Schema) -> None:
+        self._constants: dict[str, pa.Scalar] = {}
+        texts: dict[str, str] = {}
+        names = self._names = schema.names
+        for name, value in values.items():
+            found = table.snapshot.schema.field_by_path([name])
+            if found is None:
+                raise WriteColumnUnknown(column=name, table=table.name, columns=", ".join(names))
+            column = found.field
+            if isinstance(value, str):
+                texts[column.name] = value
+            else:
+                self._constants[column.name] = _scalar(value, column, table.name)
+        self._computed = ComputedColumns(list(texts.values()), schema, table.name)
+        self._texts = list(texts)
+        for name, given in zip(texts, self._computed.types, strict=True):
+            kind = schema.field(name).type
+            # Spark's store assignment: no text becomes a number by itself, and no number a date.
+            is_same_kind = is_text(given) == is_text(kind) or pa.types.is_null(given)
+            if not is_same_kind and not is_text(kind):
+                why = "a text is stored as another type by an explicit CAST alone"
+                raise WriteTypeMismatch(
+                    found=given, column=name, table=table.name, wanted=kind, why=why
+                )
+
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Give the rows with the new values."""
+        computed = dict(zip(self._texts, self._computed.of(rows), strict=True))
+        columns = [
+            computed[name]
+            if name in computed
+            else pa.repeat(self._constants[name], rows.num_rows)
+            if name in self._constants
+            else rows.column(name)
+            for name in self._names
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self._names)
+
+
+def _scalar(value: object, column: pa.Field, table: str) -> pa.Scalar:
+    try:
+        if isinstance(value, pa.Scalar):
+            return value.cast(column.type)
+        if isinstance(value, float | Decimal):  # which Arrow would cut to whole numbers in silence
+            return pa.scalar(value).cast(column.type)
+        return pa.scalar(value, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise WriteTypeMismatch(
+            found=type(value).__name__,
+            column=column.name,
+            table=table,
+            wanted=column.type,
+            why=error,
+        ) from error

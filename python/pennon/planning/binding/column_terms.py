@@ -1,0 +1,328 @@
+"""The column side of a comparison: a column, or a cast or function of time around one.
+
+NULL rules: every cast and function that is understood here gives NULL for NULL only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.planning.binding.bound_predicate import (
+    AllOf,
+    AnyOf,
+    BoundPredicate,
+    CalendarField,
+    Compared,
+    SourceColumn,
+    all_of,
+    any_of,
+)
+from pennon.planning.binding.literal_fit import (
+    compare_integer,
+    fit,
+    fit_in,
+    is_widened,
+    one_list,
+)
+from pennon.planning.binding.source_columns import column_path, resolve_column
+from pennon.planning.binding.time_ranges import TimeTerm, time_term
+from pennon.planning.binding.transform_calls import transform_call
+from pennon.predicate.comparison import Operator
+from pennon.predicate.values.intervals import DAY_MICROS, whole_interval
+from pennon.predicate.values.literals import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CALENDAR = {"MONTH": "month", "DAY": "day", "DAYOFMONTH": "day", "HOUR": "hour"}
+_DATE_UNITS = ("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK")
+_EPOCH_UNITS = ("years", "months", "days", "hours")
+# What these count is no day and no point in time.
+_NUMBERS = ("years", "units")
+_PER_MICRO = {
+    "s": Fraction(1_000_000),
+    "ms": Fraction(1_000),
+    "us": Fraction(1),
+    "ns": Fraction(1, 1_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Widened:
+    """A number column under casts that keep every value; ``target`` is the last one's type."""
+
+    column: SourceColumn
+    target: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class _CalendarTerm:
+    """``month``, ``day`` or ``hour`` of a time column."""
+
+    part: str
+    column: SourceColumn
+
+
+_Term = SourceColumn | _Widened | TimeTerm | _CalendarTerm
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTerms:
+    """Compares columns, and casts and functions of them, with literals.
+
+    Args:
+        schema: The full schema of the table.
+        is_utc: Whether zoned timestamps turn into dates and years in UTC; else no function of
+            them is understood.
+        slack_days: How far from UTC the session's clock may be where it is taken for it; what is
+            compared then holds wherever the comparison does, and elsewhere.
+    """
+
+    schema: pa.Schema
+    is_utc: bool
+    slack_days: int = 0
+
+    def compare(
+        self, operator: Operator, node: exp.Expression, literal: pa.Scalar
+    ) -> BoundPredicate | None:
+        """Compare a term with a literal that is not NULL; None when either is not understood."""
+        term = self._term(node)
+        match term:
+            case SourceColumn():
+                return self._compare_column(operator, term, literal)
+            case _Widened():
+                if pa.types.is_floating(term.target) and not pa.types.is_string(literal.type):
+                    literal = pa.scalar(float(literal.as_py()), pa.float64())
+                fitted = fit(operator, literal, term.column)
+                return None if fitted is None else _inexact(fitted)
+            case TimeTerm():
+                return self._compare_time(operator, term, literal)
+            case _CalendarTerm():
+                return _compare_calendar(operator, term, literal)
+            case None:
+                return None
+
+    def compare_in(
+        self, node: exp.Expression, literals: Sequence[pa.Scalar], *, negated: bool
+    ) -> BoundPredicate | None:
+        """Compare a term with a list of literals."""
+        term = self._term(node)
+        if isinstance(term, SourceColumn):
+            fitted = fit_in(literals, term, negated=negated)
+            if fitted is not None:
+                return _exact_by_type(fitted)
+        operator = Operator.NOT_EQUAL if negated else Operator.EQUAL
+        parts: list[BoundPredicate] = []
+        for literal in literals:
+            part = self.compare(operator, node, literal)
+            if part is None:
+                return None
+            parts.append(part)
+        if isinstance(term, SourceColumn | _Widened):
+            column = term if isinstance(term, SourceColumn) else term.column
+            return one_list(parts, column, negated=negated)
+        return all_of(parts) if negated else any_of(parts)
+
+    def _compare_column(
+        self, operator: Operator, column: SourceColumn, literal: pa.Scalar
+    ) -> BoundPredicate | None:
+        fitted = fit(operator, literal, column)
+        if fitted is not None:
+            return _exact_by_type(fitted)
+        term = time_term(column)
+        return None if term is None else self._compare_time(operator, term, literal)
+
+    def _compare_time(
+        self, operator: Operator, term: TimeTerm, literal: pa.Scalar
+    ) -> BoundPredicate | None:
+        kind = literal.type
+        if term.counts in _NUMBERS:
+            value = _number(literal)
+            return None if value is None else self._ranges(term, operator, value)
+        if pa.types.is_date(kind):
+            days = Fraction(int(literal.cast(pa.date32()).value))
+            if term.counts == "micros" and not self._may_convert(term.column.type):
+                return None
+            value = days if term.counts == "days" else days * DAY_MICROS
+            return self._ranges(term, operator, value)
+        if not pa.types.is_timestamp(kind):
+            return None
+        if not self._may_convert(kind, term.column.type):
+            return None
+        micros = int(literal.value) * _PER_MICRO[kind.unit]
+        in_micros = self._in_micros(term)
+        return None if in_micros is None else self._ranges(in_micros, operator, micros)
+
+    def _ranges(self, term: TimeTerm, operator: Operator, value: Fraction) -> BoundPredicate:
+        return term.ranges(operator, value, slack_days=self.slack_days)
+
+    def _term(self, node: exp.Expression) -> _Term | None:
+        path = column_path(node)
+        if path is not None:
+            return resolve_column(path, self.schema)
+        match node:
+            case exp.Paren():
+                return self._term(node.this)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Anonymous():
+                return self._transformed(node)
+            case exp.TsOrDsToDate() | exp.Date():
+                time = self._time(node.this)
+                return None if time is None else time.to_days()
+            case exp.Year():
+                return self._year(node.this)
+            case exp.Month() | exp.Day() | exp.DayOfMonth() | exp.Hour():
+                return self._calendar(type(node).__name__.upper(), node.this)
+            case exp.Extract() if node.name.upper() == "YEAR":
+                return self._year(node.expression)
+            case exp.Extract():
+                return self._calendar(node.name.upper(), node.expression)
+            case exp.Add() | exp.Sub() if isinstance(node.expression, exp.Interval):
+                return self._moved(node, node.expression)
+            case exp.TimestampTrunc():
+                time = self._time(node.this)
+                in_micros = None if time is None else self._in_micros(time)
+                return None if in_micros is None else in_micros.truncated(node.args["unit"].name)
+            case exp.DateTrunc():
+                unit = node.args["unit"].name.upper()
+                time = self._time(node.this) if unit in _DATE_UNITS else None
+                return None if time is None else time.to_days().truncated(unit)
+            case _:
+                return None
+
+    def _moved(self, node: exp.Add | exp.Sub, interval: exp.Interval) -> TimeTerm | None:
+        time, duration = self._time(node.this), whole_interval(interval)
+        if time is None or duration is None:
+            return None
+        unit, count = duration
+        return time.moved(unit, -count if isinstance(node, exp.Sub) else count)
+
+    def _transformed(self, node: exp.Anonymous) -> _Term | None:
+        """A transform of time that is called as a function: it is in UTC in every session."""
+        call = transform_call(node)
+        path = None if call is None else column_path(call.argument)
+        if call is None or path is None:
+            return None
+        column = resolve_column(path, self.schema)
+        time = time_term(column)
+        if time is None:
+            return None
+        if call.name in _EPOCH_UNITS:
+            return time.since_epoch(call.name)
+        if call.name == "year":
+            return time.to_years()
+        part = _CALENDAR.get(call.name.upper())
+        return None if part is None else _CalendarTerm(part, column)
+
+    def _cast(self, node: exp.Cast) -> _Term | None:
+        inner, target = self._term(node.this), arrow_type(node.to)
+        if target is None or inner is None:
+            return None
+        if isinstance(inner, SourceColumn):
+            if inner.type.equals(target) or (
+                pa.types.is_string(inner.type) and pa.types.is_string(target)
+            ):
+                return inner
+            if is_widened(inner.type, target):
+                return _Widened(inner, target)
+        if isinstance(inner, _Widened) and is_widened(inner.target, target):
+            return _Widened(inner.column, target)
+        time = self._time(node.this)
+        if time is None:
+            return None
+        if pa.types.is_date(target):
+            return time.to_days()
+        if pa.types.is_timestamp(target) and self._may_convert(target, time.column.type):
+            return self._in_micros(time)
+        return None
+
+    def _time(self, node: exp.Expression) -> TimeTerm | None:
+        """A term of time, where the session's time zone is known to change nothing."""
+        term = self._term(node)
+        if isinstance(term, SourceColumn):
+            term = time_term(term)
+        if not isinstance(term, TimeTerm) or term.counts in _NUMBERS:
+            return None
+        # The slack is for one turn from a point in time to the clock, and one back.
+        if self.slack_days and term.steps and term.counts == "micros":
+            return None
+        return term if self._may_convert(term.column.type) else None
+
+    def _in_micros(self, term: TimeTerm) -> TimeTerm | None:
+        if self.slack_days and term.steps and term.counts != "micros":
+            return None
+        return term.to_micros()
+
+    def _year(self, node: exp.Expression) -> TimeTerm | None:
+        time = self._time(node)
+        return None if time is None else time.to_years()
+
+    def _calendar(self, name: str, node: exp.Expression) -> _CalendarTerm | None:
+        part = _CALENDAR.get(name)
+        time = self._time(node)
+        if part is None or time is None or self.slack_days:
+            return None
+        is_day = time.counts == "days"
+        is_plain = time == time_term(time.column) or time == _as_days(time.column)
+        if not is_plain or (part == "hour" and is_day):
+            return None
+        return _CalendarTerm(part, time.column)
+
+    def _may_convert(self, *kinds: pa.DataType) -> bool:
+        return self.is_utc or not any(
+            pa.types.is_timestamp(kind) and kind.tz is not None for kind in kinds
+        )
+
+
+def _as_days(column: SourceColumn) -> TimeTerm | None:
+    term = time_term(column)
+    return None if term is None else term.to_days()
+
+
+def _number(literal: pa.Scalar) -> Fraction | None:
+    kind = literal.type
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return Fraction(literal.as_py())
+    return None
+
+
+def _exact_by_type(predicate: BoundPredicate) -> BoundPredicate:
+    """Mark comparisons of floats as inexact: DataFusion orders NaN and -0.0 in its own way."""
+    if isinstance(predicate, Compared) and pa.types.is_floating(predicate.column.type):
+        return _inexact(predicate)
+    if isinstance(predicate, AllOf | AnyOf):
+        return replace(predicate, parts=tuple(_exact_by_type(part) for part in predicate.parts))
+    return predicate
+
+
+def _inexact(predicate: BoundPredicate) -> BoundPredicate:
+    match predicate:
+        case Compared():
+            if predicate.comparison.operator.is_unary:
+                return predicate
+            return replace(predicate, is_exact=False)
+        case AllOf(parts) | AnyOf(parts):
+            return replace(predicate, parts=tuple(_inexact(part) for part in parts))
+        case _:
+            return predicate
+
+
+def _compare_calendar(
+    operator: Operator, term: _CalendarTerm, literal: pa.Scalar
+) -> BoundPredicate | None:
+    value = _number(literal)
+    if value is None:
+        return None
+    part = SourceColumn(term.column.path, term.column.field_id, pa.int32())
+    predicate = compare_integer(operator, value, part)
+    if not isinstance(predicate, Compared):
+        return predicate
+    if predicate.comparison.operator.is_unary:
+        return Compared(term.column, predicate.comparison, is_exact=False)
+    return CalendarField(term.part, term.column, predicate.comparison)

@@ -1,0 +1,127 @@
+"""Conditions other than comparisons with literals, computed exactly as by Spark.
+
+Where every column is an identity partition column, partition values decide it. A reader without
+Spark behind it computes it on the rows; one that is not known to be computed as Spark does is an
+error there, and never a guess.
+
+NULL rules: those of ``predicate.expressions``; a filter takes NULL for FALSE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.planning.binding.bound_predicate import Opaque
+from pennon.planning.binding.source_columns import (
+    column_path,
+    resolve_column,
+    with_own_spelling,
+)
+from pennon.planning.binding.transform_calls import transformed_column
+from pennon.predicate.expressions import Declined, Semantics, typed_expression
+from pennon.predicate.spark_dialect import SparkSql
+from pennon.predicate.values.literal_list import LiteralList
+from pennon.predicate.values.long_lists import written_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pennon.planning.binding.bound_predicate import SourceColumn, TransformedColumn
+
+
+def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Semantics) -> Opaque:
+    """Bind a condition that only a computation decides.
+
+    Args:
+        node: The condition.
+        schema: The full schema of the table.
+        semantics: The session's.
+
+    Raises:
+        UnknownColumn: The table has no column of that name.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from sqlglot import parse_one
+        >>> schema = pa.schema([("a", pa.int32())])
+        >>> bound = computed_condition(parse_one("a % 3 = 1"), schema, Semantics())
+        >>> [str(column.path[0]) for column in bound.sources]
+        ['a']
+    """
+    sources: dict[SourceColumn | TransformedColumn, str] = {}
+    calls: dict[tuple[str, ...], TransformedColumn] = {}
+
+    def numbered(path: tuple[str, ...]) -> exp.Expression:
+        column = calls.get(path) or resolve_column(path, schema)
+        return exp.column(sources.setdefault(column, f"c{len(sources)}"), quoted=True)
+
+    def called(inner: exp.Expr) -> exp.Expr:
+        found = transformed_column(inner, schema)
+        if found is None:
+            return inner
+        calls[found.path] = found
+        return found.expression()
+
+    is_long = node.find(LiteralList) is not None
+    written = "" if is_long else node.sql(dialect=SparkSql, normalize_functions="lower")
+    node = written_out(node.copy())
+    whole = node.transform(called)
+    try:
+        tree = replaced_columns(whole.copy(), numbered)
+        types = {name: column.type for column, name in sources.items()}
+        value = typed_expression(tree.copy(), types, semantics, pa.bool_())
+    except Declined as reason:
+        own = with_own_spelling(node.copy(), schema)
+        return Opaque(own, why=str(reason), written=written)
+    named = {name: column for column, name in sources.items()}
+    own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
+    # Rows have no such column, and DataFusion no such function.
+    why = f"the transform {min(calls)[0]}" if calls else ""
+    can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
+    return Opaque(own, sources=tuple(sources), can_fail=can_fail, why=why, written=written)
+
+
+def _is_known_without_ansi(
+    tree: exp.Expr, types: Mapping[str, pa.DataType], semantics: Semantics
+) -> bool:
+    """Whether a session that is not ANSI computes a condition, too: plans do not know which."""
+    try:
+        typed_expression(tree, types, replace(semantics, ansi=False), pa.bool_())
+    except Declined:
+        return False
+    return True
+
+
+def column_paths(tree: exp.Expr) -> set[tuple[str, ...]]:
+    """List the column references of a tree, nested fields as a whole.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> sorted(column_paths(parse_one("a + b.c > a")))
+        [('a',), ('b', 'c')]
+    """
+    return {path for _, path in _outermost(tree)}
+
+
+def _outermost(tree: exp.Expr) -> list[tuple[exp.Expr, tuple[str, ...]]]:
+    return [
+        (inner, path)
+        for inner in tree.find_all(exp.Column, exp.Dot)
+        if (path := column_path(inner)) is not None and not isinstance(inner.parent, exp.Dot)
+    ]
+
+
+def replaced_columns(
+    tree: exp.Expr, replacement: Callable[[tuple[str, ...]], exp.Expression]
+) -> exp.Expression:
+    """Replace every column reference of a tree, nested fields as a whole."""
+    root = exp.Paren(this=tree)
+    for inner, path in _outermost(root):
+        inner.replace(replacement(path))
+    whole: exp.Expression = root.this
+    whole.pop()
+    return whole

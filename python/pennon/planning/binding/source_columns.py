@@ -1,0 +1,145 @@
+"""Column names of a predicate → columns of the full schema, nested ones too."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.errors import UnknownColumn
+from pennon.leaf.read.metadata_columns import is_metadata_column
+from pennon.planning.binding.bound_predicate import SourceColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_FIELD_ID = b"lance:field_id"
+# So many columns are listed of a table that has not the one asked for.
+_LISTED = 20
+
+
+def column_path(node: exp.Expr) -> tuple[str, ...] | None:
+    """Give the names of a column reference from the top; None when the node is no column."""
+    if isinstance(node, exp.Dot):
+        outer = column_path(node.this)
+        inner = node.expression
+        return (
+            None if outer is None or not isinstance(inner, exp.Identifier) else (*outer, inner.name)
+        )
+    return tuple(part.name for part in node.parts) if isinstance(node, exp.Column) else None
+
+
+def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
+    """Find a column by its names; the case is ignored, as Spark does, unless it decides.
+
+    Raises:
+        UnknownColumn: No such column, or several that differ in case only.
+
+    Example:
+        >>> resolve_column(["A"], pa.schema([("a", pa.int32())])).path
+        ('a',)
+    """
+    fields: Sequence[pa.Field] = list(schema)
+    found: list[pa.Field] = []
+    for name in path:
+        matching = _named(fields, name)
+        if len(matching) != 1:
+            raise UnknownColumn(column=".".join(path), columns=_near(path, schema))
+        found.append(matching[0])
+        kind = matching[0].type
+        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    last = found[-1]
+    field_id = (last.metadata or {}).get(_FIELD_ID)
+    return SourceColumn(
+        tuple(field.name for field in found),
+        None if field_id is None else int(field_id),
+        last.type,
+        is_metadata=is_metadata_column(found[0]),
+    )
+
+
+def is_of_elements(path: Sequence[str], schema: pa.Schema) -> bool:
+    """Whether names lead to a field of the elements of a list, which Spark takes for a list.
+
+    Example:
+        >>> kind = pa.list_(pa.struct([("x", pa.int32())]))
+        >>> is_of_elements(["a", "x"], pa.schema([("a", kind)]))
+        True
+    """
+    fields: Sequence[pa.Field] = list(schema)
+    is_within = False
+    for at, name in enumerate(path):
+        matching = _named(fields, name)
+        if len(matching) != 1:
+            return False
+        kind = matching[0].type
+        while _is_list(kind) and at + 1 < len(path):
+            kind, is_within = kind.value_type, True
+        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    return is_within
+
+
+def source_columns(schema: pa.Schema) -> dict[int, SourceColumn]:
+    """List the columns that have a field id, by it; those inside lists and maps are left out."""
+    return {
+        column.field_id: column
+        for path in _paths(list(schema))
+        if (column := resolve_column(path, schema)).field_id is not None
+    }
+
+
+def names_elements(node: exp.Expression, schema: pa.Schema) -> bool:
+    """Whether a tree names a field of the elements of a list."""
+    columns = node.find_all(exp.Column, exp.Dot)
+    paths = (column_path(column) for column in columns if not isinstance(column.parent, exp.Dot))
+    return any(path is not None and is_of_elements(path, schema) for path in paths)
+
+
+def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression:
+    """Rewrite every column reference of a tree in the table's own spelling."""
+
+    def spelled(inner: exp.Expression) -> exp.Expression:
+        path = column_path(inner)
+        return inner if path is None else resolve_column(path, schema).expression()
+
+    outermost = [
+        inner
+        for inner in node.find_all(exp.Column, exp.Dot)
+        if column_path(inner) is not None and not isinstance(inner.parent, exp.Dot)
+    ]
+    for inner in outermost:
+        if inner is node:
+            return spelled(inner)
+        inner.replace(spelled(inner))
+    return node
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(kind) for is_kind in tests)
+
+
+def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:
+    return [field for field in fields if field.name == name] or [
+        field for field in fields if field.name.lower() == name.lower()
+    ]
+
+
+def _paths(fields: Sequence[pa.Field], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for field in fields:
+        path = (*above, field.name)
+        yield path
+        if pa.types.is_struct(field.type):
+            inner = [field.type.field(i) for i in range(field.type.num_fields)]
+            yield from _paths(inner, path)
+
+
+def _near(path: Sequence[str], schema: pa.Schema) -> str:
+    names = [".".join(known) for known in _paths(list(schema))]
+    by_lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(".".join(path).lower(), list(by_lower), n=5, cutoff=0.5)
+    near = [by_lower[name] for name in close]
+    listed = [*near, *(name for name in names if name not in near)]
+    return ", ".join([*listed[:_LISTED], *(["…"] if len(listed) > _LISTED else [])])

@@ -1,0 +1,321 @@
+"""Conditions on functions of a time column as ranges of the column itself, in UTC.
+
+``year(c) = 2013`` is ``c >= 2013-01-01 AND c < 2014-01-01``; ``CAST(ts AS DATE) <= d`` is
+``ts < d + 1``. All the functions here never decrease, so that "f(x) >= threshold" is
+"x >= another threshold", and every condition is a set of ranges between thresholds.
+
+NULL rules: every function gives NULL for NULL only; the ranges are never true for NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pennon.planning.binding.bound_predicate import (
+    FALSE,
+    BoundPredicate,
+    Compared,
+    SourceColumn,
+    all_of,
+    any_of,
+    is_not_null,
+)
+from pennon.predicate.comparison import Comparison, Operator
+from pennon.predicate.values.intervals import DAY_MICROS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_MICROS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": DAY_MICROS,
+}
+_MONTHS = {"MONTH": 1, "MON": 1, "MM": 1, "QUARTER": 3, "YEAR": 12, "YYYY": 12, "YY": 12}
+_MONDAY_BEFORE_EPOCH = 3
+
+Interval = tuple[int | None, int | None]
+"""From the first (included) to the second (excluded); None is no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeTerm:
+    """A column under functions that never decrease, counted in days, microseconds or years.
+
+    Args:
+        column: The time column.
+        counts: ``days``, ``micros``, ``years`` or ``units`` (since 1970): what the term's integer
+            value counts.
+        steps: For each function, outermost last: threshold on its value to threshold on its input.
+    """
+
+    column: SourceColumn
+    counts: str
+    steps: tuple[Callable[[int], int], ...] = ()
+
+    def to_days(self) -> TimeTerm:
+        """CAST(… AS DATE)."""
+        if self.counts == "days":
+            return self
+        return TimeTerm(self.column, "days", (*self.steps, _micros_of_day))
+
+    def to_micros(self) -> TimeTerm:
+        """CAST(… AS TIMESTAMP)."""
+        if self.counts == "micros":
+            return self
+        return TimeTerm(self.column, "micros", (*self.steps, _first_day_from))
+
+    def to_years(self) -> TimeTerm:
+        """year(…)."""
+        days = self.to_days()
+        return TimeTerm(self.column, "years", (*days.steps, _first_day_of_year))
+
+    def since_epoch(self, unit: str) -> TimeTerm:
+        """``years(…)``, ``months(…)``, ``days(…)``, ``hours(…)``: whole units since 1970."""
+        of_days = self.to_micros() if unit == "hours" else self.to_days()
+        return TimeTerm(self.column, "units", (*of_days.steps, _FIRST_OF_UNIT[unit]))
+
+    def truncated(self, unit: str) -> TimeTerm | None:
+        """date_trunc(unit, …); None for an unknown unit."""
+        ceiling = _ceiling(unit.upper(), is_days=self.counts == "days")
+        return (
+            None if ceiling is None else TimeTerm(self.column, self.counts, (*self.steps, ceiling))
+        )
+
+    def moved(self, unit: str, count: int) -> TimeTerm | None:
+        """… + INTERVAL, of MONTH or MICROSECOND; None for a time of the day added to a date."""
+        per_day = 1 if self.counts == "days" else DAY_MICROS
+        if unit == "MONTH":
+            step: Callable[[int], int] = partial(_before_months, count, per_day)
+        else:
+            moved, rest = divmod(count * per_day, DAY_MICROS)
+            if rest:
+                return None
+            step = partial(_before, moved)
+        return TimeTerm(self.column, self.counts, (*self.steps, step))
+
+    def ranges(self, operator: Operator, value: Fraction, *, slack_days: int = 0) -> BoundPredicate:
+        """Compare the term with a number of what it counts.
+
+        Args:
+            operator: How.
+            value: With what.
+            slack_days: How far the session's clock may be from UTC. With it the ranges have every
+                value for which the comparison is true, and others around them.
+
+        Example:
+            >>> column = SourceColumn(("d",), 0, pa.date32())
+            >>> term = TimeTerm(column, "days").to_years()
+            >>> [str(part.comparison) for part in term.ranges(Operator.EQUAL, Fraction(1970)).parts]
+            ['>= 1970-01-01', '< 1971-01-01']
+        """
+        mapped = [
+            (self._threshold(low, -slack_days), self._threshold(high, slack_days))
+            for low, high in _intervals(operator, value)
+        ]
+        match mapped:
+            case [(None, int(end)), (int(start), None)] if end >= start:
+                mapped = [(None, None)]
+        return any_of([_between(self.column, low, high) for low, high in mapped])
+
+    def _threshold(self, bound: int | None, slack_days: int) -> int | None:
+        if bound is None:
+            return None
+        # A point in time is some hours off on the clock, and the clock's time as a point in time.
+        bound += slack_days * DAY_MICROS if self.counts == "micros" else 0
+        for step in reversed(self.steps):
+            bound = step(bound)
+        if self.counts_days_of_column:
+            return bound + slack_days
+        return _in_unit(bound + slack_days * DAY_MICROS, self.column.type)
+
+    @property
+    def counts_days_of_column(self) -> bool:
+        """Whether the column itself is a date."""
+        return bool(pa.types.is_date(self.column.type))
+
+
+def time_term(column: SourceColumn) -> TimeTerm | None:
+    """Start a term from a plain column; None for a column that is no date and no timestamp."""
+    if pa.types.is_date(column.type):
+        return TimeTerm(column, "days")
+    return TimeTerm(column, "micros") if pa.types.is_timestamp(column.type) else None
+
+
+def days_from_civil(year: int, month: int) -> int:
+    """Count the days from 1970-01-01 to the first of a month, proleptic Gregorian, any year.
+
+    Example:
+        >>> days_from_civil(1970, 2)
+        31
+    """
+    shifted = year - (month <= 2)  # noqa: PLR2004 - years start in March, after the leap day
+    era, of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + day_of_year - 719_468
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Turn days since 1970-01-01 into year, month and day, proleptic Gregorian, any year.
+
+    Example:
+        >>> civil_from_days(-1)
+        (1969, 12, 31)
+    """
+    era, of_era = divmod(days + 719_468, 146_097)
+    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    day_of_year = of_era - (365 * year + year // 4 - year // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = (shifted + 2) % 12 + 1
+    return era * 400 + year + (month <= 2), month, day_of_year - (153 * shifted + 2) // 5 + 1  # noqa: PLR2004
+
+
+def _intervals(operator: Operator, value: Fraction) -> tuple[Interval, ...]:
+    first_from, first_after = math.ceil(value), math.floor(value) + 1
+    match operator:
+        case Operator.EQUAL:
+            return ((first_from, first_after),) if first_from < first_after else ()
+        case Operator.NOT_EQUAL:
+            if first_from == first_after:
+                return ((None, None),)
+            return (None, first_from), (first_after, None)
+        case Operator.LESS:
+            return ((None, first_from),)
+        case Operator.LESS_OR_EQUAL:
+            return ((None, first_after),)
+        case Operator.GREATER:
+            return ((first_after, None),)
+        case _:
+            return ((first_from, None),)
+
+
+def _between(column: SourceColumn, low: int | None, high: int | None) -> BoundPredicate:
+    """The range, inexact: Spark's functions of times follow its session's time zone."""
+    if low is not None and high is not None and low >= high:
+        return FALSE
+    first, last = _limits(column.type)
+    if (low is not None and low > last) or (high is not None and high <= first):
+        return FALSE
+    parts = []
+    if low is not None and high == low + 1:
+        return Compared(column, _comparison(Operator.EQUAL, low, column), is_exact=False)
+    if low is not None and low > first:
+        parts.append(_comparison(Operator.GREATER_OR_EQUAL, low, column))
+    if high is not None and high <= last:
+        parts.append(_comparison(Operator.LESS, high, column))
+    if not parts:
+        return is_not_null(column, exact=False)
+    return all_of([Compared(column, part, is_exact=False) for part in parts])
+
+
+def between_days(column: SourceColumn, low: int | None, high: int | None) -> BoundPredicate:
+    """Bound a time column by days since 1970 in UTC, the first included; None is no bound.
+
+    Example:
+        >>> parts = between_days(SourceColumn(("d",), 0, pa.date32()), 0, 31).parts
+        >>> [str(part.comparison) for part in parts]
+        ['>= 1970-01-01', '< 1970-02-01']
+    """
+    if pa.types.is_date(column.type):
+        return _between(column, low, high)
+    first, last = (
+        None if day is None else _in_unit(day * DAY_MICROS, column.type) for day in (low, high)
+    )
+    return _between(column, first, last)
+
+
+def _comparison(operator: Operator, count: int, column: SourceColumn) -> Comparison:
+    return Comparison(operator, (time_scalar(count, column.type),))
+
+
+def time_scalar(count: int, kind: pa.DataType) -> pa.Scalar:
+    """Make a date from days, or a timestamp from a count of its unit."""
+    if pa.types.is_date64(kind):
+        return pa.scalar(count * 86_400_000, pa.int64()).cast(kind)
+    return pa.scalar(count, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+
+
+def _limits(kind: pa.DataType) -> tuple[int, int]:
+    bits = 31 if pa.types.is_date(kind) else 63
+    return -(1 << bits), (1 << bits) - 1
+
+
+def _in_unit(micros: int, kind: pa.DataType) -> int:
+    return -(-micros * _UNITS_PER_SECOND[kind.unit] // 1_000_000)
+
+
+def _micros_of_day(day: int) -> int:
+    return day * DAY_MICROS
+
+
+def _first_day_from(micros: int) -> int:
+    return -(-micros // DAY_MICROS)
+
+
+def _first_day_of_year(year: int) -> int:
+    return days_from_civil(year, 1)
+
+
+def _first_day_of_month(months: int) -> int:
+    return days_from_civil(1970 + months // 12, months % 12 + 1)
+
+
+_FIRST_OF_UNIT: dict[str, Callable[[int], int]] = {
+    "years": lambda years: _first_day_of_year(1970 + years),
+    "months": _first_day_of_month,
+    "days": lambda days: days,
+    "hours": lambda hours: hours * _MICROS["HOUR"],
+}
+
+
+def _ceiling(unit: str, *, is_days: bool) -> Callable[[int], int] | None:
+    per_day = 1 if is_days else DAY_MICROS
+    if unit in _MONTHS:
+        months = _MONTHS[unit]
+        return lambda bound: per_day * _month_from(-(-bound // per_day), months)
+    if unit == "WEEK":
+        return lambda bound: per_day * _monday_from(-(-bound // per_day))
+    if unit not in _MICROS:
+        return None
+    width = max(_MICROS[unit] * per_day // DAY_MICROS, 1) if is_days else _MICROS[unit]
+    return lambda bound: -(-bound // width) * width
+
+
+def _before(moved: int, bound: int) -> int:
+    return bound - moved
+
+
+def _before_months(months: int, per_day: int, bound: int) -> int:
+    """The first time that comes to ``bound`` or later when so many months are added.
+
+    A month without such a day has its last one instead, which is before: the next month it is.
+    """
+    day, of_day = divmod(bound, per_day)
+    year, month, day_of_month = civil_from_days(day)
+    count = year * 12 + month - 1 - months
+    first, following = (days_from_civil(at // 12, at % 12 + 1) for at in (count, count + 1))
+    if day_of_month > following - first:
+        return following * per_day
+    return (first + day_of_month - 1) * per_day + of_day
+
+
+def _month_from(day: int, months: int) -> int:
+    """The first day, at or after ``day``, that starts a group of months."""
+    year, month, day_of_month = civil_from_days(day)
+    count = year * 12 + month - 1 + (day_of_month > 1)
+    count = -(-count // months) * months
+    return days_from_civil(count // 12, count % 12 + 1)
+
+
+def _monday_from(day: int) -> int:
+    return -(-(day + _MONDAY_BEFORE_EPOCH) // 7) * 7 - _MONDAY_BEFORE_EPOCH

@@ -1,0 +1,1 @@
+"""What is reported of a plan: to Spark's optimizer, to EXPLAIN, and to users."""

@@ -1,0 +1,148 @@
+"""A DataFusion expression and its type in Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.semantics import Declined
+from pennon.predicate.values.literals import type_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_DIGITS: Final = 38
+WIDE_DIGITS: Final = 76
+NTZ: Final = pa.timestamp("us")
+ZONED: Final = pa.timestamp("us", "UTC")
+_NAMES: Final[Mapping[pa.DataType, str]] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.utf8(): "TEXT",
+    pa.binary(): "BINARY",
+    pa.date32(): "DATE",
+    NTZ: "TIMESTAMPNTZ",
+    ZONED: "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression.
+
+    Args:
+        tree: What DataFusion computes.
+        type: The type in Spark, as Arrow's; null for a NULL that has none yet.
+        can_fail: Whether it is an error for some values: it must not be computed for rows for
+            which Spark would not compute it.
+    """
+
+    tree: exp.Expr
+    type: pa.DataType
+    can_fail: bool = False
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values may be NaN or negative zero."""
+        return bool(pa.types.is_floating(self.type))
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers of one of Spark's four widths."""
+        return bool(pa.types.is_signed_integer(self.type))
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether values are decimals."""
+        return bool(pa.types.is_decimal(self.type))
+
+    @property
+    def is_null(self) -> bool:
+        """Whether this is a NULL that has no type yet."""
+        return bool(pa.types.is_null(self.type))
+
+
+def is_plain(data_type: pa.DataType) -> bool:
+    """Whether a type is one that expressions compute with: no nested one, no other widths."""
+    return data_type in _NAMES or (
+        pa.types.is_decimal128(data_type) and 0 <= data_type.scale <= data_type.precision
+    )
+
+
+def cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
+    """Cast an expression.
+
+    Raises:
+        Declined: The type is not one of Spark's plain ones.
+    """
+    return exp.Cast(this=tree, to=sql_type(data_type))
+
+
+def sql_type(data_type: pa.DataType) -> exp.DataType:
+    """Spell a type in SQL.
+
+    Raises:
+        Declined: The type is not one of Spark's plain ones.
+    """
+    if pa.types.is_decimal(data_type):
+        return decimal_type(data_type.precision, data_type.scale)
+    name = _NAMES.get(data_type)
+    if name is None:
+        raise Declined(why=f"the type {data_type}")
+    return type_named(name)
+
+
+def decimal_type(precision: int, scale: int) -> exp.DataType:
+    """Spell a decimal type; above 38 digits it is DataFusion's 256-bit one."""
+    return type_named(f"DECIMAL({precision}, {scale})")
+
+
+def enclosed(tree: exp.Expr) -> exp.Expr:
+    """Put parentheses around an operand where it needs them."""
+    is_closed = isinstance(
+        tree, exp.Column | exp.Cast | exp.Paren | exp.Case | exp.Anonymous | exp.Extract
+    )
+    return tree if is_closed else exp.paren(tree, copy=False)
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """Call a function of DataFusion by its own name."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def integer(value: int, data_type: pa.DataType) -> exp.Expr:
+    """Write an integer that has its type, for DataFusion holds a plain one for a BIGINT."""
+    return cast(exp.Literal.number(value), data_type)
+
+
+def choice(*branches: tuple[exp.Expr, exp.Expr], default: exp.Expr | None) -> exp.Expr:
+    """Write CASE: the value of the first condition that is true, else the default."""
+    ifs = [exp.If(this=condition, true=value) for condition, value in branches]
+    return exp.Case(ifs=ifs, default=default)
+
+
+def lossy_cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
+    """Cast to a type with fewer values.
+
+    DataFusion would compare what is cast with a literal of the wider type, which is equal less
+    often. It does not look through a function, and the greatest of one value is that value.
+    """
+    return call("greatest", cast(tree, data_type))
+
+
+def is_null(tree: exp.Expr) -> exp.Expr:
+    """Write IS NULL of an operand."""
+    return exp.Is(this=enclosed(tree), expression=exp.Null())
+
+
+def binary(operator: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Write an operator between two operands."""
+    return operator(this=enclosed(left), expression=enclosed(right))

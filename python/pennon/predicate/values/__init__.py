@@ -1,0 +1,1 @@
+"""The values in a predicate: typed literals, their conversion, and lists of them."""

@@ -1,0 +1,234 @@
+"""Typed literals: Arrow scalars to SQL trees and back, and to text and back, without loss.
+
+``literal_value`` reads a literal as a scalar of its own type; ``conversion`` then decides whether
+it can be compared as one of a column's type. Times without a zone are UTC. NULL stays NULL in every
+type.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from functools import lru_cache
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.errors import InternalError
+from pennon.predicate.values.arrow_kinds import is_binary, is_text, of_stored_integer
+from pennon.predicate.values.conversion import EPOCH, NANOS_PER_UNIT, convert, from_text, to_text
+
+__all__ = ["arrow_type", "from_text", "literal_value", "to_expression", "to_text"]
+
+_UNIT_NAMES = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
+_INT64_MIN = -(2**63)
+
+_ARROW_TYPES = {
+    exp.DType.BOOLEAN: pa.bool_(),
+    exp.DType.TINYINT: pa.int8(),
+    exp.DType.SMALLINT: pa.int16(),
+    exp.DType.INT: pa.int32(),
+    exp.DType.BIGINT: pa.int64(),
+    exp.DType.UTINYINT: pa.uint8(),
+    exp.DType.USMALLINT: pa.uint16(),
+    exp.DType.UINT: pa.uint32(),
+    exp.DType.UBIGINT: pa.uint64(),
+    exp.DType.FLOAT: pa.float32(),
+    exp.DType.DOUBLE: pa.float64(),
+    exp.DType.TEXT: pa.string(),
+    exp.DType.VARCHAR: pa.string(),
+    exp.DType.BINARY: pa.binary(),
+    exp.DType.DATE: pa.date32(),
+    exp.DType.TIMESTAMP: pa.timestamp("us"),
+    exp.DType.TIMESTAMPNTZ: pa.timestamp("us"),
+    exp.DType.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    exp.DType.TIMESTAMPLTZ: pa.timestamp("us", "UTC"),
+}
+
+
+def to_expression(scalar: pa.Scalar) -> exp.Expression:
+    """Write an Arrow scalar as a typed literal of DataFusion.
+
+    Example:
+        >>> from pennon.predicate.dialect import DataFusion
+        >>> to_expression(pa.scalar("it's")).sql(dialect=DataFusion)
+        "'it''s'"
+    """
+    kind = scalar.type
+    if pa.types.is_dictionary(kind):
+        return to_expression(scalar.cast(kind.value_type))
+    if not scalar.is_valid:
+        return exp.Null()
+    if pa.types.is_boolean(kind):
+        return exp.Boolean(this=scalar.as_py())
+    if pa.types.is_integer(kind):
+        return _integer(scalar.as_py())
+    if is_text(kind):
+        return exp.Literal.string(scalar.as_py())
+    if is_binary(kind):
+        return exp.HexString(this=scalar.as_py().hex())
+    if pa.types.is_floating(kind):
+        is_double = pa.types.is_float64(kind)
+        return _cast_text(repr(float(scalar.as_py())), "DOUBLE" if is_double else "FLOAT")
+    if pa.types.is_decimal(kind):
+        return _cast_text(f"{scalar.as_py():f}", f"DECIMAL({kind.precision}, {kind.scale})")
+    return _time_expression(scalar)
+
+
+def _integer(value: int) -> exp.Expression:
+    if value == _INT64_MIN:  # Lance reads the digits before the sign
+        return _cast_text(str(value), "BIGINT")
+    digits = exp.Literal.number(abs(value))
+    return exp.Neg(this=digits) if value < 0 else digits
+
+
+def _cast_text(text: str, type_name: str) -> exp.Expression:
+    return exp.Cast(this=exp.Literal.string(text), to=type_named(type_name))
+
+
+def type_named(name: str) -> exp.DataType:
+    """Read the name of a type.
+
+    Example:
+        >>> type_named("DECIMAL(12, 2)").sql()
+        'DECIMAL(12, 2)'
+    """
+    return _read_type(name).copy()
+
+
+@lru_cache(maxsize=256)
+def _read_type(name: str) -> exp.DataType:
+    # Costs as much as reading a condition.
+    return exp.DataType.build(name)
+
+
+def _arrow_cast(value: exp.Expression, type_name: str) -> exp.Expression:
+    return exp.Anonymous(this="arrow_cast", expressions=[value, exp.Literal.string(type_name)])
+
+
+def _time_expression(scalar: pa.Scalar) -> exp.Expression:
+    kind = scalar.type
+    if pa.types.is_date(kind):
+        days = scalar.cast(pa.date32()).value
+        text = _date_text(days)
+        return _arrow_cast(_integer(days), "Date32") if text is None else _cast_text(text, "DATE")
+    if pa.types.is_time(kind):
+        bits = 32 if pa.types.is_time32(kind) else 64
+        name = f"Time{bits}({_UNIT_NAMES[kind.unit]})"
+        return _arrow_cast(_integer(scalar.value), name)
+    if not pa.types.is_timestamp(kind):
+        raise InternalError(what=f"a literal of type {kind} has no SQL form")
+    nanos = scalar.value * NANOS_PER_UNIT[kind.unit]
+    text = None if nanos % 1000 else _micros_text(nanos // 1000)
+    if text is None:
+        zone = 'Some("UTC")' if kind.tz else "None"
+        return _arrow_cast(_integer(scalar.value), f"Timestamp({_UNIT_NAMES[kind.unit]}, {zone})")
+    if kind.tz:
+        return _cast_text(f"{text}+00:00", "TIMESTAMPTZ")
+    return _cast_text(text, "TIMESTAMP")
+
+
+def _date_text(days: int) -> str | None:
+    try:
+        return (EPOCH + dt.timedelta(days=days)).date().isoformat()
+    except OverflowError:
+        return None
+
+
+def _micros_text(micros: int) -> str | None:
+    try:
+        moment = EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+    return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+
+
+def literal_value(node: exp.Expr) -> pa.Scalar | None:
+    """Read a literal as a scalar of its own type; None when the node is no literal."""
+    match node:
+        case exp.Paren():
+            return literal_value(node.this)
+        case exp.Null():
+            return pa.scalar(None, pa.null())
+        case exp.Boolean():
+            return pa.scalar(bool(node.this))
+        case exp.Literal() if node.is_string:
+            return pa.scalar(node.name)
+        case exp.RawString():
+            return pa.scalar(node.name)
+        case exp.Literal():
+            return _number(node.name)
+        case exp.HexString():
+            return _hex(node.name)
+        case exp.Neg():
+            return _negated(node.this)
+        case exp.Cast():
+            inner = literal_value(node.this)
+            target = arrow_type(node.to)
+            return None if inner is None or target is None else convert(inner, target)
+        case exp.Anonymous() if node.name.lower() == "arrow_cast":
+            return _arrow_cast_value(node)
+        case _:
+            return None
+
+
+def _hex(digits: str) -> pa.Scalar | None:
+    try:
+        return pa.scalar(bytes.fromhex(digits.zfill(len(digits) + len(digits) % 2)))
+    except ValueError:
+        return None
+
+
+def _number(text: str) -> pa.Scalar | None:
+    if "e" in text.lower():
+        return pa.scalar(float(text))
+    value = Decimal(text)
+    if "." not in text:
+        for kind in (pa.int32(), pa.int64(), pa.uint64()):
+            scalar = of_stored_integer(int(value), kind)
+            if scalar is not None:
+                return scalar
+    _, digits, exponent = value.as_tuple()
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits), scale, 1)
+    return pa.scalar(value, pa.decimal128(precision, scale)) if precision <= 38 else None  # noqa: PLR2004
+
+
+def _negated(node: exp.Expression) -> pa.Scalar | None:
+    scalar = literal_value(node)
+    if scalar is None or not scalar.is_valid:
+        return scalar
+    value = scalar.as_py()
+    if isinstance(value, int) and not isinstance(value, bool):
+        fits = of_stored_integer(-value, scalar.type)
+        return of_stored_integer(-value, pa.int64()) if fits is None else fits
+    if isinstance(value, Decimal):
+        return pa.scalar(value.copy_negate(), scalar.type)  # the operator rounds to 28 digits
+    return pa.scalar(-value, scalar.type) if isinstance(value, float) else None
+
+
+def _arrow_cast_value(node: exp.Anonymous) -> pa.Scalar | None:
+    value, name = node.expressions
+    inner = literal_value(value)
+    kinds: dict[str, pa.DataType] = {"Date32": pa.date32()}
+    for unit, title in _UNIT_NAMES.items():
+        bits = 32 if unit in ("s", "ms") else 64
+        kinds[f"Time{bits}({title})"] = pa.time32(unit) if bits == 32 else pa.time64(unit)  # noqa: PLR2004
+        kinds[f"Timestamp({title}, None)"] = pa.timestamp(unit)
+        kinds[f'Timestamp({title}, Some("UTC"))'] = pa.timestamp(unit, "UTC")
+    kind = kinds.get(name.name)
+    if inner is None or kind is None:
+        return None
+    if pa.types.is_integer(inner.type):
+        storage = pa.int32() if kind.bit_width == 32 else pa.int64()  # noqa: PLR2004
+        return inner.cast(storage).cast(kind)
+    return convert(inner, kind)
+
+
+def arrow_type(node: exp.DataType) -> pa.DataType | None:
+    """Give the Arrow type that a SQL type stands for; None for one that has no literals here."""
+    if node.this is not exp.DType.DECIMAL:
+        return _ARROW_TYPES.get(node.this)
+    sizes = [int(size.this.name) for size in node.expressions]
+    precision, scale = (sizes + [10, 0][len(sizes) :])[:2]
+    return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)  # noqa: PLR2004

@@ -1,0 +1,1 @@
+"""What a commit may meet: changes of others, rebased or refused."""

@@ -1,0 +1,197 @@
+"""The read set of a statement: what must not have changed when it commits.
+
+Under serialisable isolation a change stands where no other commit changed what it was made of: a
+leaf that it read though it wrote none of its rows, and a leaf that was made since and may hold
+rows of its conditions. So two statements that both find a key missing never both insert it.
+Partitions that the conditions rule out do not matter, and neither do rewrites of the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pennon.errors import PennonError, SnapshotNotFound, StorageFailure
+from pennon.manifest import Snapshot
+from pennon.manifest.commits.commit_lookup import is_rewritten
+from pennon.manifest.versions.history import history
+from pennon.planning import plan_scan
+from pennon.planning.manifest_query import spec_projections
+from pennon.planning.projection.possible_partitions import has_no_others
+from pennon.planning.scan_plan import bound_condition
+from pennon.predicate.parse import readable_predicates
+from pennon.transaction.concurrency.outcome import Conflicted
+from pennon.transaction.staging.leaf_state import leaf_states, partition_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    import pyarrow as pa
+
+    from pennon.manifest.commits.commit_lookup import Rewrites
+
+__all__ = ["CoveredSet", "ReadSet"]
+
+# Rows that are added whatever is there: an overwrite that came first took none of them.
+_READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})
+# What depends on the session's rules no partition out.
+_NO_TIME_ZONE: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """The scans of a statement.
+
+    Args:
+        snapshot: What they read.
+        scans: The predicates of each, Spark SQL texts that all have to hold.
+    """
+
+    snapshot: Snapshot
+    scans: tuple[tuple[str, ...], ...]
+
+    def changed_in(
+        self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
+    ) -> Conflicted | None:
+        """Find a leaf that the statement would read otherwise now.
+
+        Args:
+            latest: The table after other commits.
+            rewrites: Tells which leaf version has the rows of which other one.
+
+        Returns:
+            The partition in conflict; None where the statement would read the same.
+
+        Spec: "Conflict".
+        """
+        for predicates in self.scans:
+            before = _leaves(self.snapshot, predicates)
+            try:
+                after = _leaves(latest, predicates)
+            except PennonError:
+                return Conflicted("of any value", "the columns of its condition changed meanwhile")
+            for object_id in sorted(before.keys() | after.keys()):
+                old, new = before.get(object_id), after.get(object_id)
+                if old != new and not _has_same_rows(object_id, old, new, rewrites):
+                    return self._conflict(latest, object_id, old, new)
+        return None
+
+    @staticmethod
+    def may_miss(latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
+        """Always: it read leaves that it does not touch, or that are still to be made."""
+        del latest, touched
+        return True
+
+    def _conflict(self, latest: Snapshot, object_id: str, old: object, new: object) -> Conflicted:
+        state = leaf_states(self.snapshot if new is None else latest, [object_id]).get(object_id)
+        values = {} if state is None else state.values
+        what = "made it" if old is None else "dropped it" if new is None else "changed it"
+        return Conflicted(
+            partition_text(values), f"this statement read it, and another commit {what} meanwhile"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSet:
+    """What an overwrite or a DELETE of whole partitions takes out, whoever makes more of it.
+
+    Args:
+        snapshot: What it was started on.
+        predicates: Spark SQL texts that all have to hold; none covers every row.
+    """
+
+    snapshot: Snapshot
+    predicates: tuple[str, ...]
+
+    def changed_in(
+        self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
+    ) -> Conflicted | None:
+        """Find a covered partition that a statement made of rows which this one takes out.
+
+        Neither can have come first then: this one does not take its rows, and that one has read
+        others that this one takes. Rows that are merely appended come behind this one.
+
+        Args:
+            latest: The table after other commits.
+            rewrites: Not asked: partitions that go are looked at one by one.
+
+        Returns:
+            The partition in conflict; None where all that others made was appended.
+
+        Spec: "Conflict".
+        """
+        del rewrites
+        try:
+            made = (
+                _leaves(latest, self.predicates).keys()
+                - _leaves(self.snapshot, self.predicates).keys()
+            )
+        except PennonError:
+            return Conflicted("of any value", "the columns of its condition changed meanwhile")
+        changed = _changed_by_readers(self.snapshot, latest, made) if made else None
+        if changed is None:
+            return None
+        state = leaf_states(latest, [changed]).get(changed)
+        reason = "a statement that read what this one replaces made it meanwhile"
+        return Conflicted(partition_text({} if state is None else state.values), reason)
+
+    def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
+        """Whether others may make a covered partition that this commit does not touch."""
+        readable = readable_predicates(self.predicates)
+        bound = bound_condition(latest, readable, time_zone=_NO_TIME_ZONE)
+        return not has_no_others(latest, spec_projections(latest), bound, touched)
+
+
+def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str]) -> str | None:
+    """Find one of the leaves that were made since the base by more than appends.
+
+    What made a version that has expired is not known: it may have read.
+    """
+    entries = history(base.location, base.storage_options, after=base.version)
+    operations = {entry.version: entry.operation for entry in entries}
+    for version in range(base.version + 1, latest.version + 1):
+        if operations.get(version) in _READ_NOTHING:
+            continue
+        before, after = (_versions_at(base, at, made) for at in (version - 1, version))
+        for object_id in sorted(made):
+            if before is None or after is None or before.get(object_id) != after.get(object_id):
+                return object_id
+    return None
+
+
+def _versions_at(
+    base: Snapshot, version: int, object_ids: Iterable[str]
+) -> dict[str, tuple[str, int | None]] | None:
+    """Tell the places and versions of leaves at a version of the table; None where it expired."""
+    try:
+        snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
+        states = leaf_states(snapshot, object_ids)
+    except (SnapshotNotFound, StorageFailure):
+        return None
+    return {name: (state.location, state.read_version) for name, state in states.items()}
+
+
+def _has_same_rows(
+    object_id: str,
+    old: tuple[str, int] | None,
+    new: tuple[str, int] | None,
+    rewrites: Callable[[], Rewrites],
+) -> bool:
+    """Whether a leaf was only put into other files, where it was."""
+    if old is None or new is None or old[0] != new[0]:
+        return False
+    return is_rewritten(object_id, old[1], new[1], rewrites())
+
+
+def _leaves(snapshot: Snapshot, predicates: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+    # Statistics rule no partition out: they change beside the rows that they are of.
+    asked = plan_scan(
+        snapshot,
+        readable_predicates(predicates),
+        time_zone=_NO_TIME_ZONE,
+        by_statistics=False,
+        with_metadata=True,
+    )
+    table = asked.table
+    columns = (table[name].to_pylist() for name in ("object_id", "location", "read_version"))
+    return {object_id: (where, version) for object_id, where, version in zip(*columns, strict=True)}

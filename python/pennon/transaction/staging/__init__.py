@@ -1,0 +1,1 @@
+"""What a transaction has staged, and the leaves and statistics that follow from it."""

@@ -1,0 +1,108 @@
+"""The state, in a snapshot, of the leaves that a transaction touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.leaf.dataset import check_is_main
+from pennon.manifest import ObjectId
+from pennon.manifest.format.column_statistics import LeafStatistics, statistics_in
+from pennon.manifest.format.statistics import IS_COUNTED
+from pennon.spec.value_text import python_value
+from pennon.transaction.staging.staged import Drop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pennon.manifest import Snapshot
+    from pennon.transaction.staging.staged import Change
+
+__all__ = ["LeafState", "check_writable", "leaf_states", "partition_text"]
+
+# Beyond so many ids one pass over all rows is cheaper than a list of literals.
+_MAX_KEYS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class LeafState:
+    """A leaf's row in the manifest."""
+
+    object_id: str
+    location: str
+    read_version: int | None
+    values: Mapping[str, pa.Scalar]
+    num_rows: int | None
+    num_bytes: int | None
+    num_fragments: int | None
+    read_branch: str | None = None
+    read_tag: str | None = None
+    write_order: str | None = None
+    columns: LeafStatistics | None = None
+    """The statistics of its columns at ``read_version``; None where they are not known."""
+
+
+def leaf_states(snapshot: Snapshot, object_ids: Iterable[str]) -> dict[str, LeafState]:
+    """Read the rows of some leaves; those that are not in the snapshot are left out."""
+    ids = list(object_ids)
+    if not ids:
+        return {}
+    condition = None
+    if len(ids) <= _MAX_KEYS:
+        condition = exp.column("object_id").isin(*[exp.Literal.string(id_) for id_ in ids])
+    rows = snapshot.leaves(condition, beside=("metadata",)).table
+    rows = rows.filter(pc.is_in(rows["object_id"], value_set=pa.array(ids, pa.utf8())))
+    made = ("values", "columns")
+    names = [field.name for field in fields(LeafState) if field.name not in made]
+    plain = rows.select([name for name in names if name in rows.column_names]).to_pylist()
+    return {
+        row["object_id"]: LeafState(
+            values=_values(snapshot, rows, at, row["object_id"]), columns=_columns(rows, at), **row
+        )
+        for at, row in enumerate(plain)
+    }
+
+
+def _columns(rows: pa.Table, at: int) -> LeafStatistics | None:
+    """Read the statistics of a leaf's columns where they are of the version that is read."""
+    if "metadata" not in rows.column_names or not rows[IS_COUNTED][at].as_py():
+        return None
+    return statistics_in(rows["metadata"][at].as_py())
+
+
+def _values(snapshot: Snapshot, rows: pa.Table, at: int, object_id: str) -> dict[str, pa.Scalar]:
+    parsed = ObjectId.parse(object_id)
+    levels = () if parsed is None else snapshot.specs[parsed.spec_version].fields
+    return {level.field_id: rows[level.column][at] for level in levels}
+
+
+def check_writable(
+    location: str, changes: Mapping[str, Change], states: Mapping[str, LeafState]
+) -> None:
+    """Refuse a write to a leaf that readers look for on a branch or at a tag; dropping is fine.
+
+    Raises:
+        LeafReadAtReference: The manifest names a branch or a tag of it.
+    """
+    for object_id, state in states.items():
+        if isinstance(changes[object_id], Drop):
+            continue
+        check_is_main(location, state.location, state.read_branch, state.read_tag)
+
+
+def partition_text(values: Mapping[str, pa.Scalar]) -> str:
+    """Spell a partition as users know it.
+
+    Example:
+        >>> partition_text({"region": pa.scalar("eu"), "day": pa.scalar(None, pa.int32())})
+        'region=eu, day=NULL'
+    """
+    texts = [
+        f"{name}={python_value(value) if value.is_valid else 'NULL'}"
+        for name, value in values.items()
+    ]
+    return ", ".join(texts) or "the only partition"

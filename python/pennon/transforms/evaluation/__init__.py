@@ -1,0 +1,1 @@
+"""What evaluating a transform needs: source arrays, hashes, probe values, DataFusion's errors."""

@@ -1,0 +1,85 @@
+"""The reply to the derived-key rule; its request stands in ``messages.py``.
+
+An Arrow table with what is read under each key follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pennon.worker.messages.messages import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedKey:
+    """What Spark computes a key from on a side without partitioning.
+
+    Args:
+        function: Name of the function in Spark.
+        num_buckets: Its parameter; 0 for functions without one.
+        attributes: Expression ids of its arguments.
+    """
+
+    function: str
+    num_buckets: int
+    attributes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentReply:
+    """A part of the query that the workers compute.
+
+    Args:
+        root: Position of the node that it stands for.
+        mode: How its rows relate to those of the node: ``rows``, ``partial`` or ``complete``.
+        scan: What executors send with every task; holds storage options.
+        description: For EXPLAIN: short lines.
+        details: For EXPLAIN FORMATTED: the whole lines.
+        columns: Expression ids of its columns, in order.
+        rows: Estimated number of rows; None where nothing is known.
+        bytes: Estimated bytes of them.
+        restriction: Which groups of the node's it has; empty for all. It distinguishes fragments of
+            equal nodes from each other.
+        partitions_read: How many partitions its tables' scans keep, as far as planning knows.
+        partitions_total: How many those tables have.
+    """
+
+    root: int
+    mode: str
+    scan: str
+    description: str
+    details: str
+    columns: tuple[int, ...]
+    rows: int | None
+    bytes: int | None
+    restriction: str
+    partitions_read: int
+    partitions_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeriveKeysReply:
+    """What the rule makes of the plan.
+
+    Args:
+        served: Positions of the joins, groupings and windows that use the keys.
+        scans: What the key of a scan stands for, by the scan's position.
+        ordered: Positions of scans whose splits can be read in the order of the scan.
+        declined: Positions of scans that are to be shuffled, and report nothing.
+        verdicts: What was found at each join, aggregate and window, for people.
+        computed: What Spark computes a key from, by the position of the join.
+        fragments: The parts of the query that the workers compute.
+        one_task: Whether all that is left is the work of one task.
+        arrow: An Arrow stream follows.
+    """
+
+    served: tuple[int, ...]
+    scans: Mapping[str, str]
+    ordered: tuple[int, ...]
+    declined: tuple[int, ...]
+    verdicts: tuple[JsonObject, ...]
+    computed: Mapping[str, tuple[ComputedKey, ...]]
+    fragments: tuple[FragmentReply, ...]
+    one_task: bool
+    arrow: bool

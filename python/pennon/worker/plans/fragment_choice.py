@@ -1,0 +1,397 @@
+"""Chooses the parts of a query that the workers compute, for the reply to Spark's rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+
+from pennon.catalog.columns.projected_columns import with_field_ids
+from pennon.errors import FragmentDivision, FragmentFailed, FragmentOverflow, MalformedMessage
+from pennon.execution import Query
+from pennon.execution.engine import result_schema
+from pennon.execution.memory import executor_pool_bytes
+from pennon.leaf.schema.promotion import stream_type
+from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
+from pennon.planning import shortened_within, summary
+from pennon.predicate.semantics import Declined, is_utc_zone
+from pennon.predicate.values.long_lists import with_short_lists
+from pennon.pushdown import Candidate, FragmentQuery, Semantics, choose, divide
+from pennon.pushdown.manifest_answer import manifest_answer
+from pennon.pushdown.runtime_pruning import (
+    KeyFilter,
+    RuntimePruning,
+    key_filters,
+    runtime_prunings,
+)
+from pennon.pushdown.sizes import row_bytes
+from pennon.pushdown.tasks import FragmentTasks, tasks_of
+from pennon.pushdown.whole_query import whole_query
+from pennon.worker.messages.key_messages import FragmentReply
+from pennon.worker.wire.fragment_tokens import (
+    NO_RELATIONS,
+    FragmentToken,
+    PartToken,
+    PruningToken,
+    RowFilterToken,
+    task_texts,
+    whole_splits,
+)
+from pennon.worker.wire.key_text import function_text, key_text
+from pennon.worker.wire.tokens import ScanToken
+
+if TYPE_CHECKING:
+    from pennon.grouping.resolve.key_group import DerivedKeys
+    from pennon.grouping.tasks.task_target import TaskTarget
+    from pennon.planning import ScanPlan
+    from pennon.pushdown import Division
+    from pennon.worker.messages.messages import DeriveKeys
+
+_WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFragment:
+    """A part of a query that the workers compute.
+
+    Args:
+        candidate: What is computed.
+        keys: The keys of its tasks.
+        tasks: The texts of its tasks.
+        reply: The answer to Spark's rule.
+    """
+
+    candidate: Candidate
+    keys: pa.Array
+    tasks: pa.Array
+    reply: FragmentReply
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFragments:
+    """The parts of a query that the workers compute.
+
+    Args:
+        fragments: They do not overlap.
+        is_one_task: Whether the query is so small that all of it is one task.
+        declined: For operators that an expression leaves to Spark, which expression.
+    """
+
+    fragments: tuple[ChosenFragment, ...] = ()
+    is_one_task: bool = False
+    declined: Mapping[int, str] = field(default_factory=dict)
+
+
+def choose_fragments(
+    request: DeriveKeys,
+    plan: Plan,
+    keys: DerivedKeys,
+    plans: Mapping[int, ScanPlan],
+    target: TaskTarget,
+) -> ChosenFragments:
+    """Choose the fragments of a query; none where the session does not want any.
+
+    Args:
+        request: The rule's.
+        plan: The query.
+        keys: The keys that it allows.
+        plans: What each scan reads.
+        target: What tasks should look like.
+    """
+    if request.execution != _WORKER:
+        return ChosenFragments()
+    semantics = Semantics(ansi=request.ansi, is_utc=is_utc_zone(request.time_zone))
+    query_id, pool_bytes = uuid4().hex, executor_pool_bytes()
+    whole = _in_one_executor(request, plan, keys, semantics, pool_bytes)
+    if whole is not None:
+        planner = _Planner(whole[0], semantics, plans, target, query_id, pool_bytes, request.slots)
+        fragment = None
+        with suppress(Declined):  # its parts are tried one by one
+            fragment = planner.planned(whole[1])
+        if fragment is not None:
+            return ChosenFragments((fragment,), is_one_task=True)
+    division = divide(
+        plan,
+        keys,
+        semantics,
+        one_task_bytes=request.one_task_bytes,
+        replicated_bytes=min(request.replicated_bytes, pool_bytes),
+    )
+    planner = _Planner(division, semantics, plans, target, query_id, pool_bytes)
+    fragments, declined = choose(division, semantics, planner.planned)
+    inside = {position for fragment in fragments for position in fragment.candidate.positions}
+    left = {at: why for at, why in declined.items() if at not in inside}
+    return ChosenFragments(tuple(fragments), division.is_one_task, left)
+
+
+def _in_one_executor(
+    request: DeriveKeys, plan: Plan, keys: DerivedKeys, semantics: Semantics, pool_bytes: int
+) -> tuple[Division, Candidate] | None:
+    """Find the fragment that is all of a query.
+
+    Where one executor has all cores of the session, nothing is won by dividing a query. Of several
+    executors one computes what leaves each of its threads no more than a small query's bytes.
+    """
+    most_bytes = request.one_executor_bytes
+    if request.parallelism > request.slots:
+        most_bytes = min(most_bytes, request.slots * request.one_task_bytes)
+    if request.one_task_bytes <= 0 or most_bytes <= request.one_task_bytes:
+        return None
+    return whole_query(
+        plan,
+        keys,
+        semantics,
+        least_bytes=request.one_task_bytes,
+        most_bytes=most_bytes,
+        pool_bytes=pool_bytes,
+        replicated_bytes=min(request.replicated_bytes, pool_bytes),
+    )
+
+
+def without_fragments(plan: Plan, chosen: Sequence[ChosenFragment]) -> Plan:
+    """See a plan as it is when its fragments are computed elsewhere."""
+    inside = {position for fragment in chosen for position in fragment.candidate.positions}
+    if not inside:
+        return plan
+    return plan.replaced(dict.fromkeys(inside, Opaque()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    division: Division
+    semantics: Semantics
+    plans: Mapping[int, ScanPlan]
+    target: TaskTarget
+    query_id: str
+    pool_bytes: int
+    num_threads: int = 1
+
+    def planned(self, candidate: Candidate) -> ChosenFragment | None:
+        """Plan the tasks of a candidate; None where it does not pay.
+
+        Raises:
+            Declined: DataFusion refuses it.
+        """
+        query, division = candidate.query, self.division
+        answer = self.answer(candidate.root)
+        if answer is not None:
+            return self.answered(candidate, answer)
+        if self.has_answer_below(candidate.root):
+            return None
+        read = {scan: self.plans[scan] for scan in query.scans}
+        keyed = (division.keys, division.view)
+        tasks = tasks_of(candidate, keyed, read, self.target, pool_bytes=self.pool_bytes)
+        if tasks is None:
+            return None
+        parts = tuple(map(self.part, query.parts))
+        scans = [_scan_token(division.plan[scan], self.plans[scan]) for scan in query.scans]
+        check_planned(query, scans)
+        prunings = runtime_prunings(division.plan, query)
+        filters = key_filters(division.plan, query, candidate.restriction)
+        token = FragmentToken(
+            tuple(scans),
+            Query(query.sql, query.schema),
+            parts,
+            tuple(_pruning_token(pruning, query) for pruning in prunings),
+            tuple(_filter_token(filter_, query) for filter_ in filters),
+            self.num_threads,
+        ).to_json()
+        leaves = {scan: plan.table for scan, plan in read.items()}
+        keys = [
+            (pruning.scan, pruning.keys(division.plan, leaves[pruning.scan]))
+            for pruning in prunings
+        ]
+        texts = task_texts(tasks, query.scans, leaves, keys)
+        rows, num_bytes = self.size(candidate, len(texts))
+        details = self.details(candidate, tasks, prunings, filters)
+        reply = FragmentReply(
+            root=candidate.root,
+            mode=str(candidate.mode),
+            scan=token,
+            description="\n".join(map(shortened_within, details.splitlines())),
+            details=details,
+            columns=tuple(query.columns),
+            rows=rows,
+            bytes=num_bytes,
+            restriction=_restriction_text(candidate),
+            partitions_read=sum(plan.table.num_rows for plan in self.read_by(candidate)),
+            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
+        )
+        return ChosenFragment(candidate, tasks.keys, texts, reply)
+
+    def answer(self, root: int) -> FragmentQuery | None:
+        """Answer an aggregate without reading a leaf, where the manifest has what it needs."""
+        return manifest_answer(self.division.plan, root, self.plans, self.semantics)
+
+    def has_answer_below(self, root: int) -> bool:
+        """Whether an operator's input is an aggregate that the manifest answers."""
+        at = root
+        while isinstance(node := self.division.plan[at], Filter | Project | Limit):
+            at = node.child
+        return at != root and self.answer(at) is not None
+
+    def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
+        """Make one task of an answer, which has its rows with it."""
+        token = FragmentToken((), Query(answer.sql, answer.schema)).to_json()
+        told = [summary(self.plans[scan]) for scan in candidate.query.scans]
+        text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *told])
+        rows, num_bytes = self.size(candidate, 1)
+        reply = FragmentReply(
+            root=candidate.root,
+            mode=str(candidate.mode),
+            scan=token,
+            description=text,
+            details=text,
+            columns=tuple(answer.columns),
+            rows=rows,
+            bytes=num_bytes,
+            restriction="",
+            partitions_read=0,
+            partitions_total=sum(plan.partitions_total for plan in self.read_by(candidate)),
+        )
+        return ChosenFragment(candidate, pa.array([0], pa.int64()), pa.array([NO_RELATIONS]), reply)
+
+    def read_by(self, candidate: Candidate) -> list[ScanPlan]:
+        """Give the plans of all scans of a candidate, also of the parts that every task reads."""
+        queries = (candidate.query, *candidate.query.parts)
+        return [self.plans[scan] for query in queries for scan in query.scans]
+
+    def part(self, query: FragmentQuery) -> PartToken:
+        """Plan what every worker evaluates for itself.
+
+        Raises:
+            Declined: DataFusion refuses it.
+        """
+        scans = [_scan_token(self.division.plan[scan], self.plans[scan]) for scan in query.scans]
+        check_planned(query, scans)
+        splits = tuple(whole_splits(self.plans[scan].table) for scan in query.scans)
+        return PartToken(self.query_id, tuple(scans), splits, Query(query.sql, query.schema))
+
+    def size(self, candidate: Candidate, num_tasks: int) -> tuple[int | None, int | None]:
+        """Estimate what Spark gets, so that it can broadcast what is small."""
+        root = self.division.plan[candidate.root]
+        rows = self.division.sizes[candidate.root].rows
+        match root:
+            case Group(keys=(), calls=calls) if not any(call.is_distinct for call in calls or ()):
+                rows = min(self.division.sizes[root.child].rows, num_tasks)
+            case Group():
+                rows = self.division.sizes[root.child].rows
+            case Limit():
+                rows = min(self.division.sizes[root.child].rows, root.count * num_tasks)
+        if math.isinf(rows):
+            return None, None
+        width = row_bytes(candidate.query.schema.types)
+        return int(rows), int(rows * width)
+
+    def details(
+        self,
+        candidate: Candidate,
+        tasks: FragmentTasks,
+        prunings: Sequence[RuntimePruning],
+        filters: Sequence[KeyFilter],
+    ) -> str:
+        """Tell people what is computed."""
+        count = len(tasks.keys)
+        threads = f" of {self.num_threads} threads" if self.num_threads > 1 else ""
+        lines = [
+            f"fragment: {candidate.mode} in {count} tasks{threads}",
+            f"query: {candidate.query.sql}",
+        ]
+        for at, scan in enumerate(candidate.query.scans):
+            lines.append(f"r{at}: {_table(self.division.plan[scan])}")
+            lines += [f"r{at} {line}" for line in summary(self.plans[scan]).splitlines()]
+            functions, note = tasks.groupings.get(scan, ((), ""))
+            grouping = key_text(functions, self.plans[scan], note) if functions else "none"
+            lines.append(f"r{at} grouping: {grouping}")
+            for pruning in prunings:
+                if pruning.scan == scan:
+                    values = function_text(pruning.function, self.plans[scan])
+                    lines.append(f"r{at} at run time: partitions with {values} in p{pruning.part}")
+            lines += [
+                f"r{at} at run time: rows with {filter_.name} in p{filter_.part}"
+                for filter_ in filters
+                if filter_.scan == scan
+            ]
+        if candidate.restriction is not None:
+            lines.append(f"only groups of {_restriction_text(candidate)}")
+        for at, part in enumerate(candidate.query.parts):
+            lines.append(f"p{at} in every worker: {part.sql}")
+            for number, scan in enumerate(part.scans):
+                read = summary(self.plans[scan]).splitlines()
+                lines.append(f"p{at}.r{number}: {_table(self.division.plan[scan])}")
+                lines += [f"p{at}.r{number} {line}" for line in read]
+        return with_short_lists("\n".join(lines))
+
+
+def _table(scan: PlanNode) -> str:
+    return scan.table if isinstance(scan, Scan) else ""
+
+
+def _restriction_text(candidate: Candidate) -> str:
+    """Tell which groups of an aggregate are computed; nothing for all."""
+    if candidate.restriction is None:
+        return ""
+    at = next(
+        number
+        for number, part in enumerate(candidate.query.parts)
+        if part.root == candidate.restriction.part
+    )
+    return f"c{candidate.restriction.key} in p{at}.c{candidate.restriction.column}"
+
+
+def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
+    """Check that DataFusion takes a query, and gives the types that Spark expects.
+
+    Args:
+        query: The query.
+        scans: What it reads, in the order of its relations.
+
+    Raises:
+        Declined: It does not; says why.
+    """
+    parts = [part.schema for part in query.parts]
+    try:
+        planned = result_schema([scan.schema for scan in scans], query.sql, parts)
+    except (FragmentDivision, FragmentFailed, FragmentOverflow) as error:
+        why = f"a query that DataFusion refuses: {error.parameters['why']}"
+        raise Declined(why=why) from error
+    for column, expected in zip(planned, query.schema, strict=True):
+        found = stream_type(column.type)
+        if found != expected.type:
+            raise Declined(why=f"a column of type {expected.type} that DataFusion makes {found}")
+
+
+def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:
+    return PruningToken.of(
+        query.scans.index(pruning.scan),
+        pruning.part,
+        pruning.column,
+        pruning.function.grouping.transform,
+    )
+
+
+def _filter_token(key_filter: KeyFilter, query: FragmentQuery) -> RowFilterToken:
+    relation = query.scans.index(key_filter.scan)
+    return RowFilterToken(
+        relation, key_filter.name, key_filter.part, key_filter.column, key_filter.chosen_from
+    )
+
+
+def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
+    if not isinstance(node, Scan):
+        raise MalformedMessage(why="a fragment reads what is no scan")
+    full = plan.snapshot.schema.arrow
+    wanted = pa.schema([pa.field(column.name, column.type) for column in node.columns])
+    return ScanToken(
+        plan.snapshot.location,
+        with_field_ids(wanted, full),
+        full,
+        plan.residuals,
+        plan.snapshot.storage_options,
+        identity=plan.identity,
+    )

@@ -1,0 +1,235 @@
+"""Keeps the plans of scans for a while, and makes evicted ones again.
+
+A query asks about one scan several times (the plan, runtime filters, derived keys). A plan of
+100,000 partitions has 12 MB.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pennon.caching import Cache, TableKey, storage_identity
+from pennon.catalog.tables.loaded_table import reopen
+from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
+from pennon.grouping.functions.partition_layout import layout_of
+from pennon.planning import plan_scan
+from pennon.planning.binding.bound_predicate import is_exact
+from pennon.planning.evaluation import Evaluation, evaluations
+from pennon.planning.leaf_constants import with_constants
+from pennon.planning.runtime_filter import filtered
+from pennon.predicate.parse import readable_predicates
+from pennon.worker.wire.tokens import PlanToken, TableToken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from pennon.catalog.configured_catalog import Catalog
+    from pennon.grouping.functions.partition_layout import Layout
+    from pennon.manifest import Snapshot
+    from pennon.planning import ScanPlan
+
+_PLANS_BYTES: Final = 256 << 20
+# A plan without partitions, and what the tree of a condition takes for each letter of its text.
+_PLAN_BYTES: Final = 16 << 10
+_LETTER_BYTES: Final = 32
+
+
+@dataclass(frozen=True)
+class _Kept:
+    plan: ScanPlan
+    num_letters: int
+    readable: tuple[str, ...]
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """Which partitions the plan chose, and in which order."""
+        names = self.plan.table.select(["object_id"]).combine_chunks()
+        return sum(map(zlib.crc32, (batch.serialize() for batch in names.to_batches())))
+
+    @cached_property
+    def evaluated(self) -> dict[str, Evaluation]:
+        """What is known of the scan's rows, by the text of a predicate."""
+        return dict(zip(self.readable, evaluations(self.plan), strict=True))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the chosen partitions are laid out."""
+        snapshot = self.plan.snapshot
+        return layout_of(snapshot.specs, snapshot.schema, self.plan.table, self.plan.fixed)
+
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """The predicates that the leaves' filters evaluate as Spark does."""
+        bound = zip(self.readable, self.plan.given, strict=True)
+        return frozenset(text for text, given in bound if is_exact(given))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.plan.table.nbytes) + _PLAN_BYTES + _LETTER_BYTES * self.num_letters
+
+
+_plans: Final[Cache[_Kept]] = Cache("plans", max_bytes=_PLANS_BYTES, weigh=lambda kept: kept.nbytes)
+
+
+def plan_of(
+    catalog: Catalog,
+    table: str,
+    predicates: Sequence[str],
+    time_zone: str = "UTC",
+    constants: pa.Schema | None = None,
+) -> tuple[str, ScanPlan]:
+    """Plan a scan.
+
+    Args:
+        catalog: Brings the storage options.
+        table: The token of ``load_table``.
+        predicates: Spark SQL texts; those that cannot be read are left to Spark.
+        time_zone: That of the session.
+        constants: The wanted metadata columns that splits bring along.
+
+    Returns:
+        The token of the plan, and the plan.
+    """
+    asked = PlanToken(TableToken.from_json(table), tuple(predicates), time_zone, 0)
+    if constants:
+        asked = replace(asked, constants=constants)
+    kept = _kept(catalog, asked)
+    return replace(asked, leaves=kept.fingerprint).to_json(), kept.plan
+
+
+def evaluated_predicates(catalog: Catalog, token: str, evaluation: Evaluation) -> tuple[int, ...]:
+    """List the predicates of a plan that are evaluated in this way, by their positions.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+        evaluation: Who evaluates them.
+    """
+    asked = PlanToken.from_json(token)
+    evaluated = _kept(catalog, asked).evaluated
+    return tuple(
+        position
+        for position, text in enumerate(asked.predicates)
+        if evaluated.get(text) is evaluation
+    )
+
+
+def check_unrepeated(catalog: Catalog, token: str, unrepeated: Sequence[int]) -> None:
+    """Check that a plan evaluates what nobody evaluates behind it.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+        unrepeated: The predicates that Spark does not evaluate, by their positions.
+
+    Raises:
+        PredicateNotEvaluable: Rows would come that do not satisfy one of them.
+    """
+    asked = PlanToken.from_json(token)
+    kept = _kept(catalog, asked)
+    for position in unrepeated:
+        if asked.predicates[position] not in kept.exact:
+            raise PredicateNotEvaluable(
+                predicate=asked.predicates[position],
+                namespace=kept.plan.snapshot.location,
+                reason="the leaves' filters do not evaluate it as Spark does",
+            )
+
+
+def find_plan(catalog: Catalog, token: str) -> ScanPlan:
+    """Find a plan by its token, or make it again.
+
+    Raises:
+        PlanNotRepeated: The same question has another answer now: derived keys and splits name
+            partitions by their places in the plan.
+    """
+    return _repeated(catalog, PlanToken.from_json(token)).plan
+
+
+def find_layout(catalog: Catalog, token: str) -> tuple[ScanPlan, Layout]:
+    """Find a plan as ``find_plan``, with the layout of its partitions."""
+    kept = _repeated(catalog, PlanToken.from_json(token))
+    return kept.plan, kept.layout
+
+
+def is_repeated(catalog: Catalog, token: str) -> bool:
+    """Whether a plan is the one that its token was given for; one that was evicted is made again.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+    """
+    asked = PlanToken.from_json(token)
+    return _kept(catalog, asked).fingerprint == asked.leaves
+
+
+def _repeated(catalog: Catalog, token: PlanToken) -> _Kept:
+    kept = _kept(catalog, token)
+    if kept.fingerprint != token.leaves:
+        snapshot = kept.plan.snapshot
+        raise PlanNotRepeated(location=snapshot.location, version=snapshot.version)
+    return kept
+
+
+def filtered_plan(catalog: Catalog, token: str, predicates: Sequence[str]) -> ScanPlan:
+    """Find a plan, and drop the partitions that cannot have a row under more predicates.
+
+    What a query found while it ran is asked once: nothing of it is kept.
+
+    Args:
+        catalog: Brings the storage options.
+        token: The token of the plan.
+        predicates: Spark SQL texts beside those of the plan.
+    """
+    asked = PlanToken.from_json(token)
+    plan = _repeated(catalog, asked).plan
+    if not predicates:
+        return plan
+    return filtered(plan, [*asked.predicates, *predicates], asked.time_zone)
+
+
+def _kept(catalog: Catalog, asked: PlanToken) -> _Kept:
+    table, predicates, time_zone = asked.table, asked.predicates, asked.time_zone
+    storage = storage_identity(catalog.storage)
+    asked_for = (*predicates, time_zone, asked.constants.to_string() if asked.constants else "")
+    key = TableKey(table.location, table.version, table.identity, storage, asked_for)
+
+    def made() -> _Kept:
+        readable = {text: tree for text in predicates for tree in readable_predicates([text])}
+        snapshot = reopened(catalog, table)
+        trees = list(readable.values())
+        plan = plan_scan(snapshot, trees, time_zone=time_zone, with_metadata=True)
+        plan = with_constants(plan, asked.constants)
+        return _Kept(plan, sum(map(len, predicates)), tuple(readable))
+
+    return _plans.find(key, made)
+
+
+def snapshot_of(catalog: Catalog, table: str) -> Snapshot:
+    """Open the snapshot that a table's token pins.
+
+    Args:
+        catalog: Brings the storage options.
+        table: The token of ``load_table``.
+
+    Raises:
+        TableMadeAnew: Another table stands there by now.
+    """
+    return reopened(catalog, TableToken.from_json(table))
+
+
+def reopened(catalog: Catalog, table: TableToken) -> Snapshot:
+    """Open the snapshot that a table's token pins; as ``snapshot_of``."""
+    return reopen(
+        table.name,
+        table.location,
+        table.version,
+        table.identity,
+        catalog.storage,
+        layout=table.layout,
+    )

@@ -1,0 +1,94 @@
+"""Decodes the JVM's outline of a query into the plan tree; nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pennon.catalog.columns.spark_types import arrow_schema, spark_schema
+from pennon.errors import MalformedMessage, PennonError
+from pennon.grouping.key_grouping import reported_functions
+from pennon.leaf.schema.promotion import stream_schema
+from pennon.plan import (
+    Column,
+    Plan,
+    PlanNode,
+    Scan,
+)
+from pennon.worker.messages.plan_messages import OPERATORS, ScanMessage
+from pennon.worker.plans.kept_plans import find_layout
+from pennon.worker.wire.json_fields import decode
+
+if TYPE_CHECKING:
+    from pennon.grouping.functions.partition_layout import Layout
+    from pennon.planning import ScanPlan
+
+
+def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, ScanPlan]]:
+    """Decode the nodes of ``derive_keys``.
+
+    Args:
+        messages: The nodes in post-order.
+
+    Returns:
+        The plan, and what each of its scans reads.
+
+    Raises:
+        MalformedMessage: A node is of no known kind, or a key is missing.
+    """
+    plans: dict[int, ScanPlan] = {}
+    nodes: list[PlanNode] = []
+    for position, tagged in enumerate(messages):
+        kind, fields = tagged.get("node"), {k: v for k, v in tagged.items() if k != "node"}
+        operator = OPERATORS.get(str(kind))
+        if operator is None:
+            raise MalformedMessage(why=f"a plan node has the unknown kind {kind}")
+        message = decode(operator, fields)
+        if isinstance(message, ScanMessage):
+            plans[position], layout = find_layout(message.catalog, message.plan)
+            nodes.append(_scan(message, plans[position], layout))
+            continue
+        try:
+            nodes.append(message.node())
+        except (TypeError, ValueError) as error:
+            raise MalformedMessage(why=f"a plan node of kind {kind}: {error}") from error
+    return Plan(tuple(nodes)), plans
+
+
+def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout) -> Scan:
+    columns: list[Any] = list(message.columns)
+    fields: list[Any] = list(message.fields)
+    schema = plan.snapshot.schema
+    attributes: dict[int, frozenset[int]] = {}
+    for attribute, path in [*((number, (name,)) for number, name in columns), *fields]:
+        column = schema.field_by_path(path)
+        if column is not None:
+            attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
+    types = _column_types(plan, {name for _, name in columns})
+    return Scan(
+        tuple(Column(number, name, types.get(name)) for number, name in columns),
+        layout,
+        attributes,
+        reported_functions(layout, schema, frozenset((name,) for _, name in columns)),
+        message.table,
+        {field.id: str(field) for field in schema.fields},
+        plan.num_bytes or 0,
+        plan.num_rows,
+        plan.is_filtered,
+    )
+
+
+def _column_types(plan: ScanPlan, names: set[str]) -> dict[str, pa.DataType]:
+    """The types of columns that Spark sees; those of types that it does not have are left out."""
+    types: dict[str, pa.DataType] = {}
+    for field in plan.snapshot.schema.arrow:
+        if field.name not in names:
+            continue
+        try:
+            seen = arrow_schema(spark_schema(pa.schema([field])))
+        except PennonError:
+            continue
+        types[field.name] = stream_schema(seen).field(0).type
+    return types
