@@ -100,6 +100,7 @@ def group(child: int, keys: list[tuple[int, str, str]], calls: list[list] | None
         "grouping": [[text, kind, 100 + key] for key, text, kind in keys],
         "functions": calls,
         "outputs": [],
+        "unknown": None,
     }
 
 
@@ -231,7 +232,7 @@ def test_groups_of_several_tasks_are_not_cut(tables: Tables) -> None:
 
 
 def test_nothing_reaches_over_a_broadcast_or_what_is_not_known(tables: Tables) -> None:
-    broadcast = {"node": "pass", "child": 0}
+    broadcast = {"node": "pass", "child": 0, "name": "BroadcastExchange"}
     for between in (broadcast, unknown_window(0)):
         nodes = [tables.scan("orders", 1), between, tables.scan("items", 11), join(1, 2)]
         reply, _ = tables.derive(nodes)

@@ -108,14 +108,14 @@ def test_a_staged_table_has_no_name_until_it_is_published(driver: Driver) -> Non
     staged = driver.ask("stage_table", identifier=name, mode="create", **more)
     driver.insert(staged, rows((1, "eu")))
     assert driver.ask("list_tables", namespace=["shop"]) == {"tables": []}
-    driver.ask("publish_table", identifier=name, table=staged["table"], mode="create")
+    driver.ask("publish_table", identifier=name, table=staged["table"], mode="create", reads=[])
     assert regions(driver) == {"eu": [1]}
     with pytest.raises(WorkerFailed, match="TABLE_ALREADY_EXISTS"):
         driver.ask("stage_table", identifier=name, mode="create", **more)
     new = driver.ask("stage_table", identifier=name, mode="replace", **more)
     driver.insert(new, rows((2, "us")))
     assert regions(driver) == {"eu": [1]}
-    driver.ask("publish_table", identifier=name, table=new["table"], mode="replace")
+    driver.ask("publish_table", identifier=name, table=new["table"], mode="replace", reads=[])
     assert regions(driver) == {"us": [2]}
     other = driver.ask("stage_table", identifier=name, mode="create_or_replace", **more)
     driver.ask("discard_table", identifier=name, table=other["table"])
