@@ -43,7 +43,7 @@ class FragmentMemory(PennonError):
 
     condition = "FRAGMENT_MEMORY"
     template = (
-        "Cannot join within the {pool} bytes that a worker gives to its queries: {why}."
+        "Cannot compute a query within the {pool} bytes that a worker gives to all of them: {why}."
         " Raise spark.pennon.worker.memory or PENNON_MEMORY, or set the catalog's option execution"
         " to spark."
     )
