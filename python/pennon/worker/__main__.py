@@ -124,8 +124,9 @@ def _meet(text: str) -> Jvm:
 
     jvm = jvm_of(text, metadata_version())
     started_by(jvm.memory)
-    limit_arenas(pool_bytes())
-    limit_sessions(pool_bytes())
+    pool = pool_bytes()
+    limit_arenas(pool)
+    limit_sessions(pool)
     commit_for(jvm.user, jvm.settings.get("spark.app.id", ""))
     return jvm
 

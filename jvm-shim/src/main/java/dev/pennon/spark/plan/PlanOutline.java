@@ -222,10 +222,7 @@ final class PlanOutline {
     ObjectNode message = node("group").put("child", child.position());
     message.set("keys", ids.all(aggregate.groupingExpressions()));
     message.set("columns", ids.renamed(aggregate.aggregateExpressions()));
-    SplitAggregate split = SplitAggregate.of(aggregate, message);
-    if (split != null) {
-      splits.put(nodes.size(), split);
-    }
+    splits.put(nodes.size(), SplitAggregate.of(aggregate, message));
     aggregates++;
     groupings += aggregate.groupingExpressions().isEmpty() ? 0 : 1;
     return add(aggregate, Kind.GROUP, message, List.of(child));

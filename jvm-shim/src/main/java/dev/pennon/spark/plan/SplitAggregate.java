@@ -117,11 +117,13 @@ final class SplitAggregate {
       SplitAggregate split = new SplitAggregate(aggregate);
       split.describe(message);
       return split;
+    } catch (Unsplittable reason) {
+      message.put("unknown", reason.getMessage());
     } catch (RuntimeException e) {
       LOG.info("Spark executes an aggregate that cannot be split: {}", aggregate, e);
-      message.put("unknown", e instanceof Unsplittable ? e.getMessage() : aggregate.nodeName());
-      return null;
+      message.put("unknown", aggregate.nodeName());
     }
+    return null;
   }
 
   private void describe(ObjectNode message) {
