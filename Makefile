@@ -14,12 +14,13 @@ PYTHON_FILES := python tests benchmarks
 OLDER_SPARKS := 4.1.4 4.2.1
 # The first releases of each: methods of Spark have changed behind them.
 FIRST_SPARKS := 4.1.0 4.2.0
-JOIN_TESTS := $(addprefix tests/spark/test_, joins.py joins_across.py joins_pruned.py joins_carried.py \
-    joins_nested.py joins_evolved.py join_keys.py join_settings.py fragments.py fragment_limits.py \
-    balanced_joins.py write_order.py explain_join.py reported_keys.py functions_agree.py)
+JOIN_TESTS := $(addprefix tests/spark/, joins execution/test_fragments.py execution/test_fragment_limits.py \
+    write/test_write_order.py expressions/test_functions_agree.py)
 # What else an older Spark has to do: read, write, make tables, and serve.
-OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/test_, queries.py writes.py overwrite.py ctas.py \
-    catalog_ddl.py column_ddl.py jar_links.py connect.py thrift.py local_cluster.py)
+OLDER_TESTS := $(JOIN_TESTS) $(addprefix tests/spark/, read/test_queries.py write/test_writes.py \
+    write/test_overwrite.py catalog/test_ctas.py catalog/test_catalog_ddl.py catalog/test_column_ddl.py \
+    jar/test_jar_links.py deployments/test_connect.py deployments/test_thrift.py \
+    deployments/test_local_cluster.py)
 GRADLE = gradle --no-daemon --offline --quiet -PpysparkJars="$$($(BIN)/python -c 'import pyspark, os; print(os.path.join(pyspark.__path__[0], "jars"))')"
 
 export PYTHONDONTWRITEBYTECODE = 1
@@ -51,8 +52,8 @@ test-spark-versions: $(INSTALLED) $(JAR) ## joins, reads and writes on the older
 	    build/spark-$$version/bin/python -m pytest -q $(OLDER_TESTS) || failed="$$failed $$version"; done; \
 	for version in $(FIRST_SPARKS); do \
 	    setup/spark-venv $(BIN)/python build/spark-$$version $$version && \
-	    build/spark-$$version/bin/python -m pytest -q tests/spark/test_jar_links.py \
-	    tests/spark/test_writes.py || failed="$$failed $$version"; done; \
+	    build/spark-$$version/bin/python -m pytest -q tests/spark/jar/test_jar_links.py \
+	    tests/spark/write/test_writes.py || failed="$$failed $$version"; done; \
 	    [ -z "$$failed" ] || { echo "Failed on Spark$$failed"; exit 1; }
 
 test-local-cluster: $(INSTALLED) $(JAR) ## every join case on two executors that are processes of their own

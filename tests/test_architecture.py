@@ -214,6 +214,13 @@ def test_folders_hold_about_a_dozen_modules() -> None:
     assert {named(folder): size for folder, size in sizes.items() if size > 14} == {}
 
 
+def test_folders_of_tests_hold_about_as_many() -> None:
+    sizes = Counter(
+        path.parent for path in TESTS if path.name not in ("__init__.py", "conftest.py")
+    )
+    assert {named(folder): size for folder, size in sizes.items() if size > 17} == {}
+
+
 def test_tables_are_told_apart_in_one_place() -> None:
     """How a table is stored is asked by nobody but those who open it: see ``StoredTable``."""
     may_ask = PACKAGE / "catalog" / "layouts"

@@ -2,7 +2,7 @@
 
 Left out are those of docs/layouts.md, which are about folders of other programs
 (tests/maintenance has them), and the clusters of docs/deployment.md but for standalone
-(tests/spark/test_submitted.py, tests/deployments/standalone.py).
+(tests/spark/deployments/test_submitted.py, tests/deployments/standalone.py).
 """
 
 from __future__ import annotations

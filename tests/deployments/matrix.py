@@ -1,7 +1,7 @@
 """``make test-deployments``: each setting and neighbour by itself, rows compared with Parquet's.
 
 Settings of a session share one process; what has to be there when Spark starts has one of its own.
-The short form, several settings at once, is ``tests/spark/test_deployment_settings.py``.
+The short form, several settings at once, is `test_deployment_settings.py` of the Spark tests.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ from pathlib import Path
 import pyspark
 import pytest
 from tests.separate_process import run_script
-from tests.spark.standalone_cluster import cluster, packed_environment, submitted
+from tests.spark.deployments.standalone_cluster import cluster, packed_environment, submitted
 
 from pennon.session import spark_conf
 
-SOURCE = Path(__file__).parents[1] / "spark" / "extensions" / "StatementsJob.java"
+SOURCE = Path(__file__).parents[1] / "spark" / "deployments" / "extensions" / "StatementsJob.java"
 START = """
 import os, signal, sys, threading, time
 from pathlib import Path

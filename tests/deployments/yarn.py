@@ -17,7 +17,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from tests.separate_process import ENVIRONMENT
-from tests.spark.standalone_cluster import packed_environment
+from tests.spark.deployments.standalone_cluster import packed_environment
 
 from pennon.session import spark_conf
 

@@ -1,4 +1,4 @@
-"""What the join tests share: rows without partitioning, and copies of them with it."""
+"""What the rooms of Spark tests share: a session that does not broadcast."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.spark.assert_join import WITHOUT_BROADCASTS, conf
-from tests.spark.fragment_tables import made_fragment_tables
-from tests.spark.join_sides import Sides, make_sides
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,16 +22,3 @@ def without_broadcasts(spark: SparkSession) -> Iterator[None]:
     """
     with conf(spark, WITHOUT_BROADCASTS):
         yield
-
-
-@pytest.fixture(scope="module")
-def sides(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, without_broadcasts: None
-) -> Iterator[Sides]:
-    yield make_sides(spark, tmp_path_factory.mktemp("plain"), "lance.joins")
-    spark.sql("DROP NAMESPACE lance.joins CASCADE")
-
-
-@pytest.fixture(scope="module")
-def fragment_tables(spark: SparkSession, without_broadcasts: None) -> Iterator[None]:
-    yield from made_fragment_tables(spark)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.conftest import RUN_CONF
-from tests.spark.joined_rows import ROWS
+from tests.spark.joins.joined_rows import ROWS
 from tests.torture.join_cases import FAST, Sessions, case_of, check
 from tests.torture.random_tables import random_tables
 

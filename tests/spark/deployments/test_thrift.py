@@ -1,0 +1,149 @@
+"""One session through a real Thrift server, by beeline and by a Python client."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyhive import exc, hive
+from TCLIService import ttypes
+from tests.separate_process import ENVIRONMENT, serving
+from tests.spark.joins.short_joins import OVERFLOW, UNDER_THRIFT, Run, failures, mixed_up
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def thrift_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with serving("thrift", tmp_path_factory.mktemp("thrift_lake")) as port:
+        yield port
+
+
+def beeline(port: int, *statements: str, database: str = "") -> subprocess.CompletedProcess[str]:
+    home = Path(pyspark.__path__[0])
+    command = [str(home / "bin" / "beeline"), "-u", f"jdbc:hive2://127.0.0.1:{port}/{database}"]
+    command += ["--silent=true", "--outputformat=tsv2", "--showHeader=false"]
+    for statement in statements:
+        command += ["-e", statement]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+        env=ENVIRONMENT | {"SPARK_HOME": str(home)},
+    )
+
+
+def test_beeline_makes_fills_changes_and_evolves_a_table(thrift_port: int) -> None:
+    done = beeline(
+        thrift_port,
+        "CREATE NAMESPACE lance.bee;",
+        "CREATE TABLE lance.bee.t (id BIGINT, s STRING) PARTITIONED BY (bucket(4, id));",
+        "INSERT INTO lance.bee.t SELECT id, concat('v', id) FROM range(100);",
+        "ALTER TABLE lance.bee.t ADD PARTITION FIELD truncate(2, s) AS prefix;",
+        "INSERT INTO lance.bee.t VALUES (100, 'w');",
+        "SELECT count(*), max(id), max(s) FROM lance.bee.t WHERE id >= 50;",
+        "DELETE FROM lance.bee.t WHERE id BETWEEN 10 AND 89;",
+        "UPDATE lance.bee.t SET s = 'x' WHERE id = 1;",
+        "MERGE INTO lance.bee.t t USING (SELECT 2 AS id UNION ALL SELECT 500) s ON t.id = s.id"
+        " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, s) VALUES (s.id, 'y');",
+        "SELECT count(*), max(id), count_if(s = 'x'), count_if(s = 'y'), count_if(id = 2)"
+        " FROM lance.bee.t;",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["51", "100", "w", "21", "500", "1", "1", "0"]
+
+
+def test_a_thrift_client_of_python_reads_types_and_gets_one_message(thrift_port: int) -> None:
+    with hive.connect("127.0.0.1", thrift_port, username="tester") as connection:
+        cursor = connection.cursor()
+        for statement in (
+            "CREATE NAMESPACE lance.py",
+            "CREATE TABLE lance.py.t (d DATE, x DECIMAL(10, 2)) PARTITIONED BY (months(d))",
+            "INSERT INTO lance.py.t VALUES (DATE '2025-12-10', 1.50), (NULL, NULL)",
+        ):
+            cursor.execute(statement)
+        cursor.execute("SELECT CAST(d AS STRING), x FROM lance.py.t ORDER BY d NULLS LAST")
+        assert [(str(d), str(x)) for d, x in cursor.fetchall()] == [
+            ("2025-12-10", "1.50"),
+            ("None", "None"),
+        ]
+        with pytest.raises(exc.OperationalError) as caught:
+            cursor.execute("ALTER TABLE lance.py.t DROP PARTITION FIELD nothing")
+        assert "PARTITION_FIELD_NOT_FOUND" in str(caught.value)
+
+
+def metadata(connection: hive.Connection, operation: str, **asked: str) -> list[tuple[Any, ...]]:
+    """What a JDBC driver asks for beside SQL."""
+    client, session = connection._client, connection._sessionHandle
+    request = getattr(ttypes, f"T{operation}Req")(sessionHandle=session, **asked)
+    handle = getattr(client, operation)(request).operationHandle
+    fetched = client.FetchResults(
+        ttypes.TFetchResultsReq(operationHandle=handle, orientation=0, maxRows=1000)
+    )
+    columns = [
+        values.values
+        for column in fetched.results.columns
+        for values in vars(column).values()
+        if values is not None
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def test_a_view_shows_a_table_to_what_browses_by_jdbc(thrift_port: int) -> None:
+    with hive.connect("127.0.0.1", thrift_port, username="browser") as connection:
+        cursor = connection.cursor()
+        for statement in (
+            "CREATE NAMESPACE lance.bi",
+            (
+                "CREATE TABLE lance.bi.orders (id BIGINT COMMENT 'the key', ts TIMESTAMP)"
+                " PARTITIONED BY (months(ts))"
+            ),
+            "CREATE VIEW spark_catalog.default.orders AS SELECT * FROM lance.bi.orders",
+            "INSERT INTO lance.bi.orders VALUES (7, now())",
+            "ALTER TABLE lance.bi.orders ADD COLUMN later INT",
+        ):
+            cursor.execute(statement)
+        tables = metadata(connection, "GetTables", schemaName="default", tableName="%")
+        assert [row[1:4] for row in tables] == [("default", "orders", "VIEW")]
+        columns = metadata(connection, "GetColumns", schemaName="default", tableName="orders")
+        shown = [(row[3], row[5], row[11]) for row in columns]
+        assert shown == [("id", "BIGINT", "the key"), ("ts", "TIMESTAMP", "")]
+        cursor.execute("SELECT id FROM spark_catalog.default.orders WHERE ts < now()")
+        assert cursor.fetchall() == [(7,)]
+    done = beeline(thrift_port, "SHOW TABLES;", database="lance.bi")
+    assert done.stdout.split() == ["bi", "orders", "false"], done.stderr
+
+
+def runner(connection: hive.Connection) -> Run:
+    cursor = connection.cursor()
+
+    def run(statement: str) -> list[tuple[object, ...]]:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+    return run
+
+
+def message_of(error: Exception) -> str:
+    """What a JDBC driver shows: the further texts of the answer are the server's own stack."""
+    assert isinstance(error, exc.OperationalError)
+    return str(error.args[0].status.errorMessage)
+
+
+def test_joins_do_not_shuffle_under_thrift(thrift_port: int) -> None:
+    with (
+        hive.connect("127.0.0.1", thrift_port, username="joiner") as first,
+        hive.connect("127.0.0.1", thrift_port, username="joiner") as second,
+    ):
+        found = failures(runner(first), message_of, UNDER_THRIFT)
+        found = found or mixed_up(runner(first), runner(second))
+    assert not found, "\n".join(found)
+    failed = beeline(thrift_port, f"{OVERFLOW};")
+    assert failed.returncode != 0
+    assert "ARITHMETIC_OVERFLOW" in failed.stderr

@@ -1,0 +1,58 @@
+"""Windows of time as grouping keys: the workers' are Spark's, before 1970 and in any zone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.assert_join import conf
+from tests.spark.execution.fragment_tables import assert_same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ZONES = ["UTC", "America/New_York", "Asia/Kathmandu"]
+QUERIES = [
+    "SELECT window(ts, '5 minutes').start AS w, count(*) FROM readings GROUP BY 1",
+    "SELECT window(ts, '1 day', '1 day', '90 minutes').end AS w, sum(v) FROM readings GROUP BY 1",
+    "SELECT window(n, '7 days').start AS w, max(v) FROM readings GROUP BY 1",
+    "SELECT unix_timestamp(ts) div 3600 AS hour, sum(v) FROM readings GROUP BY 1",
+    (
+        "SELECT w, count(*) OVER (ORDER BY w) FROM"
+        " (SELECT DISTINCT window(n, '11 hours').end AS w FROM readings WHERE v > 3)"
+    ),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def readings(spark: SparkSession) -> Iterator[None]:
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.windows")
+    spark.sql(
+        "CREATE TABLE lance.windows.readings PARTITIONED BY (bucket(4, id)) AS SELECT id,"
+        " IF(id % 41 = 0, NULL, TIMESTAMP'1970-01-01 00:00:00Z'"
+        "   + MAKE_INTERVAL(0, 0, 0, 0, 0, (id - 300) * 53, 0.25)) AS ts,"
+        " IF(id % 37 = 0, NULL, TIMESTAMP_NTZ'1968-12-31 23:59:59.999999'"
+        "   + MAKE_INTERVAL(0, 0, 0, 0, id * 3)) AS n,"
+        " id % 17 AS v FROM RANGE(600)"
+    )
+    spark.table("lance.windows.readings").createOrReplaceTempView("readings")
+    yield
+    spark.catalog.dropTempView("readings")
+    spark.sql("DROP NAMESPACE lance.windows CASCADE")
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("query", QUERIES)
+def test_windows_of_time_are_those_of_spark(spark: SparkSession, query: str, zone: str) -> None:
+    with conf(spark, {"spark.sql.session.timeZone": zone}):
+        assert_same(spark, query)
+
+
+def test_what_workers_do_not_compute_has_the_name_that_users_write(spark: SparkSession) -> None:
+    query = (
+        "SELECT regexp_extract(CAST(v AS STRING), '1', 0) AS r, count(*) FROM readings GROUP BY 1"
+    )
+    (found, _) = spark.sql(f'CALL lance.system.explain_join("{query}")').collect()
+    assert "do not compute: regexp_extract" in found.reason
