@@ -14,9 +14,14 @@ import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.ddl.replaced_table import unchanged_since_read
 from pennon.catalog.tables.loaded_table import Table, load
-from pennon.errors import TransactionModeChanged, WriteConflict
+from pennon.errors import (
+    StorageFailure,
+    TransactionModeChanged,
+    UnsupportedTableChange,
+    WriteConflict,
+)
 from pennon.manifest.commits.mode_commit import begin_change
-from pennon.manifest.transaction_mode import REPLACED
+from pennon.manifest.format.change_notice import REPLACED, ChangeNotice
 
 EU, US = {"id": 1, "region": "eu"}, {"id": 2, "region": "us"}
 
@@ -86,5 +91,35 @@ def test_a_replacement_that_was_interrupted_is_ended_by_what_the_error_says(loca
         pennon.open(location).append([US])
     assert rows(location) == [(1, "eu")]
     pennon.open(location).maintenance.set_transaction_mode("strong")
+    pennon.open(location).append([US])
+    assert rows(location) == [(1, "eu"), (2, "us")]
+
+
+def test_a_weak_table_is_not_replaced_by_its_own_rows(tmp_path: Path) -> None:
+    """Rows that others had added meanwhile were lost."""
+    table = pennon.create(
+        str(tmp_path / "t"), SCHEMA, ["region"], properties={"transaction": "weak"}
+    )
+    location = str(table.location)
+    with (
+        pytest.raises(UnsupportedTableChange, match="set_transaction_mode"),
+        unchanged_since_read(loaded(location), [(location, table.version)]),
+    ):
+        pytest.fail("the name would move")
+    with unchanged_since_read(loaded(location), []):
+        pass
+
+
+def test_a_replacement_whose_time_is_half_over_does_not_move_the_name(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may soon take it for dead."""
+    read = [(location, pennon.open(location).version)]
+    monkeypatch.setattr(ChangeNotice, "is_nearly_over", lambda self: self.target == REPLACED)
+    with (
+        pytest.raises(StorageFailure, match="others may write again"),
+        unchanged_since_read(loaded(location), read),
+    ):
+        pytest.fail("the name would move")
     pennon.open(location).append([US])
     assert rows(location) == [(1, "eu"), (2, "us")]

@@ -23,15 +23,14 @@ from pennon.errors import (
     TransactionModeChanged,
     UnsupportedTableChange,
 )
-from pennon.maintenance import mode_change
 from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
-from pennon.maintenance.mode_change import set_transaction_mode
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest.transaction_mode import mode_of
 from pennon.manifest.versions.history import history
-from pennon.transaction import Committed, Transaction, strong, weak
+from pennon.transaction import Committed, Transaction, mode_change, strong, weak
+from pennon.transaction.mode_change import set_transaction_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,9 @@ import pennon
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import Snapshot
 from pennon.manifest.commits import mode_commit
+from pennon.manifest.format.change_notice import NamedAt
 from pennon.namespace import PartitionedNamespace
+from pennon.transaction import weak, writer_fence
 
 ROW = {"id": 1, "region": "eu", "place": {"x": 5}}
 SCHEMA = pa.schema({"id": pa.int64(), "region": pa.string(), "place": pa.struct({"x": pa.int32()})})
@@ -91,13 +94,61 @@ def test_a_column_that_needs_a_value_and_rows_without_it_never_both_come(
         return
     begun = mode_commit.begin_change
 
-    def begin_change(snapshot: Snapshot, mode: str) -> str:
+    def begin_change(snapshot: Snapshot, target: str, named_at: NamedAt | None = None) -> str:
         other.append([ROW])
-        return begun(snapshot, mode)
+        return begun(snapshot, target, named_at)
 
-    monkeypatch.setattr(mode_commit, "begin_change", begin_change)
+    monkeypatch.setattr(writer_fence, "begin_change", begin_change)
     with pytest.raises(UnsupportedTableChange, match="rows that are stored already"):
         table.add_column("n", pa.int32(), nullable=False)
     monkeypatch.undo()
     table.append([ROW])
     assert table.scan().to_arrow().to_pylist() == [ROW, ROW]
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+@pytest.mark.parametrize("step", ["_registered", "_opened", "_changed_layout", "_apply"])
+def test_a_weak_writer_and_a_column_that_needs_a_value_never_both_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, is_emptied: bool
+) -> None:
+    """The rows were committed to the leaf, and no row of the table could be read any more."""
+    properties = {"transaction": "weak"}
+    table = pennon.create(tmp_path / "t", SCHEMA, ["region"], properties=properties)
+    if is_emptied:
+        table.append([ROW])
+        table.delete("id = 1")
+    other = pennon.open(table.location)
+    original = getattr(weak, step)
+
+    def behind(*args: Any, **named: Any) -> Any:
+        with monkeypatch.context() as free:
+            free.setattr(weak, step, original)
+            other.add_column("n", pa.int32(), nullable=False)
+        monkeypatch.setattr(weak, step, original)
+        return original(*args, **named)
+
+    monkeypatch.setattr(weak, step, behind)
+    with pytest.raises(WriteConflict, match="column n, which is NOT NULL, was added"):
+        table.append([ROW])
+    assert table.refresh().scan().count_rows() == 0
+    table.append([{**ROW, "n": 3}])
+    assert table.scan().to_arrow().to_pylist() == [{**ROW, "n": 3}]
+
+
+def test_no_column_that_needs_a_value_comes_where_a_weak_writer_was_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = {"transaction": "weak"}
+    table = pennon.create(tmp_path / "t", SCHEMA, ["region"], properties=properties)
+    other = pennon.open(table.location)
+    begun = mode_commit.begin_change
+
+    def begin_change(snapshot: Snapshot, target: str, named_at: NamedAt | None = None) -> str:
+        other.append([ROW])
+        return begun(snapshot, target, named_at)
+
+    monkeypatch.setattr(writer_fence, "begin_change", begin_change)
+    with pytest.raises(UnsupportedTableChange, match="rows that are stored already"):
+        table.add_column("n", pa.int32(), nullable=False)
+    other.append([ROW])
+    assert table.refresh().scan().to_arrow().to_pylist() == [ROW, ROW]

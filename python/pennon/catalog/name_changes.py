@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pennon.catalog.configured_catalog import plain_path
 from pennon.catalog.table_registration import registration_of, relative_location
 from pennon.errors import PennonError, WriteConflict
+from pennon.manifest.format.change_notice import NamedAt
 from pennon.manifest.registered_location import (
     move_registration,
     rename_registration,
@@ -20,9 +21,27 @@ from pennon.manifest.registered_location import (
 )
 
 if TYPE_CHECKING:
+    from pennon.catalog.configured_catalog import Catalog
     from pennon.catalog.directory import Directory, Name
 
-__all__ = ["replace_partitioned", "replace_plain", "take_name"]
+__all__ = ["named_at", "replace_partitioned", "replace_plain", "take_name"]
+
+
+def named_at(catalog: Catalog, identifier: Name, location: str) -> NamedAt | None:
+    """Tell where the name of a partitioned namespace is kept, for whoever has no catalog at hand.
+
+    Args:
+        catalog: The catalog.
+        identifier: The name.
+        location: Where it points to.
+
+    Returns:
+        None where only the implementation of the catalog knows.
+    """
+    if catalog.implementation != "dir":
+        return None
+    place = relative_location(catalog, location)
+    return NamedAt(plain_path(catalog.root), tuple(identifier), place)
 
 
 def replace_partitioned(directory: Directory, identifier: Name, old: str, new: str) -> None:

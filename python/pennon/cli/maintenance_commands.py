@@ -27,7 +27,6 @@ from pennon.maintenance.checks.findings import CheckReport, Severity
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.migrate import migrate
-from pennon.maintenance.mode_change import MODES, set_transaction_mode
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
@@ -35,6 +34,7 @@ from pennon.maintenance.statistics.analyze import analyze
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot
 from pennon.namespace.opening import absolute
+from pennon.transaction.mode_change import MODES, set_transaction_mode
 
 __all__ = ["add_commands"]
 

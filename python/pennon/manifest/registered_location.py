@@ -26,7 +26,13 @@ from pennon.predicate.dialect import DataFusion
 if TYPE_CHECKING:
     import lance
 
-__all__ = ["change_properties", "move_registration", "rename_registration", "take_plain_name"]
+__all__ = [
+    "change_properties",
+    "is_registered",
+    "move_registration",
+    "rename_registration",
+    "take_plain_name",
+]
 
 _PATIENCE_SECONDS: Final = 20.0
 _PAUSE_SECONDS: Final = 0.05
@@ -48,6 +54,27 @@ def move_registration(
         False where the name has another location by now; nothing is changed then.
     """
     return _replaced(root, name, {"location": old}, {"location": new}, storage_options)
+
+
+def is_registered(
+    root: str, name: Sequence[str], location: str, storage_options: StorageOptions
+) -> bool:
+    """Whether a name points to a location.
+
+    Args:
+        root: Path or URL of the directory namespace.
+        name: The parts of the name below it.
+        location: The ``location`` property that it may have.
+        storage_options: Given to Lance.
+
+    Raises:
+        StorageFailure: The storage refused.
+    """
+    manifest = open_manifest(root, storage_options=storage_options)
+    is_named = _is_named(SEPARATOR.join(name)).sql(dialect=DataFusion)
+    rows = manifest.to_table(columns=["metadata"], filter=is_named)
+    texts = rows["metadata"].to_pylist()
+    return any(json.loads(text or "{}").get("location") == location for text in texts)
 
 
 def change_properties(

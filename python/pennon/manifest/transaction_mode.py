@@ -9,23 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pennon.errors import TransactionModeChanged
-from pennon.manifest.format.properties import CHANGING, TRANSACTION
+from pennon.manifest.format.change_notice import ALTERED, REPLACED, ChangeNotice
+from pennon.manifest.format.properties import TRANSACTION
 
 if TYPE_CHECKING:
     from pennon.manifest.snapshot import Snapshot
 
-__all__ = ["ALTERED", "REPLACED", "STRONG", "WEAK", "check_mode", "mode_of"]
+__all__ = ["STRONG", "WEAK", "change_under_way", "check_mode", "mode_of"]
 
 STRONG: Final = "strong"
 WEAK: Final = "weak"
-ALTERED: Final = "altered"
-"""No mode: a column is added that every row has to have a value in, and no row may come."""
-REPLACED: Final = "replaced"
-"""No mode: another table is about to get the name, and nothing may be written any more."""
 _WHY_NOT: Final = {
     ALTERED: "a column that is NOT NULL is being added",
     REPLACED: "another table is being put in its place",
 }
+
+
+def change_under_way(snapshot: Snapshot) -> ChangeNotice | None:
+    """Tell whose change keeps writers away; None where none does."""
+    return ChangeNotice.read(snapshot.metadata.get(TRANSACTION, STRONG))
 
 
 def mode_of(snapshot: Snapshot) -> str | None:
@@ -34,7 +36,7 @@ def mode_of(snapshot: Snapshot) -> str | None:
     Returns:
         ``strong`` or ``weak``; None while it changes.
     """
-    if snapshot.metadata.get(TRANSACTION, STRONG).startswith(CHANGING):
+    if change_under_way(snapshot) is not None:
         return None
     return STRONG if snapshot.is_strong else WEAK
 
@@ -49,23 +51,16 @@ def check_mode(newest: Snapshot, wanted: str) -> None:
     Raises:
         TransactionModeChanged: It is another one, or is being changed.
     """
-    mode = mode_of(newest)
-    if mode == wanted:
-        return
-    if mode is not None:
-        why = f"its transactions became {mode} after the statement had begun"
-        raise TransactionModeChanged(table=newest.location, why=why, advice="Run it again")
-    target = newest.metadata[TRANSACTION].removeprefix(CHANGING).partition(" ")[0]
-    if target in _WHY_NOT:
+    notice = change_under_way(newest)
+    if notice is not None:
         raise TransactionModeChanged(
             table=newest.location,
-            why=_WHY_NOT[target],
-            advice="Run it again when that has ended. Where it was interrupted, call"
+            why=_WHY_NOT.get(notice.target, f"its transactions are being made {notice.target}"),
+            advice="Run it again when that has ended; a change whose process is gone is ended by"
+            " the next writer, on another machine after at most an hour, or at once by CALL"
             f" lance.system.set_transaction_mode('{newest.location}', '{wanted}')",
         )
-    raise TransactionModeChanged(
-        table=newest.location,
-        why=f"its transactions are being made {target}",
-        advice="Run it again when that has ended. Where it was interrupted, call"
-        f" lance.system.set_transaction_mode('{newest.location}', '{target}') again",
-    )
+    mode = mode_of(newest)
+    if mode != wanted:
+        why = f"its transactions became {mode} after the statement had begun"
+        raise TransactionModeChanged(table=newest.location, why=why, advice="Run it again")

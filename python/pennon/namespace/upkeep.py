@@ -9,12 +9,12 @@ from pennon.maintenance.checks.check import check
 from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaves.progress import no_progress
-from pennon.maintenance.mode_change import set_transaction_mode
 from pennon.maintenance.repair import repair
 from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.statistics.analyze import Analyzed, analyze
 from pennon.maintenance.vacuum import vacuum
+from pennon.transaction.mode_change import set_transaction_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pennon.maintenance.compact import Compacted
     from pennon.maintenance.expire import Expired
     from pennon.maintenance.leaves.progress import Progress
-    from pennon.maintenance.mode_change import ChangedMode
     from pennon.maintenance.repair import Repaired
     from pennon.maintenance.rewrite_partitions import RewrittenPartitions
     from pennon.maintenance.vacuum import Vacuumed
+    from pennon.transaction.mode_change import ChangedMode
 
 __all__ = ["Maintenance"]
 

@@ -25,7 +25,8 @@ from pennon.manifest.commits.commit_lookup import find_commit, is_any_there, rew
 from pennon.manifest.commits.turn import Turn
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.table_identity import check_same_table, table_id
-from pennon.manifest.transaction_mode import STRONG, check_mode
+from pennon.manifest.transaction_mode import STRONG
+from pennon.transaction.abandoned_change import settled
 from pennon.transaction.concurrency.conflicts import check_layouts, check_places, rebase
 from pennon.transaction.concurrency.outcome import Committed, Conflicted, Outcome, Retryable
 from pennon.transaction.concurrency.relocation import relocate
@@ -289,6 +290,4 @@ def _rewrites(
 def _opened(base: Snapshot, version: int | None) -> Snapshot:
     newer = Snapshot.open(base.location, version, storage_options=base.storage_options)
     check_same_table(newer, table_id(base))
-    if version is None:
-        check_mode(newer, STRONG)
-    return newer
+    return newer if version is not None else settled(newer, STRONG)

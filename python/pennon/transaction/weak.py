@@ -28,6 +28,7 @@ from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.table_identity import check_same_table, table_id
 from pennon.manifest.transaction_mode import WEAK, check_mode
+from pennon.transaction.abandoned_change import settled
 from pennon.transaction.concurrency.conflicts import ROWS_CHANGED, check_layouts
 from pennon.transaction.concurrency.outcome import Committed, Conflicted, Outcome, Retryable
 from pennon.transaction.staging.leaf_preparation import staged_values
@@ -85,7 +86,9 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
             for object_id in written
         }
         leaves = {object_id: leaf.result() for object_id, leaf in opened.items()}
-        _newest(base)
+        changed = _changed_layout(base, changes)
+        if changed is not None:
+            return changed
         applied = {
             object_id: pool.submit(_apply, snapshot, leaf, changes[object_id])
             for object_id, leaf in leaves.items()
@@ -96,9 +99,10 @@ def commit_weak(base: Snapshot, changes: Mapping[str, Change]) -> Outcome:
             except _RowsMoved:
                 return Conflicted(partition_text(states[object_id].values), ROWS_CHANGED)
             except OSError as error:
-                if is_conflict(error):
-                    _newest(base)
-                raise
+                changed = _changed_layout(base, changes) if is_conflict(error) else None
+                if changed is None:
+                    raise
+                return changed
     return Committed(snapshot.version, snapshot)
 
 
@@ -106,8 +110,16 @@ def _newest(base: Snapshot, version: int | None = None) -> Snapshot:
     """Open the table as it is, which others may have replaced, or made one of strong mode."""
     newest = Snapshot.open(base.location, version, storage_options=base.storage_options)
     check_same_table(newest, table_id(base))
+    if version is None:
+        return settled(newest, WEAK)
     check_mode(newest, WEAK)
     return newest
+
+
+def _changed_layout(base: Snapshot, changes: Mapping[str, Change]) -> Conflicted | None:
+    """Look whether rows still fit the table; who changes it makes commits of the leaves."""
+    newest = _newest(base)
+    return check_layouts(changes, newest.schema.arrow, newest.specs)
 
 
 def _opened(snapshot: Snapshot, location: str) -> lance.LanceDataset:

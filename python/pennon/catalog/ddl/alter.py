@@ -27,19 +27,22 @@ from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_b
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import UnsupportedTableChange, WriteConflict
 from pennon.manifest import ConcurrentChange, ManifestCommitted, ManifestOutcome, change_root
-from pennon.manifest.commits.mode_commit import without_writers
-from pennon.manifest.transaction_mode import ALTERED, STRONG, mode_of
+from pennon.manifest.format.change_notice import ALTERED
+from pennon.manifest.transaction_mode import STRONG, WEAK
 from pennon.manifest.versions.retention import check_retention
 from pennon.spec.evolution import promoted_spec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
 from pennon.transaction.concurrency.isolation import check_isolation
 from pennon.transaction.concurrency.row_change_mode import check_row_change_modes
+from pennon.transaction.writer_fence import without_writers
 
 if TYPE_CHECKING:
     from pennon.catalog.directory import Name
 
 __all__ = ["alter_partitioning", "alter_table"]
+
+_Change = Callable[[Table], ManifestOutcome]
 
 _ATTEMPTS = 5
 _AT_CREATION = (
@@ -102,7 +105,7 @@ def alter_table(
             case OrderChange(order):
                 changes = [_order_property(order)]
 
-    def change(table: Table) -> ManifestOutcome:
+    def change(table: Table, mode: str | None = None) -> ManifestOutcome:
         changed = _Changed(table.snapshot.schema)
         for statement_change in changes:
             changed = _apply(table, changed, statement_change)
@@ -137,15 +140,25 @@ def alter_table(
             properties=properties,
             removed_properties=changed.removed,
             comment=changed.comment,
+            mode=mode,
         )
 
-    def change_beside_writers(table: Table) -> ManifestOutcome:
-        if mode_of(table.snapshot) != STRONG or not any(map(_needs_no_rows, changes)):
-            return change(table)
-        with without_writers(table.snapshot, ALTERED) as held:
-            return change(replace(table, snapshot=held))
+    return _until_committed(
+        catalog,
+        identifier,
+        _beside_writers(change) if any(map(_needs_no_rows, changes)) else change,
+    )
 
-    return _until_committed(catalog, identifier, change_beside_writers)
+
+def _beside_writers(change: Callable[[Table, str | None], ManifestOutcome]) -> _Change:
+    """Keep writers away until the change is made, which ends that, too."""
+
+    def fenced(table: Table) -> ManifestOutcome:
+        mode = STRONG if table.snapshot.is_strong else WEAK
+        with without_writers(table.snapshot, ALTERED) as fence:
+            return change(replace(table, snapshot=fence.snapshot), mode)
+
+    return fenced
 
 
 def _needs_no_rows(change: Mapping[str, object]) -> bool:
@@ -184,9 +197,7 @@ def _check_meaning(catalog: Catalog, identifier: Name, statement: str) -> None:
         raise error
 
 
-def _until_committed(
-    catalog: Catalog, identifier: Name, change: Callable[[Table], ManifestOutcome]
-) -> Table:
+def _until_committed(catalog: Catalog, identifier: Name, change: _Change) -> Table:
     for _ in range(_ATTEMPTS):
         table = load(catalog, identifier)
         table.stored.check_alterable()

@@ -4,7 +4,7 @@ Rows that were committed since the query read the table are not among the new on
 lost. So nothing is written to it any more while the name moves, and the name does not move where
 anything was written since. A query that does not read the table takes whatever comes first.
 
-A weak table is not looked at: it keeps no versions of its partitions to compare.
+A weak table keeps no versions of its partitions to compare: it is not replaced by its own rows.
 """
 
 from __future__ import annotations
@@ -12,17 +12,23 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pennon.errors import SnapshotNotFound, StorageFailure, WriteConflict
+from pennon.errors import (
+    SnapshotNotFound,
+    StorageFailure,
+    UnsupportedTableChange,
+    WriteConflict,
+)
 from pennon.manifest import Snapshot
 from pennon.manifest.commits.commit_lookup import rewritten_leaves
-from pennon.manifest.commits.mode_commit import without_writers
-from pennon.manifest.transaction_mode import REPLACED
+from pennon.manifest.format.change_notice import REPLACED
 from pennon.transaction.concurrency.read_set import ReadSet
+from pennon.transaction.writer_fence import without_writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pennon.catalog.tables.loaded_table import Table
+    from pennon.manifest.format.change_notice import NamedAt
 
 __all__ = ["unchanged_since_read"]
 
@@ -30,20 +36,24 @@ _EVERY_ROW = ((),)
 
 
 @contextlib.contextmanager
-def unchanged_since_read(table: Table, reads: Sequence[tuple[str, int]]) -> Iterator[None]:
+def unchanged_since_read(
+    table: Table, reads: Sequence[tuple[str, int]], named_at: NamedAt | None = None
+) -> Iterator[None]:
     """Keep a table as a query has read it until its name is another one's.
 
     Args:
         table: The one that is replaced.
         reads: Locations and versions of what the query read.
+        named_at: Where the name is kept; None where only its implementation knows.
 
     Raises:
+        UnsupportedTableChange: It is made of a table whose transactions are weak.
         WriteConflict: Another commit changed its rows since.
         TransactionModeChanged: Its transactions are being changed.
     """
     newest = table.snapshot
     versions = sorted({version for location, version in reads if location == newest.location})
-    if not versions or (table.stored.has_manifest and not newest.is_strong):
+    if not versions:
         yield
         return
     if not table.stored.has_manifest:
@@ -51,9 +61,18 @@ def unchanged_since_read(table: Table, reads: Sequence[tuple[str, int]]) -> Iter
             raise _changed(table, "another commit changed it")
         yield
         return
-    with without_writers(newest, REPLACED) as held:
+    if not newest.is_strong:
+        raise UnsupportedTableChange(
+            change="replace the rows",
+            table=table.name,
+            why="the new ones are made of it, its transactions are weak, and rows that others add"
+            " meanwhile would be lost",
+            advice=f"CALL lance.system.set_transaction_mode('{table.name}', 'strong') first",
+        )
+    with without_writers(newest, REPLACED, named_at) as fence:
         for version in versions:
-            _check_same_rows(table, version, held)
+            _check_same_rows(table, version, fence.snapshot)
+        fence.check()
         yield
 
 

@@ -26,7 +26,7 @@ from pennon.catalog.ddl.replaced_table import unchanged_since_read
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
-from pennon.catalog.name_changes import take_name
+from pennon.catalog.name_changes import named_at, take_name
 from pennon.catalog.partitioning import calls_of
 from pennon.catalog.table_registration import relative_location
 from pennon.catalog.tables.loaded_table import Table, load
@@ -188,7 +188,8 @@ def publish(
         if existing is None:
             directory.register(identifier, location)
         else:
-            with unchanged_since_read(existing, reads):
+            at = named_at(catalog, identifier, existing.snapshot.location)
+            with unchanged_since_read(existing, reads, at):
                 existing.stored.pass_name_on(directory, identifier, location)
     except PennonError:
         # Where a store's answer is lost, the request is repeated and meets its own first change.

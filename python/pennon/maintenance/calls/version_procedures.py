@@ -12,8 +12,8 @@ from pennon.catalog.tables.loaded_table import load
 from pennon.catalog.tables.row_history import read_changes, told_changes
 from pennon.errors import ProcedureArgument, SnapshotNotFound
 from pennon.maintenance.calls.procedure_signature import Arguments, Parameter, Procedure, Rows
-from pennon.maintenance.mode_change import MODES, set_transaction_mode
 from pennon.maintenance.rollback import rollback
+from pennon.transaction.mode_change import MODES, set_transaction_mode
 
 if TYPE_CHECKING:
     from pennon.catalog.configured_catalog import Catalog

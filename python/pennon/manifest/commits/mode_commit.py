@@ -10,15 +10,13 @@ Each change has a name of its own. A second one takes over from a first, which t
 
 from __future__ import annotations
 
-import contextlib
-import secrets
 from typing import TYPE_CHECKING, Final
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import PennonError, TransactionModeChanged
+from pennon.errors import TransactionModeChanged
 from pennon.manifest.commits.exclusive_commit import exclusive
 from pennon.manifest.commits.manifest_outcome import (
     ConcurrentChange,
@@ -29,15 +27,15 @@ from pennon.manifest.commits.stated_commit import commit_metadata
 from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
+from pennon.manifest.format.change_notice import ChangeNotice, NamedAt
 from pennon.manifest.format.columns import READ_VERSION
-from pennon.manifest.format.properties import CHANGING, TRANSACTION
+from pennon.manifest.format.properties import TRANSACTION
 from pennon.manifest.format.rows import TABLE_VERSION
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
-from pennon.manifest.transaction_mode import ALTERED, STRONG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pennon.manifest.format.commit_record import CommitRecord
 
@@ -47,18 +45,19 @@ __all__ = [
     "end_change",
     "forget_read_versions",
     "opened_in_change",
-    "without_writers",
+    "refuse_older",
 ]
 
 _ATTEMPTS: Final = 40
 
 
-def begin_change(snapshot: Snapshot, mode: str) -> str:
+def begin_change(snapshot: Snapshot, target: str, named_at: NamedAt | None = None) -> str:
     """Stop the writers of a namespace.
 
     Args:
         snapshot: The newest one.
-        mode: What the transactions are to become.
+        target: What the transactions are to become, or ``ALTERED`` or ``REPLACED``.
+        named_at: The name that another table is about to get.
 
     Returns:
         The name of the change; another one that was under way can end no more.
@@ -67,7 +66,7 @@ def begin_change(snapshot: Snapshot, mode: str) -> str:
         StorageFailure: The storage refused.
         TransactionModeChanged: Another change began at the same moment.
     """
-    change = f"{CHANGING}{mode} {secrets.token_hex(8)}"
+    change = str(ChangeNotice.of_this_process(target, named_at))
     _state(open_commit_base(snapshot), snapshot.location, change, snapshot.storage_options)
     return change
 
@@ -86,39 +85,19 @@ def opened_in_change(
     return newest
 
 
-@contextlib.contextmanager
-def without_writers(snapshot: Snapshot, why: str) -> Iterator[Snapshot]:
-    """Keep the rows of a strong namespace as they are while the context is open.
+def refuse_older(opened: Callable[[], Snapshot]) -> Snapshot:
+    """Refuse every commit of rows that was begun before, by one that changes none.
 
     Args:
-        snapshot: The newest one.
-        why: ``ALTERED``, after which writers go on, or ``REPLACED``, after which they do so only
-            where something went wrong.
+        opened: Gives the newest version.
 
     Returns:
         The version whose rows are the last.
 
     Raises:
         StorageFailure: The storage refused.
-        TransactionModeChanged: Others change the transactions, or came first each time.
+        TransactionModeChanged: Others came first each time.
     """
-    change = begin_change(snapshot, why)
-    location, options = snapshot.location, snapshot.storage_options
-
-    def end() -> None:
-        with contextlib.suppress(PennonError):  # what went wrong before is told
-            end_change(location, change, STRONG, options)
-
-    with contextlib.ExitStack() as undo:
-        undo.callback(end)
-        yield _refuse_older(lambda: opened_in_change(location, change, options))
-        undo.pop_all()
-    if why == ALTERED:
-        end_change(location, change, STRONG, options)
-
-
-def _refuse_older(opened: Callable[[], Snapshot]) -> Snapshot:
-    """Refuse every commit of rows that was begun before, by one that changes none."""
     for attempt in range(_ATTEMPTS):
         snapshot = opened()
         base = open_commit_base(snapshot)

@@ -25,7 +25,7 @@ from pennon.manifest.commits.stated_commit import commit_metadata
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import storage_failure
 from pennon.manifest.format.columns import partition_columns
-from pennon.manifest.format.properties import COMMENT, SCHEMA, property_keys
+from pennon.manifest.format.properties import COMMENT, SCHEMA, TRANSACTION, property_keys
 from pennon.manifest.snapshot import Snapshot
 from pennon.manifest.table_identity import open_commit_base
 from pennon.spec.partition_spec import PartitionSpec
@@ -42,6 +42,7 @@ def change_root(
     properties: Mapping[str, str] | None = None,
     removed_properties: Sequence[str] = (),
     comment: str | None = None,
+    mode: str | None = None,
 ) -> ManifestOutcome:
     """Change what the metadata of a namespace says.
 
@@ -52,6 +53,8 @@ def change_root(
         properties: Table properties to set.
         removed_properties: Table properties to remove.
         comment: The table's comment; None leaves it, an empty one removes it.
+        mode: Ends what keeps writers away, in the same commit: the mode in which they go on. Where
+            another process has ended it, the change is refused.
 
     Returns:
         The version that has the change, or that another writer came first.
@@ -68,6 +71,8 @@ def change_root(
     written.update(dict.fromkeys(property_keys(dict.fromkeys(removed_properties, ""))))
     if comment is not None:
         written[COMMENT] = comment or None
+    if mode is not None:
+        written[TRANSACTION] = mode
     if schema is not None or spec is not None:
         written[SCHEMA] = (schema or snapshot.schema).to_json()
     if spec is not None:

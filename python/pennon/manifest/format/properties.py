@@ -5,7 +5,7 @@
 | ``schema``, ``partition_spec_v<N>`` | JSON text, as the specification has them |
 | ``pennon.salt`` | 32 hexadecimal digits: the secret that partition names are derived with |
 | ``pennon.transaction`` | ``strong`` or ``weak``: what new writes do; while that changes they are
-  refused, and it is ``changing to``, the mode and whose change it is: ``commits/mode_commit.py`` |
+  refused, and it is ``changing to`` and what ``change_notice.py`` has |
 | ``pennon.comment`` | the table's comment |
 | ``pennon.turn`` | which commit others let through, and until when: ``commits/turn.py`` |
 | ``pennon.property.<name>`` | a table property of the user |

@@ -9,8 +9,9 @@ has ended. Whoever looked before is met at what he commits:
 
 So no acknowledged row is lost, and none becomes visible by half. Readers go on: in between a leaf
 is read by what its row says, a version or the newest, and both have the same rows. What is killed
-leaves a table that is read and refuses writes until the procedure is called again, in either
-direction. Writers of other clients in weak mode know nothing of it and have to be stopped.
+leaves a table that is read; the next writer sees that the process is gone, and turns it back. The
+procedure itself can be called again, in either direction. Writers of other clients in weak mode
+know nothing of it and have to be stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from pennon.errors import StorageFailure
 from pennon.leaf.dataset import check_is_main, open_own_leaf
 from pennon.leaf.write.leaf_commit import LeafCommit
 from pennon.leaf.write.main_branch import fence, publish, stop_auto_cleanup
-from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import LeafChange, ManifestCommitted, Snapshot, commit_leaves
 from pennon.manifest.commits.manifest_outcome import ConcurrentChange
 from pennon.manifest.commits.mode_commit import (
@@ -75,7 +75,7 @@ def set_transaction_mode(
     mode: str,
     storage_options: StorageOptions | None = None,
     *,
-    progress: Progress = no_progress,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> ChangedMode:
     """Make the transactions of a table strong or weak.
 
@@ -83,7 +83,7 @@ def set_transaction_mode(
         location: The namespace.
         mode: ``strong`` or ``weak``.
         storage_options: Given to Lance.
-        progress: Called with how far it is.
+        progress: Told what is done, how many of it are done, and how many there are.
 
     Raises:
         NotPartitionedNamespace: It is none.
@@ -143,7 +143,7 @@ class _Change:
     change: str
     options: StorageOptions
     done: ChangedMode
-    progress: Progress
+    progress: Callable[[str, int, int], None] | None
 
     def make_weak(self) -> None:
         """Bring each leaf's rows to its main branch, then let it be read there."""
@@ -230,7 +230,8 @@ class _Change:
         some = list(states)
         with ThreadPoolExecutor(_MAX_THREADS) as pool:
             for at, _ in enumerate(pool.map(do, some), 1):
-                if at % _LEAVES_AT_ONCE == 0 or at == len(some):
+                is_told = at % _LEAVES_AT_ONCE == 0 or at == len(some)
+                if self.progress is not None and is_told:
                     self.progress("leaves brought over", at, len(some))
 
     def _look(self) -> None:

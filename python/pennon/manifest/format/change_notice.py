@@ -1,0 +1,157 @@
+"""What ``pennon.transaction`` says while writers are kept away: why, who does it, and how long.
+
+The text is ``changing to``, the target, a name drawn for this one change, and a JSON object. A
+process that is killed leaves it behind, and whoever writes next has to see that nobody will end it:
+
+* where it ran on this machine, by its process, which is gone;
+* else by the time, of which it uses the first half only where nothing would refuse it later.
+
+A table that another one replaces may have lost its name already when the process is killed. So the
+notice says where the name is looked up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from pennon.manifest.format.properties import CHANGING
+
+__all__ = ["ALTERED", "REPLACED", "ChangeNotice", "NamedAt"]
+
+ALTERED: Final = "altered"
+"""No mode: a column is added that every row has to have a value in, and no row may come."""
+REPLACED: Final = "replaced"
+"""No mode: another table is about to get the name, and nothing may be written any more."""
+
+_LASTS_SECONDS: Final = {ALTERED: 60, REPLACED: 600}
+_OF_MODES_SECONDS: Final = 3600
+_OF_A_PROCESS: Final = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAt:
+    """The name of a table in a directory namespace.
+
+    Args:
+        root: Path or URL of the directory namespace.
+        name: The parts of the name below it.
+        location: The ``location`` property that it has there.
+    """
+
+    root: str
+    name: tuple[str, ...]
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNotice:
+    """A change during which nobody writes.
+
+    Args:
+        target: What the transactions become, or ``ALTERED`` or ``REPLACED``.
+        name: Tells it from every other change.
+        machine: Where it is made; empty where that is not known.
+        process: By whom, on that machine.
+        until: When it is over at the latest, in milliseconds UTC; None where nobody can tell.
+        named_at: The name that another table is about to get.
+    """
+
+    target: str
+    name: str
+    machine: str = ""
+    process: str = ""
+    until: int | None = None
+    named_at: NamedAt | None = None
+
+    @classmethod
+    def of_this_process(cls, target: str, named_at: NamedAt | None = None) -> Self:
+        """Announce a change that this process makes."""
+        lasts = _LASTS_SECONDS.get(target, _OF_MODES_SECONDS)
+        until = int((time.time() + lasts) * 1000)
+        name = secrets.token_hex(8)
+        return cls(target, name, _machine(), _process(os.getpid()) or "", until, named_at)
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Read what ``pennon.transaction`` says; None where no change is under way.
+
+        Example:
+            >>> notice = ChangeNotice.of_this_process("weak")
+            >>> ChangeNotice.read(str(notice)) == notice, notice.is_abandoned()
+            (True, False)
+            >>> ChangeNotice.read("changing to weak 1f2e").target
+            'weak'
+            >>> ChangeNotice.read("weak") is None
+            True
+        """
+        if not text.startswith(CHANGING):
+            return None
+        target, _, rest = text.removeprefix(CHANGING).partition(" ")
+        name, _, stated = rest.partition(" ")
+        try:
+            known = json.loads(stated or "{}")
+            named = known.get("named_at")
+            return cls(
+                target,
+                name,
+                str(known.get("machine", "")),
+                str(known.get("process", "")),
+                known.get("until"),
+                named and NamedAt(named["root"], tuple(named["name"]), named["location"]),
+            )
+        except (ValueError, KeyError, AttributeError, TypeError):  # of a later version of Pennon
+            return cls(target, name)
+
+    def __str__(self) -> str:
+        """Write it."""
+        stated: dict[str, object] = {
+            "machine": self.machine,
+            "process": self.process,
+            "until": self.until,
+        }
+        if self.named_at is not None:
+            at = self.named_at
+            stated["named_at"] = {"root": at.root, "name": at.name, "location": at.location}
+        return f"{CHANGING}{self.target} {self.name} {json.dumps(stated)}"
+
+    def is_abandoned(self) -> bool:
+        """Whether its process is gone, or its time is over."""
+        if self.machine and self.process and self.machine == _machine():
+            number = int(self.process.partition("@")[0])
+            if _process(number) != self.process:
+                return True
+        return self.until is not None and time.time() * 1000 > self.until
+
+    def is_nearly_over(self) -> bool:
+        """Whether half of its time has passed: what others cannot refuse must not begin now."""
+        half = _LASTS_SECONDS.get(self.target, _OF_MODES_SECONDS) / 2
+        return self.until is not None and time.time() + half > self.until / 1000
+
+
+def _machine() -> str:
+    """Name what numbers processes: the machine as it was started, or a container on it."""
+    try:
+        boot = (_OF_A_PROCESS / "sys/kernel/random/boot_id").read_text().strip()
+        numbering = str((_OF_A_PROCESS / "self/ns/pid").readlink())
+    except OSError:  # another system: the time has to tell
+        return ""
+    text = f"{socket.gethostname()} {boot} {numbering}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _process(number: int) -> str | None:
+    """Name a process by its number and its start; None where it is gone."""
+    try:
+        stated = (_OF_A_PROCESS / str(number) / "stat").read_text()
+    except OSError:
+        return None
+    fields = stated.rpartition(")")[2].split()
+    return None if fields[0] in ("Z", "X") else f"{number}@{fields[19]}"
