@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -106,3 +106,48 @@ def test_a_column_of_any_name_leaves_the_rows_counted(tmp_path: Path, name: str)
     found = manifest_answer(nodes, 1, {0: made.scan().plan()}, Semantics())
     assert found is not None
     assert rows_over(found.sql, {}).to_pylist() == [{"c2": 3, "c3": 10}]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "is_one"),
+    [
+        ("EXTRACT(YEAR FROM `c0`)", pa.int32(), True),
+        ("EXTRACT(YEAR FROM CAST(`c0` AS DATE))", pa.int32(), True),
+        ("date_trunc('QUARTER', `c0`)", pa.timestamp("us"), True),
+        ("date_format(`c0`, 'yyyy-MM')", pa.string(), True),
+        ("date_trunc('DAY', `c0`)", pa.timestamp("us"), False),
+        ("EXTRACT(WEEK FROM `c0`)", pa.int32(), False),
+        ("EXTRACT(HOUR FROM `c0`)", pa.int32(), False),
+        ("date_trunc('MONTH', `c0` - INTERVAL '1' SECOND)", pa.timestamp("us"), False),
+        ("`c0`", pa.timestamp("us"), False),
+    ],
+)
+def test_what_all_times_of_a_partition_have_in_common_is_answered(
+    tmp_path: Path, text: str, kind: pa.DataType, *, is_one: bool
+) -> None:
+    schema = pa.schema([("ts", pa.timestamp("us")), ("id", pa.int64())])
+    made = pennon.create(str(tmp_path / "n"), schema, ["months(ts)"])
+    times = [
+        datetime.fromisoformat("1969-12-31T23:59:59.999999"),
+        datetime.fromisoformat("2024-02-29"),
+        None,
+    ]
+    made.append([{"ts": times[at % 3], "id": at} for at in range(10)])
+    made.add_partition_field("days(ts)")
+    made.append([{"ts": datetime.fromisoformat("2024-02-01T23:00:00"), "id": 10}])
+    nodes: list[PlanNode] = [
+        Scan((Column(0, "ts", pa.timestamp("us")),)),
+        Group(
+            0,
+            frozenset(),
+            (),
+            (Output(1, text, kind),),
+            (AggregateCall(2, "count", text, pa.int64()),),
+            (),
+        ),
+    ]
+    found = manifest_answer(nodes, 1, {0: made.scan().plan()}, Semantics())
+    assert (found is not None) == is_one
+    if found is not None:
+        counts = [tuple(row.values())[1] for row in rows_over(found.sql, {}).to_pylist()]
+        assert sorted(counts) == [0, 4, 4]

@@ -1,7 +1,8 @@
 """Answers aggregates over whole partitions from the manifest, without opening a leaf.
 
 ``count(*)``, ``count(c)``, ``min``, ``max`` and GROUP BY over columns that partitions have as they
-stand need a row per partition and how many rows it has. Of other columns the extremes, and how many
+stand need a row per partition and how many rows it has, and so do expressions of a time that are
+the same for all times of each partition. Of other columns the extremes, and how many
 values are not NULL, are those of their statistics, where these are exact. It is an answer only
 where the manifest has counted every partition at the version that is read, and where no condition
 is left for the rows: partition values decide all of them.
@@ -11,6 +12,7 @@ NULL rules: those of SQL; a partition without rows has no part in any group, min
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -31,9 +33,10 @@ from pennon.predicate.expressions.typed_expression import (
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import Typed, cast, is_null, is_plain
+from pennon.predicate.typed import NTZ, ZONED, Typed, cast, is_null, is_plain
 from pennon.predicate.values.literals import to_expression
 from pennon.pushdown.counted_values import counted_names, counted_values
+from pennon.pushdown.partition_times import SPEC_VERSION, PartitionTimes, time_spans
 from pennon.pushdown.query import FragmentQuery, FragmentWriter
 from pennon.pushdown.selects.selected import Selected, named, selected_table
 from pennon.transforms.identity import Identity
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from pennon.plan import AggregateCall, Column, Output, PlanNode
     from pennon.planning import ScanPlan
     from pennon.predicate.semantics import Semantics
+    from pennon.pushdown.partition_times import TimeSpans
     from pennon.spec.partition_spec import PartitionSpec
 
 __all__ = ["manifest_answer"]
@@ -75,8 +79,12 @@ def manifest_answer(
     if scan is None or not _is_decided(plans[scan]):
         return None
     values = _values(plans[scan], nodes[scan], has_rest=_is_counting(nodes[root]))
-    writer = _PartitionWriter(nodes, root, semantics, plans[scan], values.schema)
     try:
+        times = _times(plans[scan], nodes, root, values, semantics)
+        for name, known in times.values.items():
+            values = values.append_column(name, known)
+        partitions = _Partitions(plans[scan], values, times)
+        writer = _PartitionWriter(nodes, root, semantics, partitions)
         query = writer.query()
         if writer.prunings:
             return None
@@ -118,11 +126,9 @@ def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
         scan: The scan.
         has_rest: Whether to give the statistics of the other columns, too.
     """
-    table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
-    pattern = r"^v(?P<version>\d+)\$"
-    versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
-    specs = [plan.snapshot.specs[int(version)] for version in pc.unique(versions).to_pylist()]
-    ids = {field.path[0]: field.id for field in plan.snapshot.schema.fields if len(field.path) == 1}
+    table = _with_rows(plan)
+    ids = _ids(plan)
+    specs = list(_specs(plan, table).values())
     if not specs:
         return _no_partitions(scan)
     columns = {_ROWS: table["num_rows"]}
@@ -136,6 +142,51 @@ def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
         columns[f"c{column.id}"] = table[stored].cast(column.type)
     counted = counted_values(plan, table, rest, ids) if has_rest else {}
     return pa.table({**columns, **counted})
+
+
+def _with_rows(plan: ScanPlan) -> pa.Table:
+    """Take the partitions that have rows, each with the version of its spec."""
+    table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
+    pattern = r"^v(?P<version>\d+)\$"
+    versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
+    return table.append_column(SPEC_VERSION, versions)
+
+
+def _specs(plan: ScanPlan, table: pa.Table) -> dict[str, PartitionSpec]:
+    versions = pc.unique(table[SPEC_VERSION]).to_pylist()
+    return {version: plan.snapshot.specs[int(version)] for version in versions}
+
+
+def _ids(plan: ScanPlan) -> dict[str, int]:
+    return {
+        field.path[0]: field.id for field in plan.snapshot.schema.fields if len(field.path) == 1
+    }
+
+
+def _times(
+    plan: ScanPlan, nodes: Sequence[PlanNode], root: int, values: pa.Table, semantics: Semantics
+) -> PartitionTimes:
+    """Find what an aggregate asks of times that the partitions have levels of."""
+    table = _with_rows(plan)
+    specs, ids = _specs(plan, table), _ids(plan)
+    spans: list[tuple[Column, TimeSpans]] = []
+    texts: list[str | None] = []
+    for node in nodes[: root + 1]:
+        match node:
+            case Scan():
+                for column in node.columns:
+                    is_other = column.name not in ids or f"c{column.id}" in values.column_names
+                    if is_other or column.type not in (pa.date32(), NTZ, ZONED):
+                        continue
+                    known = time_spans(table, specs, ids[column.name]) if specs else None
+                    if known is not None:
+                        spans.append((column, known))
+            case Project():
+                texts += [output.text for output in node.outputs or ()]
+            case Group():
+                texts += [key.text for key in node.keys or ()]
+                texts += [call.argument for call in node.calls or ()]
+    return PartitionTimes(spans, semantics, texts)
 
 
 def _no_partitions(scan: PlanNode) -> pa.Table:
@@ -159,6 +210,15 @@ def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str 
     return min(shared, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Partitions:
+    """What is known of the partitions of a scan: their values, and those of times among them."""
+
+    plan: ScanPlan
+    values: pa.Table
+    times: PartitionTimes
+
+
 class _PartitionWriter(FragmentWriter):
     """Writes a subtree over one row per partition instead of over the rows."""
 
@@ -167,12 +227,12 @@ class _PartitionWriter(FragmentWriter):
         nodes: Sequence[PlanNode],
         root: int,
         semantics: Semantics,
-        plan: ScanPlan,
-        known: pa.Schema,
+        partitions: _Partitions,
     ) -> None:
         super().__init__(nodes, root, semantics, split=root)
-        self.plan = plan
-        self.known = known
+        self.plan = partitions.plan
+        self.known = partitions.values.schema
+        self.times = partitions.times
         self.names: dict[str, str] = {}
 
     def select(self, position: int) -> Selected:
@@ -221,16 +281,18 @@ class _PartitionWriter(FragmentWriter):
             if name in self.known.names and column.type is not None and is_plain(column.type):
                 types[name] = column.type
                 columns.append(exp.column(name, quoted=True))
-        columns.append(exp.column(_ROWS, quoted=True))
-        types[_ROWS] = pa.int64()
+        for name in (*self.times.values, _ROWS):
+            columns.append(exp.column(name, quoted=True))
+            types[name] = self.known.field(name).type
         return Selected(selected_table(_PARTITIONS, columns), types)
 
     def narrowed(self, below: Selected, outputs: Sequence[Output]) -> None:
         """Take no part in it: the number of rows goes along with the columns."""
 
     def computed(self, below: Selected, name: str, outputs: Sequence[Output]) -> Selected:
-        carried: dict[str, pa.DataType] = {_ROWS: pa.int64()}
-        columns: list[exp.Expr] = [exp.column(_ROWS, quoted=True)]
+        kept = [name for name in (*self.times.values, _ROWS) if name in below.types]
+        carried = {name: below.types[name] for name in kept}
+        columns: list[exp.Expr] = [exp.column(name, quoted=True) for name in kept]
         rest: list[Output] = []
         for output in outputs:
             found = self.counted(output.text, below.types)
@@ -242,6 +304,12 @@ class _PartitionWriter(FragmentWriter):
         made = super().computed(below, name, rest)
         return Selected(made.select.select(*columns, copy=False), {**made.types, **carried})
 
+    def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
+        tree = self.times.replaced(output.text)
+        if tree is None or not self.times.values:
+            return super().output(output, columns)
+        return typed_expression(tree, columns, self.semantics, output.type)
+
     def counted(self, text: str | None, columns: Mapping[str, pa.DataType]) -> tuple[str, ...]:
         """Name the statistics of a column as it stands, in the order of ``counted_names``."""
         tree = None if text is None else parse_expression(text)
@@ -252,6 +320,9 @@ class _PartitionWriter(FragmentWriter):
         return names if all(name in columns for name in names) else ()
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
+        tree = self.times.replaced(call.argument)
+        if isinstance(tree, exp.Column) and tree.name in self.times.values:
+            call = replace(call, argument=f"`{tree.name}`")
         least, most, values = self.counted(call.argument, columns) or (None, None, None)
         if call.name in ("min", "max"):
             return self.extreme(call, columns, least if call.name == "min" else most)

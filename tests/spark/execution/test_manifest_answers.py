@@ -143,3 +143,41 @@ def test_what_excludes_itself_is_answered_beside_bytes(spark: SparkSession, name
         found = spark.sql(f"SELECT count(*), max(id) FROM {namespace}.t WHERE {condition}")
         assert tuple(found.collect()[0]) == expected, condition
         assert "fragment: " in executed_plan(found), condition
+
+
+def test_expressions_of_times_are_answered_by_levels(spark: SparkSession, namespace: str) -> None:
+    """Where a partition's times all have one value of them, also across versions of the spec."""
+    table = f"{namespace}.t"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, ts TIMESTAMP_NTZ, d DATE)"
+        " PARTITIONED BY (months(ts), months(d))"
+    )
+    insert = (
+        f"INSERT INTO {table} SELECT id, IF(id % 11 = 0, NULL, TIMESTAMP_NTZ '1969-11-30 23:59:59'"
+        " + MAKE_DT_INTERVAL(CAST(id AS INT) % 61 * 9, 0, 0, CAST(id % 2 AS DECIMAL(18, 6)))),"
+        " IF(id % 7 = 0, NULL, DATE '2020-02-29' + CAST(id % 50 AS INT) * 20) FROM RANGE({range})"
+    )
+    spark.sql(insert.format(range="100"))
+    spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD days(ts)")
+    spark.sql(insert.format(range="100, 160"))
+    answered = [
+        "SELECT year(ts), count(*) FROM {t} GROUP BY year(ts)",
+        "SELECT date_trunc('MONTH', ts) m, count(*), count(year(d)) FROM {t} GROUP BY m",
+        "SELECT date_format(ts, 'yyyy-MM') m, quarter(d), count(ts) FROM {t} GROUP BY ALL",
+        "SELECT year(ts) * 100 + month(ts) m, count(*) FROM {t} WHERE d IS NOT NULL GROUP BY m",
+        "SELECT max(year(ts)), min(trunc(d, 'YEAR')), count(quarter(d)) FROM {t}",
+        "SELECT DISTINCT last_day(d) FROM {t} WHERE year(d) > 2020",
+        "SELECT y, count(*) FROM (SELECT year(ts) y, d FROM {t}) WHERE d IS NULL GROUP BY y",
+    ]
+    read = [
+        "SELECT date_trunc('DAY', ts) x, count(*) FROM {t} GROUP BY x",
+        "SELECT weekofyear(d) w, count(*) FROM {t} GROUP BY w",
+        "SELECT year(ts) y, sum(id) FROM {t} GROUP BY y",
+        "SELECT year(ts + INTERVAL '1' SECOND) y, count(*) FROM {t} GROUP BY y",
+    ]
+    queries = [query.format(t=table) for query in (*answered, *read)]
+    with conf(spark, BY_SPARK):
+        expected = [rows_of(spark.sql(query)) for query in queries]
+    assert [rows_of(spark.sql(query)) for query in queries] == expected
+    told = [is_answered(spark, query) for query in queries]
+    assert told == [True] * len(answered) + [False] * len(read)

@@ -1,0 +1,311 @@
+"""Expressions of a time column that have one value for all rows of each partition.
+
+A partition of ``months(ts)`` has rows of one month, so ``year(ts)`` and ``date_trunc('QUARTER',
+ts)`` are the same for all of them. Which expressions are is found by trying: one that asks for no
+more than the day of its column is computed for every day that a partition may have, one that asks
+for the hour for every hour. What it gives is the value of the partition where it is one.
+
+NULL rules: the partition of NULL has the value of the expression for NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from pennon.execution.engine import rows_over
+from pennon.predicate.dialect import DataFusion
+from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import NTZ, ZONED, cast
+from pennon.predicate.values.literals import arrow_type, literal_value
+from pennon.pushdown.selects.expression_texts import tree_of
+from pennon.transforms.epoch import EpochUnit, epoch_value, unit_of_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pennon.plan import Column
+    from pennon.predicate.semantics import Semantics
+    from pennon.spec.partition_spec import PartitionSpec
+
+__all__ = ["SPEC_VERSION", "PartitionTimes", "TimeSpans", "time_spans"]
+
+SPEC_VERSION: Final = "spec_version"
+_INSTANTS: Final = "r0"
+# Years with all of their hours, for some twenty years of partitions.
+_MOST_INSTANTS: Final = 200_000
+_NUMPY_UNITS: Final = {
+    EpochUnit.YEARS: "Y",
+    EpochUnit.MONTHS: "M",
+    EpochUnit.DAYS: "D",
+    EpochUnit.HOURS: "h",
+}
+_DAY_PARTS: Final = frozenset(
+    {
+        *("YEAR", "QUARTER", "MONTH", "WEEK", "WEEKOFYEAR", "DAY", "DAYOFMONTH", "DAYOFYEAR"),
+        *("DOY", "DAYOFWEEK", "DOW", "WEEKDAY", "DAYOFWEEK_ISO"),
+    }
+)
+_DAY_UNITS: Final = frozenset(
+    {"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK", "DAY", "DD"}
+)
+_DAY_LETTERS: Final = frozenset("yMd")
+_HOUR_LETTERS: Final = _DAY_LETTERS | {"H"}
+_FIRST_YEAR: Final = 1
+_END_YEAR: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpans:
+    """What times the rows of partitions may have.
+
+    Args:
+        first: The first hour of each, since 1970; anything for the partition of NULL.
+        end: The hour behind its last one.
+        is_null: Which have the rows without a time.
+    """
+
+    first: NDArray[np.int64]
+    end: NDArray[np.int64]
+    is_null: NDArray[np.bool_]
+
+
+def time_spans(
+    table: pa.Table, specs: Mapping[str, PartitionSpec], source: int
+) -> TimeSpans | None:
+    """Find the times that the levels of a column leave in each partition.
+
+    Args:
+        table: Rows of partitions, each with the version of its spec as ``SPEC_VERSION``.
+        specs: The spec of each version.
+        source: The id of the column.
+
+    Returns:
+        None where a spec has no year of it, or a value is none of the calendar.
+    """
+    first = np.zeros(table.num_rows, dtype=np.int64)
+    end = np.zeros(table.num_rows, dtype=np.int64)
+    is_null = np.zeros(table.num_rows, dtype=np.bool_)
+    versions = table[SPEC_VERSION].to_numpy(zero_copy_only=False)
+    for version, spec in specs.items():
+        columns = {
+            field.transform.type: field.column
+            for field in spec.fields
+            if field.transform is not None and field.source_ids == (source,)
+        }
+        unit = unit_of_levels(columns)
+        if unit is None:
+            return None
+        rows = np.flatnonzero(versions == version)
+        levels = {
+            level: table[columns[level]].combine_chunks().take(pa.array(rows))
+            for level in unit.level_types
+        }
+        if not _are_dates(levels):
+            return None
+        counts = epoch_value(unit, levels)
+        numbers = counts.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        is_null[rows] = counts.is_null().to_numpy(zero_copy_only=False)
+        first[rows] = _hours(numbers, unit)
+        end[rows] = _hours(numbers + 1, unit)
+    return TimeSpans(first, end, is_null)
+
+
+def _are_dates(levels: Mapping[str, pa.Array]) -> bool:
+    """Whether levels are all NULL or all values of the calendar, whoever wrote them."""
+    bounds = {"year": (_FIRST_YEAR, _END_YEAR), "month": (1, 13), "day": (1, 32), "hour": (0, 24)}
+    nulls = [values.is_null() for values in levels.values()]
+    if any(not other.equals(nulls[0]) for other in nulls):
+        return False
+    for level, values in levels.items():
+        low, end = bounds[level]
+        is_one = pc.and_(pc.greater_equal(values, low), pc.less(values, end))
+        if not pc.all(is_one, min_count=0).as_py():
+            return False
+    return True
+
+
+def _hours(numbers: NDArray[np.int64], unit: EpochUnit) -> NDArray[np.int64]:
+    return (
+        numbers.astype(f"datetime64[{_NUMPY_UNITS[unit]}]").astype("datetime64[h]").astype(np.int64)
+    )
+
+
+class PartitionTimes:
+    """The expressions in some texts that have one value in each of some partitions.
+
+    Args:
+        columns: The time columns, and what times of each the partitions may have.
+        semantics: The session's.
+        texts: The texts, over columns by their attributes.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[tuple[Column, TimeSpans]],
+        semantics: Semantics,
+        texts: Sequence[str | None],
+    ) -> None:
+        self.semantics = semantics
+        self.spans = {f"c{column.id}": spans for column, spans in columns}
+        self.types = {f"c{column.id}": column.type for column, _ in columns}
+        self.names: dict[exp.Expr, str] = {}
+        self.values: dict[str, pa.Array] = {}
+        for text in texts:
+            if (tree := tree_of(text)) is not None and self.spans:
+                self._find(tree)
+
+    def replaced(self, text: str | None) -> exp.Expr | None:
+        """Read a text, with the names of values in the places of their expressions."""
+        tree = tree_of(text)
+        if tree is None or not self.names:
+            return tree
+        holder = exp.Paren(this=tree.copy())
+        self._replace(holder)
+        found: exp.Expr = holder.this
+        return found
+
+    def _replace(self, node: exp.Expr) -> None:
+        for child in list(node.iter_expressions()):
+            name = self.names.get(child)
+            if name is None:
+                self._replace(child)
+            else:
+                child.replace(exp.column(name, quoted=True))
+
+    def _find(self, node: exp.Expr) -> None:
+        """Find the largest expressions that have one value in each partition."""
+        if node in self.names:
+            return
+        named = {column.name for column in node.find_all(exp.Column)}
+        if len(named) == 1 and named <= self.spans.keys():
+            values = self._computed(node, *named)
+            if values is not None:
+                name = f"time{len(self.names)}"
+                self.names[node.copy()] = name
+                self.values[name] = values
+                return
+        for child in node.iter_expressions():
+            self._find(child)
+
+    def _computed(self, node: exp.Expr, column: str) -> pa.Array | None:
+        """Compute an expression for all times of the partitions; None where one has several."""
+        unit = self._unit(node)
+        if unit is None:
+            return None
+        kind = self.types[column]
+        try:
+            value = typed_expression(node, {column: kind}, self.semantics)
+        except Declined:
+            return None
+        spans = self.spans[column]
+        times = _times_within(spans, 24 if unit is EpochUnit.DAYS else 1)
+        if times is None:
+            return None
+        # The last of them is that of NULL, which every partition of NULL has.
+        instants = pa.array(
+            np.append(times.hours, 0).astype("datetime64[h]").astype("datetime64[us]"),
+            mask=np.append(np.zeros(len(times.hours), dtype=np.bool_), True),
+        )
+        rows = pa.table(
+            {column: instants.cast(kind), "at": np.arange(len(instants), dtype=np.int64)}
+        )
+        columns = [exp.alias_(cast(value.tree, value.type), "value"), exp.column("at")]
+        query = exp.select(*columns).from_(_INSTANTS).sql(dialect=DataFusion)
+        found = rows_over(query, {_INSTANTS: rows}).sort_by("at")["value"]
+        codes = pc.dictionary_encode(found, null_encoding="encode").combine_chunks().indices
+        numbers = codes.to_numpy(zero_copy_only=False)
+        of_span = np.repeat(
+            numbers[times.starts], np.diff(np.append(times.starts, len(times.hours)))
+        )
+        if not np.array_equal(of_span, numbers[:-1]):
+            return None
+        at = np.where(spans.is_null, len(times.hours), times.starts[times.span_of])
+        return found.combine_chunks().take(pa.array(at))
+
+    def _unit(self, node: exp.Expr) -> EpochUnit | None:
+        """What an expression asks of its times: the day, or the hour; None for more."""
+        name = self._time(node)
+        if name is not None:
+            return EpochUnit.DAYS if pa.types.is_date(self.types[name]) else None
+        unit = _unit_taken(node)
+        if unit is not None and any(
+            self._time(child) is not None for child in node.iter_expressions()
+        ):
+            return unit
+        units = [self._unit(child) for child in node.iter_expressions() if child.find(exp.Column)]
+        if not units or None in units:
+            return None
+        return EpochUnit.HOURS if EpochUnit.HOURS in units else EpochUnit.DAYS
+
+    def _time(self, node: exp.Expr) -> str | None:
+        """Name the column that a node is, or is as a timestamp of the same time."""
+        match node:
+            case exp.Column():
+                return node.name if node.name in self.types else None
+            case exp.Paren():
+                return self._time(node.this)
+            case exp.Cast() if arrow_type(node.to) in (NTZ, ZONED):
+                return self._time(node.this)
+        return None
+
+
+def _unit_taken(node: exp.Expr) -> EpochUnit | None:
+    """What a function takes of a time that it is given; None where that may be more."""
+    name, days, hours = "", _DAY_UNITS, frozenset({"HOUR"})
+    match node:
+        case exp.TsOrDsToDate() | exp.Year() | exp.Month() | exp.Quarter() | exp.LastDay():
+            return EpochUnit.DAYS
+        case exp.Cast() if arrow_type(node.to) == pa.date32():
+            return EpochUnit.DAYS
+        case exp.Extract():
+            name, days = node.name.upper(), _DAY_PARTS
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            unit = node.args.get("unit")
+            name = "" if unit is None else unit.name.upper()
+        case exp.Anonymous() if node.name.lower() == "date_format":
+            pattern = literal_value(node.expressions[-1])
+            text = "?" if pattern is None or not pattern.is_valid else str(pattern.as_py())
+            letters = set(text) - set("-/.:, _")
+            if letters <= _DAY_LETTERS:
+                return EpochUnit.DAYS
+            return EpochUnit.HOURS if letters <= _HOUR_LETTERS else None
+    if name in days:
+        return EpochUnit.DAYS
+    return EpochUnit.HOURS if name in hours else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Times of different spans, one span after the other.
+
+    Args:
+        hours: Hours since 1970.
+        starts: Where the times of each span begin.
+        span_of: Which span each partition has.
+    """
+
+    hours: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    span_of: NDArray[np.int64]
+
+
+def _times_within(spans: TimeSpans, step: int) -> _Times | None:
+    """List every so many hours of all spans; None where these are too many."""
+    different, span_of = np.unique(
+        np.stack([spans.first, spans.end], axis=1), axis=0, return_inverse=True
+    )
+    counts = -(-(different[:, 1] - different[:, 0]) // step)
+    if counts.sum() > _MOST_INSTANTS:
+        return None
+    starts = np.cumsum(counts) - counts
+    within = np.arange(counts.sum(), dtype=np.int64) - np.repeat(starts, counts)
+    return _Times(np.repeat(different[:, 0], counts) + within * step, starts, span_of.reshape(-1))
