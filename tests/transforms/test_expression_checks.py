@@ -72,6 +72,8 @@ def refusal(sql: str, *types: pa.DataType, declared: pa.DataType | None = None) 
         ("CURRENT_TIMESTAMP", "current_timestamp"),
         ("today()", "today"),
         ("concat(col0, CAST(date_part('year', now()) AS VARCHAR))", "now"),
+        ("concat(col0, version())", "version"),
+        ("arrow_typeof(col0)", "arrow_typeof"),
     ],
 )
 def test_a_function_that_changes_is_named(sql: str, function: str) -> None:

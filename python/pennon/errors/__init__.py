@@ -111,6 +111,8 @@ from pennon.errors.processes.library import (
     MergeKeyRefused,
     NamespacePinned,
     RowsNotUnderstood,
+    SchemaNotUnderstood,
+    ValuesNotUnderstood,
 )
 from pennon.errors.processes.worker import (
     ArrowFailure,
@@ -256,6 +258,7 @@ __all__ = [
     "RowChangeModeRefused",
     "RowsMoved",
     "RowsNotUnderstood",
+    "SchemaNotUnderstood",
     "ServerDidNotStart",
     "SnapshotNotFound",
     "SparkDidNotStart",
@@ -295,6 +298,7 @@ __all__ = [
     "UnsupportedColumnType",
     "UnsupportedTableChange",
     "UnsupportedTransform",
+    "ValuesNotUnderstood",
     "VersionsDiffer",
     "WriteColumnUnknown",
     "WriteConflict",

@@ -10,9 +10,8 @@ from pennon.catalog.ddl.register import register_table
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of, spelled
 from pennon.catalog.tables.loaded_table import load
-from pennon.namespace.opening import absolute
+from pennon.namespace.opening import absolute, made_table
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
-from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
     import os
@@ -144,15 +143,9 @@ class Lake:
             3
         """
         stated = {} if comment is None else {"comment": comment}
-        table = table_ddl.create(
-            self._catalog,
-            parts_of(self._catalog, name),
-            schema=schema,
-            transforms=[parse_transform(text) for text in partition_by],
-            properties={**(properties or {}), **stated},
-            mode="create",
-        )
-        return PartitionedNamespace(self._catalog, table)
+        parts = parts_of(self._catalog, name)
+        wanted = {**(properties or {}), **stated}
+        return made_table(self._catalog, parts, schema, partition_by, wanted)
 
     def register_table(self, name: str, path: str) -> PartitionedNamespace:
         """Give a name to a table that is there already; it stays where it is.

@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.tables.loaded_table import load
 from pennon.draft import open_snapshot
-from pennon.errors import TableNotFound
+from pennon.errors import SchemaNotUnderstood, TableNotFound
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
 from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-
-__all__ = ["create_namespace", "open_namespace"]
+__all__ = ["create_namespace", "made_table", "open_namespace"]
 
 _NAME = "pennon"
 
@@ -99,12 +99,31 @@ def create_namespace(
     location = absolute(path)
     catalog = _catalog_of(location, storage_options)
     stated = {} if comment is None else {"comment": comment}
+    return made_table(catalog, (location,), schema, partition_by, {**(properties or {}), **stated})
+
+
+def made_table(
+    catalog: Catalog,
+    parts: tuple[str, ...],
+    schema: pa.Schema,
+    partition_by: Sequence[str],
+    properties: Mapping[str, str],
+) -> PartitionedNamespace:
+    """Create a table by its name or its path.
+
+    Raises:
+        SchemaNotUnderstood: The schema is another object.
+    """
+    if not isinstance(schema, pa.Schema):
+        kind = type(schema)
+        raise SchemaNotUnderstood(type=f"{kind.__module__}.{kind.__qualname__}")
+    stated = (partition_by,) if isinstance(partition_by, str) else partition_by
     table = table_ddl.create(
         catalog,
-        (location,),
+        parts,
         schema=schema,
-        transforms=[parse_transform(text) for text in partition_by],
-        properties={**(properties or {}), **stated},
+        transforms=[parse_transform(text) for text in stated],
+        properties=dict(properties),
         mode="create",
     )
     return PartitionedNamespace(catalog, table)

@@ -65,6 +65,8 @@ class TableRows(OpenTable):
         snapshot = self.snapshot
         if version is not None:
             snapshot = self._at(version).snapshot
+        if isinstance(columns, str):
+            columns = (columns,)
         return Scan(snapshot, where, None if columns is None else tuple(columns))
 
     def append(self, rows: object) -> int:

@@ -17,6 +17,28 @@ class RowsNotUnderstood(PennonError):
     sql_state = "42804"
 
 
+class ValuesNotUnderstood(PennonError):
+    """Values of a list of dicts have no type of Arrow in common."""
+
+    condition = "VALUES_NOT_UNDERSTOOD"
+    template = (
+        "Cannot read the values of {column}: {why}. "
+        "Give values of one type, or rows of pyarrow with the column's type."
+    )
+    sql_state = "42804"
+
+
+class SchemaNotUnderstood(PennonError):
+    """What a user wants to create a table with is no schema."""
+
+    condition = "SCHEMA_NOT_UNDERSTOOD"
+    template = (
+        "Cannot read columns from {type}: it is no schema of pyarrow. "
+        "Write pyarrow.schema([('id', pyarrow.int64()), …])."
+    )
+    sql_state = "42804"
+
+
 class NamespacePinned(PennonError):
     """A table that was opened at a version is only read."""
 

@@ -47,6 +47,10 @@ _DETAILS: Final = re.compile(r"(, after \d+ retries|,? source:|, \w+ \{| - HTTP 
 _LONGEST_PROBLEM: Final = 300
 _ADVICE: Final = (
     (
+        ("object store provider", "unable to parse url"),
+        "Check the address and its scheme, as in s3://, gs:// or az://",
+    ),
+    (
         ("sufficient data", "corrupt", "invalid", "magic", "decode", "checksum", "protobuf"),
         "A file there is damaged: restore it from a copy, or drop the table",
     ),

@@ -7,11 +7,12 @@ Arrow streams, as ``DataFrame.toArrow()`` of Spark reads one, place them at mult
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 
-from pennon.errors import RowsNotUnderstood
+from pennon.errors import RowsNotUnderstood, ValuesNotUnderstood
 
 __all__ = ["batches_of"]
 
@@ -28,6 +29,7 @@ def batches_of(rows: object) -> Iterator[pa.RecordBatch]:
 
     Raises:
         RowsNotUnderstood: It is none of these.
+        ValuesNotUnderstood: The dicts have values of a key that are of no one type.
 
     Example:
         >>> [batch.num_rows for batch in batches_of([{"id": 1}, {"id": 2}])]
@@ -52,8 +54,19 @@ def _given(rows: object) -> Iterator[pa.RecordBatch]:
     if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise _refused(rows)
     if isinstance(rows, Sequence) and rows and all(isinstance(row, Mapping) for row in rows):
-        return iter(pa.Table.from_pylist(list(rows)).to_batches())
+        return iter(_table_of(rows).to_batches())
     return _several(rows)
+
+
+def _table_of(rows: Sequence[Mapping[Any, object]]) -> pa.Table:
+    """Make columns of all keys; ``Table.from_pylist`` takes those of the first row alone."""
+    columns: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(chain.from_iterable(rows)):
+        try:
+            columns[str(name)] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise ValuesNotUnderstood(column=name, why=error) from error
+    return pa.table(columns) if columns else pa.Table.from_pylist(list(rows))
 
 
 def _several(parts: Iterable[object]) -> Iterator[pa.RecordBatch]:

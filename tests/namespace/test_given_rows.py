@@ -1,0 +1,61 @@
+"""What a caller of Python hands over in another form, or by mistake: rows, names, addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.errors import (
+    SchemaNotUnderstood,
+    StorageFailure,
+    ValuesNotUnderstood,
+    WriteColumnUnknown,
+)
+
+
+def test_dicts_need_not_have_the_same_keys(tmp_path: Path) -> None:
+    """Arrow takes the columns of the first one alone, and leaves out what only others have."""
+    schema = pa.schema([("id", pa.int64()), ("customer", pa.string())])
+    table = pennon.create(tmp_path / "t", schema, ["customer"])
+    table.append([{"id": 1}, {"customer": "a", "id": 2}, {"customer": "b"}])
+    found = table.scan().to_arrow().sort_by("customer").to_pylist()
+    assert found == [
+        {"id": 2, "customer": "a"},
+        {"id": None, "customer": "b"},
+        {"id": 1, "customer": None},
+    ]
+    with pytest.raises(WriteColumnUnknown, match="column custmer to"):
+        table.append([{"id": 1}, {"id": 2, "custmer": "c"}])
+
+
+@pytest.mark.parametrize("wrong", [2**70, "\ud800"])
+def test_a_value_that_arrow_cannot_hold_is_told_by_its_column(
+    tmp_path: Path, wrong: object
+) -> None:
+    table = pennon.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    with pytest.raises(ValuesNotUnderstood, match="Cannot read the values of id: "):
+        table.append([{"id": wrong}])
+    with pytest.raises(ValuesNotUnderstood, match="Cannot read the values of id: "):
+        table.append([{"id": 1}, {"id": [1]}])
+
+
+def test_one_name_stands_for_a_list_of_one(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("customer", pa.string())])
+    table = pennon.create(tmp_path / "t", schema, "customer")
+    table.append([{"id": 1, "customer": "a"}])
+    assert [field.field_id for field in table.spec.fields] == ["customer"]
+    assert table.scan(columns="id").to_arrow().to_pylist() == [{"id": 1}]
+
+
+def test_a_schema_has_to_be_one(tmp_path: Path) -> None:
+    with pytest.raises(SchemaNotUnderstood, match="from builtins.dict: "):
+        pennon.create(tmp_path / "t", {"id": "int"})  # type: ignore[arg-type]
+
+
+def test_an_address_of_an_unknown_kind_is_not_called_damaged() -> None:
+    with pytest.raises(StorageFailure, match="Check the address") as raised:
+        pennon.open("foo://bucket/lake")
+    assert "damaged" not in str(raised.value)
