@@ -106,6 +106,21 @@ def test_history_tells_what_made_each_version(
     assert [row.split()[at] for at in (0, 3, 4)] == [str(version), "append", "1"]
 
 
+def test_history_and_tags_are_json_for_programs(
+    lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = ("--root", lake, "shop.orders")
+    assert main(["history", *table, "--json"]) == 0
+    newest = json.loads(capsys.readouterr().out)[-1]
+    assert (newest["operation"], newest["added_rows"]) == ("append", 1)
+    assert main(["tag", *table, "q1", "--retain-days", "2"]) == 0
+    capsys.readouterr()
+    assert main(["tag", *table, "--json"]) == 0
+    (tag,) = json.loads(capsys.readouterr().out)
+    assert (tag["name"], tag["version"]) == ("q1", newest["version"])
+    assert tag["retain_seconds"] == 2 * 86_400
+
+
 def test_tables_are_listed(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tables", "--root", lake]) == 0
     assert capsys.readouterr().out.splitlines() == ["shop.orders", "shop.returns"]

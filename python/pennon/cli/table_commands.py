@@ -13,6 +13,7 @@ from pennon.cli.output.table_picture import table_picture
 from pennon.cli.table_argument import add_root, add_storage, add_table, lake_of, opened, positive
 
 if TYPE_CHECKING:
+    from pennon.manifest.versions.history import HistoryEntry
     from pennon.namespace import PartitionedNamespace
     from pennon.planning import ScanPlan
 
@@ -62,6 +63,7 @@ def _add_history(commands: _Commands[argparse.ArgumentParser]) -> None:
     history = commands.add_parser("history", help="show what made the versions of a table")
     add_table(history)
     history.add_argument("--limit", type=positive, metavar="N", help="only the newest ones")
+    history.add_argument("--json", action="store_true", help="print JSON")
     history.set_defaults(run=_history)
 
 
@@ -73,6 +75,7 @@ def _add_tag(commands: _Commands[argparse.ArgumentParser]) -> None:
     tag.add_argument("--retain-days", type=positive, metavar="N", help="expires after so long")
     tag.add_argument("--replace", action="store_true", help="move a tag that is there")
     tag.add_argument("--drop", action="store_true", help="remove the tag")
+    tag.add_argument("--json", action="store_true", help="print the list as JSON")
     tag.set_defaults(run=_tag)
 
 
@@ -108,7 +111,11 @@ def _describe(options: argparse.Namespace) -> int:
 
 def _history(options: argparse.Namespace) -> int:
     rows = []
-    for entry in opened(options).history(options.limit):
+    entries = opened(options).history(options.limit)
+    if options.json:
+        print(json.dumps([_entry(entry) for entry in entries], indent=2))
+        return 0
+    for entry in entries:
         record = entry.record
         counts = (None, None) if record is None else (record.added_rows, record.removed_rows)
         added, removed = (None if count is None else f"{count:,}" for count in counts)
@@ -120,6 +127,18 @@ def _history(options: argparse.Namespace) -> int:
     return 0
 
 
+def _entry(entry: HistoryEntry) -> dict[str, object]:
+    record = entry.record
+    return {
+        "version": entry.version,
+        "committed_at": entry.committed_at.isoformat(),
+        "operation": entry.operation,
+        "added_rows": None if record is None else record.added_rows,
+        "removed_rows": None if record is None else record.removed_rows,
+        "user": None if record is None else record.identity.user,
+    }
+
+
 def _register(options: argparse.Namespace) -> int:
     table = lake_of(options).register_table(options.table, options.path)
     print(f"{table.name} is at {table.location}, version {table.version}")
@@ -128,7 +147,18 @@ def _register(options: argparse.Namespace) -> int:
 
 def _tag(options: argparse.Namespace) -> int:
     namespace = opened(options)
-    if options.name is None:
+    if options.name is None and options.json:
+        tags = [
+            {
+                "name": tag.name,
+                "version": tag.version,
+                "set_at": tag.set_at.isoformat(),
+                "retain_seconds": None if tag.retain is None else tag.retain.total_seconds(),
+            }
+            for tag in namespace.tags().values()
+        ]
+        print(json.dumps(tags, indent=2))
+    elif options.name is None:
         rows = [
             [
                 tag.name,
