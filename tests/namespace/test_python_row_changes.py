@@ -16,6 +16,8 @@ from pennon.errors import (
     MergeKeyRefused,
     NamespacePinned,
     PredicateNotEvaluable,
+    PredicateSyntaxError,
+    UnknownColumn,
     UnsupportedTableChange,
     WriteColumnUnknown,
     WriteConflict,
@@ -142,6 +144,13 @@ def test_a_merge_of_many_keys_reads_what_can_have_them(tmp_path: Path) -> None:
     assert sum(before.get(key) == version for key, version in after.items()) == 4
 
 
+def test_the_columns_of_an_update_have_any_case(tmp_path: Path) -> None:
+    table = pennon.create(str(tmp_path / "t"), SCHEMA)
+    table.append([{"id": 1, "v": 2}])
+    table.update({"V": "v + ID"}, where="Id = 1")
+    assert table.scan(columns=["v"]).to_arrow().to_pylist() == [{"v": 3}]
+
+
 def test_what_no_merge_can_do_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     table = made(tmp_path, "region", rows(random.Random(1), 20))  # noqa: S311 - test data
     version = table.version
@@ -156,10 +165,15 @@ def test_what_no_merge_can_do_is_refused_and_changes_nothing(tmp_path: Path) -> 
         ({"absent": 1}, WriteColumnUnknown),
         ({"v": "'text'"}, WriteTypeMismatch),
         ({"v": 1.5}, WriteTypeMismatch),
+        ({"v": 2**70}, WriteTypeMismatch),
         ({"v": "rand()"}, PredicateNotEvaluable),
+        ({"region": "eu"}, UnknownColumn),
+        ({"region": "no text"}, PredicateSyntaxError),
     ):
         with pytest.raises(error):
             table.update(values)
+    with pytest.raises(WriteColumnUnknown, match="column vv to .* columns are id, region, day, v"):
+        table.merge([{"id": 1, "vv": 2}], "id").when_matched_update_all().execute()
     with pytest.raises(NamespacePinned):
         pennon.open(table.location, version).update({"v": 1})
     assert table.refresh().version == version

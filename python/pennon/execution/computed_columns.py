@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlglot import exp
 
-from pennon.errors import PredicateNotEvaluable
+from pennon.errors import PredicateNotEvaluable, UnknownColumn
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import typed_expression
+from pennon.predicate.parse import parse_with_lists
 from pennon.predicate.semantics import Declined, Semantics
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class ComputedColumns:
 
     Raises:
         PredicateNotEvaluable: It is not known that DataFusion computes one of them as Spark does.
+        PredicateSyntaxError: One is no expression.
+        UnknownColumn: One names another column.
     """
 
     def __init__(self, texts: Sequence[str], schema: pa.Schema, table: str) -> None:
@@ -36,8 +40,9 @@ class ComputedColumns:
         trees = []
         types = []
         for text in texts:
+            tree = _resolved(text, schema.names)
             try:
-                typed = typed_expression(text, columns, Semantics(is_utc=True))
+                typed = typed_expression(tree, columns, Semantics(is_utc=True))
             except Declined as declined:
                 why = f"it is not known that DataFusion computes it as Spark does ({declined})"
                 raise PredicateNotEvaluable(predicate=text, namespace=table, reason=why) from None
@@ -70,6 +75,20 @@ class ComputedColumns:
                 [batch.to_pyarrow() for batch in context.sql(self._query).execute_stream()]
             )
         return [column.combine_chunks() for column in found.columns]
+
+
+def _resolved(text: str, names: Sequence[str]) -> exp.Expr:
+    """Read an expression, with the columns' own names where it has them in other letters."""
+    tree = parse_with_lists(text)
+    for column in tree.find_all(exp.Column):
+        if column.table:
+            continue  # a field of a struct
+        alike = [name for name in names if name.lower() == column.name.lower()]
+        found = [name for name in alike if name == column.name] or alike
+        if len(found) != 1:
+            raise UnknownColumn(column=column.name, columns=", ".join(names))
+        column.set("this", exp.to_identifier(found[0], quoted=True))
+    return tree
 
 
 def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from pennon.catalog.columns.left_out_columns import with_defaults
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import MergeCardinality, MergeKeyRefused
+from pennon.errors import MergeCardinality, MergeKeyRefused, WriteColumnUnknown
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.schema.promotion import stream_type
 from pennon.leaf.write.incoming_rows import conform
@@ -233,7 +233,10 @@ class _Run:
         given = []
         for name in batches[0].schema.names:
             found = self.table.snapshot.schema.field_by_path([name])
-            given += [] if found is None else [found.field]
+            if found is None:
+                known = ", ".join(full.names)
+                raise WriteColumnUnknown(column=name, table=self.table.name, columns=known)
+            given.append(found.field)
         own = NamespaceSchema(pa.schema(given))
         return pa.Table.from_batches([conform(batch, own, self.table.name) for batch in batches])
 

@@ -131,7 +131,7 @@ def _scalar(value: object, column: pa.Field, table: str) -> pa.Scalar:
         if isinstance(value, float | Decimal):  # which Arrow would cut to whole numbers in silence
             return pa.scalar(value).cast(column.type)
         return pa.scalar(value, column.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise WriteTypeMismatch(
             found=type(value).__name__,
             column=column.name,
