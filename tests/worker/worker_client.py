@@ -172,14 +172,24 @@ class Connection:
 
 
 class Worker:
-    """A real worker process, as the JVM starts it."""
+    """A real worker process, as the JVM starts it.
 
-    def __init__(self) -> None:
+    Args:
+        settings: Spark's, beside the master.
+    """
+
+    def __init__(self, **settings: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.log = Path(self.folder.name) / "log"
+        named = {f"spark.{key}": value for key, value in settings.items()}
+        told = {"settings": {"spark.master": "local[2]"} | named}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", *worker_arguments(JVM | {"temporary": self.folder.name})],
+                [
+                    sys.executable,
+                    "-P",
+                    *worker_arguments(JVM | told | {"temporary": self.folder.name}),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -4,9 +4,11 @@ One memory pool serves all queries of the process. A hash join does not spill: w
 exhausted before the first batch, the query runs again with sort-merge joins, which do. After the
 first batch there is no way back, and the task fails.
 
-Groups that the pool does not hold are sorted, spilled and merged. What the merging holds beside the
-pool grows with every batch of 16,384 rows that it gives, and hardly with batches of 1,024. Without
-spilling, small batches cost up to half of the time more: they are for groups that may spill.
+A query with one grouping is tried without spilling, and runs again part by part (``by_parts/``).
+Where there are several, DataFusion sorts, spills and merges the groups that the pool does not hold.
+What the merging holds beside the pool grows with every batch of 16,384 rows that it gives, and
+slower with batches of 1,024. Without spilling, small batches cost up to half of the time more: they
+are for groups that may spill.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import logging
 import os
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -25,6 +29,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from pennon.errors import FragmentFailed, FragmentMemory
 from pennon.execution.batches.batch_stream import BatchStream
 from pennon.execution.batches.stream_work import StreamWork
+from pennon.execution.by_parts import Division, GroupedParts, division_of
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_pruning import filtered, pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
@@ -34,9 +39,9 @@ from pennon.execution.small_leaves import row_count
 from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from datafusion import RecordBatchStream
+    from datafusion import DataFrame, RecordBatch
 
     from pennon.execution.fragment import (
         LeafPruning,
@@ -110,8 +115,15 @@ def run_query(
     relations = filtered(pruned(relations, prunings, rows), filters, rows)
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
     work = StreamWork()
-    batches, exhausted, planned = _tried(relations, query, rows, options, runtime, work=work)
+    division = division_of(query.sql)
+    batches, exhausted, planned = _tried(
+        relations, query, rows, options, runtime, work=work, spills=division is None
+    )
     # Outside of the handler: its exception would keep the first try's batches and memory alive.
+    if exhausted is not None and division is not None:
+        batches, exhausted, planned = _tried(
+            relations, query, rows, planned, runtime, work=work, division=division
+        )
     if exhausted is not None:
         # DataFusion has sort-merge joins for several partitions only.
         as_planned = {} if num_threads == 1 else {_PARTITIONS: planned[_PARTITIONS]}
@@ -132,14 +144,17 @@ def _tried(
     runtime: RuntimeEnvBuilder | None,
     *,
     work: StreamWork,
+    spills: bool = True,
+    division: Division | None = None,
 ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None, Mapping[str, str]]:
     """Start a query with hash joins; return the error of one that needs too much memory.
 
     What DataFusion cannot plan for several threads it may plan for one: with the options that are
     returned it could.
     """
+    start = partial(_started, work=work, spills=spills, division=division)
     try:
-        return _started(relations, query, parts, options, runtime, work=work), None, options
+        return start(relations, query, parts, options, runtime), None, options
     except FragmentMemory as error:
         # Its frames hold what the try has made.
         error.__cause__ = error.__context__ = None
@@ -149,7 +164,9 @@ def _tried(
             raise
         _LOG.warning("a query is computed by one thread: %s", failure)
     one_thread = {**options, _PARTITIONS: "1"}
-    return _tried(relations, query, parts, one_thread, runtime, work=work)
+    return _tried(
+        relations, query, parts, one_thread, runtime, work=work, spills=spills, division=division
+    )
 
 
 def _evaluated(part: ReplicatedPart, *, num_threads: int) -> BatchStream:
@@ -216,11 +233,12 @@ class ProcessPool:
         self._runtime = RuntimeEnvBuilder()
         self._running: WeakSet[SessionContext] = WeakSet()
 
-    def context(self, config: SessionConfig) -> SessionContext:
+    def context(self, config: SessionConfig, *, spills: bool = True) -> SessionContext:
         """Give the context of one query, which is kept as long as the query runs.
 
         Args:
             config: The query's options.
+            spills: Whether it may write what does not fit.
 
         Raises:
             MemorySettingInvalid: A setting is no amount of memory.
@@ -231,7 +249,10 @@ class ProcessPool:
                 self._size = size
                 self._runtime = RuntimeEnvBuilder().with_fair_spill_pool(size)
                 self._runtime = self._runtime.with_disk_manager_os()
-            context = SessionContext(config, self._runtime)
+            runtime = self._runtime
+            if not spills:
+                runtime = runtime.with_disk_manager_disabled()
+            context = SessionContext(config, runtime)
             self._running.add(context)
             return context
 
@@ -252,17 +273,53 @@ def _started(
     runtime: RuntimeEnvBuilder | None,
     *,
     work: StreamWork,
+    spills: bool = True,
+    division: Division | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    batch_size = rows_at_once(relations, query, pool_bytes())
-    config = SessionConfig({**options, _BATCH_SIZE: str(batch_size)})
-    context = _POOL.context(config) if runtime is None else SessionContext(config, runtime)
+    """Start a query and compute its first batch.
+
+    Args:
+        relations: What it reads.
+        query: The query.
+        parts: Rows that are there.
+        options: DataFusion's.
+        runtime: Its memory; None for the pool of the process.
+        work: Counts what is read.
+        spills: Whether it may write what does not fit.
+        division: Its steps, where it is computed part by part.
+    """
+    is_small = spills and division is None
+    batch_size = rows_at_once(relations, query, pool_bytes()) if is_small else _MANY_ROWS
+    config = {**options, _BATCH_SIZE: str(batch_size)}
+    new_context = partial(_context, config, runtime, spills=spills)
+    context = new_context()
     for position, relation in enumerate(relations):
         register_relation(context, f"r{position}", relation, work)
     for position, part in enumerate(parts):
         register_rows(context, f"p{position}", part.schema, list(part.batches))
-    batches = _converted(context, query, work)
+    if division is None:
+        batches = _converted(context, query, work, spills=spills)
+    else:
+        num_rows = sum(
+            _num_rows(relation, leaf) for relation in relations for leaf in relation.leaves
+        )
+        grouped = GroupedParts(division, new_context, num_rows, pool_bytes(), work)
+        with engine_failures():
+            computed = grouped.batches(context)
+        if computed is None:
+            return _started(relations, query, parts, options, runtime, work=work)
+        batches = _of_parts(computed, query)
     first = next(batches, None)
     return iter(()) if first is None else _preceded(first, batches)
+
+
+def _context(
+    options: Mapping[str, str], runtime: RuntimeEnvBuilder | None, *, spills: bool
+) -> SessionContext:
+    config = SessionConfig(dict(options))
+    if runtime is None:
+        return _POOL.context(config, spills=spills)
+    return SessionContext(config, runtime if spills else runtime.with_disk_manager_disabled())
 
 
 def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -300,15 +357,33 @@ def _num_rows(relation: Relation, leaf: LeafRead) -> int:
     return row_count(relation.opened(leaf), leaf)
 
 
-def _converted(context: SessionContext, query: Query, work: StreamWork) -> Iterator[pa.RecordBatch]:
+def _converted(
+    context: SessionContext, query: Query, work: StreamWork, *, spills: bool
+) -> Iterator[pa.RecordBatch]:
     with engine_failures():
         planned = context.sql(query.sql)
-        stream: RecordBatchStream = planned.execute_stream()
-        for part in stream:
+        for part in planned.execute_stream() if spills else _begun(planned):
             batch = part.to_pyarrow()
             if batch.num_rows:
                 yield _of_schema(batch, query.schema)
         work.add_plan(planned.execution_plan())
+
+
+def _begun(planned: DataFrame) -> Iterator[RecordBatch]:
+    """Wait for the first batch of every thread: none of them runs out of memory behind it."""
+    streams = planned.execute_stream_partitioned()
+    with ThreadPoolExecutor(len(streams)) as threads:
+        firsts = list(threads.map(lambda stream: next(stream, None), streams))
+    for first, stream in zip(firsts, streams, strict=True):
+        if first is not None:
+            yield first
+            yield from stream
+
+
+def _of_parts(batches: Generator[pa.RecordBatch], query: Query) -> Iterator[pa.RecordBatch]:
+    with engine_failures(), closing(batches):
+        for batch in batches:
+            yield _of_schema(batch, query.schema)
 
 
 def _of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
