@@ -22,6 +22,7 @@ from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.predicate.dialect import DataFusion
 from pennon.spec.initial_default import initial_default
+from pennon.spec.schema import children_of, with_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,10 +134,20 @@ def _is_expressible(match: FieldMatch) -> bool:
     if match.found is None:
         return not match.wanted.type.num_fields
     found, wanted = match.found.arrow.type, match.wanted.type
-    if match.children or pa.types.is_dictionary(found):
+    if pa.types.is_nested(wanted):
+        return match.is_same and _unmarked(found).equals(_unmarked(wanted), check_metadata=True)
+    if pa.types.is_dictionary(found):
         return False
     is_cut = pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted)
     return stream_type(found) == wanted or not (is_cut or pa.types.is_time(found))
+
+
+def _unmarked(data_type: pa.DataType) -> pa.DataType:
+    """Leave out the metadata of a nested type's fields, and keep their names."""
+    children = [
+        child.with_type(_unmarked(child.type)).remove_metadata() for child in children_of(data_type)
+    ]
+    return with_children(data_type, children) if children else data_type
 
 
 def _column(match: FieldMatch) -> exp.Expr:
@@ -145,7 +156,7 @@ def _column(match: FieldMatch) -> exp.Expr:
         value = lacking(wanted, initial_default(wanted))
         return exp.alias_(value, wanted.name, quoted=True)
     stored = exp.column(match.found.name, quoted=True)
-    if match.found.arrow.type == wanted.type:
+    if match.found.arrow.type == wanted.type or pa.types.is_nested(wanted.type):
         return exp.alias_(stored, wanted.name, quoted=True)
     return exp.alias_(arrow_cast(stored, wanted.type), wanted.name, quoted=True)
 

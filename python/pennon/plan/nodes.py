@@ -62,7 +62,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a scan: its attribute, its name in the table, its type; None for a nested one."""
+    """A column of a scan: its attribute, its name in the table, its type; None if unknown."""
 
     id: int
     name: str
@@ -71,7 +71,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a node makes: its attribute, its text, its type; None for a nested one."""
+    """A column that a node makes: its attribute, its text, its type; None if unknown."""
 
     id: int
     text: str | None
@@ -191,8 +191,8 @@ class AggregateCall:
         output: Attribute of the result.
         name: The function; ``count_distinct`` and ``sum_distinct`` are of different values.
         argument: Its text.
-        type: Type of the result; None for a nested one.
-        argument_type: Type of the argument; None for a nested one.
+        type: Type of the result; None if unknown.
+        argument_type: Type of the argument; None if unknown.
     """
 
     output: int
@@ -270,7 +270,7 @@ class WindowCall:
         name: The function; None where it is not known.
         arguments: Their texts.
         frame: The rows that it sees; None where it has a frame of its own.
-        type: Type of the result; None for a nested one.
+        type: Type of the result; None if unknown.
     """
 
     output: int

@@ -77,6 +77,14 @@ def is_plain(data_type: pa.DataType) -> bool:
     )
 
 
+def is_carried(data_type: pa.DataType | None) -> bool:
+    """Whether a column of a nested type can pass through a query as it is."""
+    if data_type is None or not pa.types.is_nested(data_type):
+        return False
+    children = [data_type.field(at) for at in range(data_type.num_fields)]
+    return all(is_plain(child.type) or is_carried(child.type) for child in children)
+
+
 def cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
     """Cast an expression.
 

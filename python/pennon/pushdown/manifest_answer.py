@@ -257,7 +257,7 @@ class _PartitionWriter(FragmentWriter):
         tree = condition.copy()
         for column in list(tree.find_all(exp.Column)):
             name = self.names.get(column.name)
-            if name is None:
+            if name is None or len(column.parts) > 1:
                 return False
             column.set("this", exp.to_identifier(name, quoted=True))
         zone = "UTC" if self.semantics.is_utc else ""
@@ -313,7 +313,7 @@ class _PartitionWriter(FragmentWriter):
     def counted(self, text: str | None, columns: Mapping[str, pa.DataType]) -> tuple[str, ...]:
         """Name the statistics of a column as it stands, in the order of ``counted_names``."""
         tree = None if text is None else parse_expression(text)
-        if not isinstance(tree, exp.Column) or tree.name in columns:
+        if not isinstance(tree, exp.Column) or tree.name in columns or len(tree.parts) > 1:
             return ()
         number = tree.name.removeprefix("c")
         names = counted_names(int(number)) if number.isdecimal() else ()

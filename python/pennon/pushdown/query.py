@@ -26,9 +26,10 @@ from pennon.plan import (
 from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.float_order import comparable
+from pennon.predicate.expressions.nested_columns import carried_column
 from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
 from pennon.predicate.semantics import Declined
-from pennon.predicate.typed import Typed, cast, enclosed, is_plain
+from pennon.predicate.typed import Typed, cast, enclosed, is_carried, is_plain
 from pennon.pushdown.selects.aggregated import aggregated
 from pennon.pushdown.selects.grouped import Aggregate, grouped
 from pennon.pushdown.selects.grouping_sets import grouping_sets
@@ -171,14 +172,10 @@ class FragmentWriter:
             raise Declined(why="a query of too many levels") from error
         if not selected.types:
             raise Declined(why="a result without columns")
-        return FragmentQuery(
-            sql,
-            tuple(self.scans),
-            tuple(int(name[1:]) for name in selected.types),
-            pa.schema(list(selected.types.items())),
-            tuple(self.parts),
-            self.root,
-        )
+        ids = tuple(int(name[1:]) for name in selected.types)
+        schema = pa.schema(list(selected.types.items()))
+        parts = tuple(self.parts)
+        return FragmentQuery(sql, tuple(self.scans), ids, schema, parts, self.root)
 
     def select(self, position: int) -> Selected:
         """Write the subtree below and with a node.
@@ -204,8 +201,8 @@ class FragmentWriter:
                     name: kind for name, kind in below.types.items() if name not in self.values
                 }
                 names = [exp.column(name, quoted=True) for name in types]
-                select = selected_from(below, f"t{position}", names)
-                return Selected(select.where(condition, copy=False), types)
+                rows = selected_from(below, f"t{position}", names)
+                return Selected(rows.where(condition, copy=False), types)
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:
@@ -250,7 +247,7 @@ class FragmentWriter:
         types: dict[str, pa.DataType] = {}
         columns: list[exp.Expr] = []
         for column in scan.columns:
-            if column.type is None or not is_plain(column.type):
+            if column.type is None or not (is_plain(column.type) or is_carried(column.type)):
                 raise Declined(why=f"the column {column.name}")
             types[f"c{column.id}"] = column.type
             columns.append(named(exp.column(column.name, quoted=True), f"c{column.id}"))
@@ -263,8 +260,7 @@ class FragmentWriter:
         below = self.select(node.child)
         types = below.types
         keys = [self.ordered(key, types) for key in node.order]
-        if not all(isinstance(key.this.unnest(), exp.Column) for key in keys):
-            below = with_columns_of(keys, below, f"k{position}")
+        below = with_columns_of(keys, below, f"k{position}")
         names = [exp.column(name, quoted=True) for name in types]
         select = selected_from(below, f"t{position}", names).limit(node.count, copy=False)
         return Selected(select.order_by(*keys, copy=False) if keys else select, types)
@@ -293,8 +289,8 @@ class FragmentWriter:
         if node.outputs is None:
             raise Declined(why="a projection without its expressions")
         below = self.select(node.child)
-        narrower = self.narrowed(below, node.outputs)
-        return narrower or self.computed(below, f"t{position}", node.outputs)
+        narrowed = self.narrowed(below, node.outputs)
+        return narrowed or self.computed(below, f"t{position}", node.outputs)
 
     def narrowed(self, below: Selected, outputs: Sequence[Output]) -> Selected | None:
         """Write columns of those below that stay as they are; None where others are computed."""
@@ -323,8 +319,9 @@ class FragmentWriter:
         return Selected(selected_from(below, name, columns), types)
 
     def output(self, output: Output, columns: Mapping[str, pa.DataType]) -> Typed:
-        """Write one computed column, of exactly the type that Spark expects."""
-        value = typed_expression(output.text, columns, self.semantics)
+        """Write one column, of exactly the type that Spark expects."""
+        carried = carried_column(output.text, columns)
+        value = carried or typed_expression(output.text, columns, self.semantics)
         if output.type is not None and pa.types.is_null(value.type) and is_plain(output.type):
             return Typed(cast(value.tree, output.type), output.type)
         if value.type != output.type:
@@ -364,8 +361,8 @@ class FragmentWriter:
         name, is_split = f"t{position}", position == self.split
         if self.restriction is not None and is_split:
             below = self.restricted(below, name, self.restriction)
-        is_merged = self.is_merged and is_split
-        return grouped(name, below, aggregate, self.semantics, is_merged=is_merged)
+        merged = self.is_merged and is_split
+        return grouped(name, below, aggregate, self.semantics, is_merged=merged)
 
     def repeated_groups(
         self, position: int, node: Expand, aggregate: Aggregate

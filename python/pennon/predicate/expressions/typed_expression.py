@@ -28,6 +28,7 @@ from pennon.predicate.expressions.arithmetic import (
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
+from pennon.predicate.expressions.nested_columns import carried_column, struct_field
 from pennon.predicate.expressions.quotients import quotient, remainder, whole_quotient
 from pennon.predicate.parse import parse_with_lists
 from pennon.predicate.semantics import Declined
@@ -143,7 +144,8 @@ class _Reader:
                 inner = enclosed(self.boolean(node.this).tree)
                 return Typed(exp.Not(this=inner), pa.bool_())
             case exp.Is() if isinstance(node.expression, exp.Null):
-                return Typed(is_null(self.read(node.this).tree), pa.bool_())
+                nested = carried_column(node.this, self.columns)
+                return Typed(is_null((nested or self.read(node.this)).tree), pa.bool_())
             case exp.In() if isinstance(node.args.get("field"), LiteralList):
                 return self.long_membership(node)
             case exp.In() if node.expressions:
@@ -206,8 +208,10 @@ class _Reader:
         return named_function(node, self.read, self.semantics)
 
     def column(self, node: exp.Column) -> Typed:
+        if len(node.parts) > 1:
+            return struct_field([part.name for part in node.parts], self.columns)
         known = self.columns.get(node.name)
-        if known is None or not is_plain(known) or len(node.parts) > 1:
+        if known is None or not is_plain(known):
             raise Declined(why=f"the column {node.name}")
         return Typed(exp.column(node.name, quoted=True), known)
 

@@ -11,6 +11,7 @@ from pennon.plan import Output
 from pennon.predicate.expressions.aggregates import MOMENTS
 from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import is_carried
 from pennon.pushdown.selects.aggregated import told_apart
 from pennon.pushdown.selects.selected import Selected, named, selected_from
 
@@ -67,6 +68,8 @@ def grouped(
 
     def add_key(key: Output) -> None:
         value = node.write_key(key, below.types)
+        if is_carried(value.type):
+            raise Declined(why=f"groups by {value.type}")
         keys.append(comparable(value).copy())
         add(key.id, comparable(value), value.type)
 

@@ -131,4 +131,4 @@ def _put_together(call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Ty
 def _column(text: str | None) -> str | None:
     """Name the column that a text is; None for anything else."""
     tree = tree_of(text)
-    return tree.name if isinstance(tree, exp.Column) else None
+    return tree.name if isinstance(tree, exp.Column) and len(tree.parts) == 1 else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def with_columns_of(keys: Sequence[exp.Ordered], below: Selected, name: str) -> Selected:
-    """Make a column of each key, which is ordered by then.
+    """Make a column of each key, which is ordered by then, unless all of them are columns.
 
     DataFusion 54 refuses to merge what several threads have sorted by some conditions.
 
@@ -25,6 +25,8 @@ def with_columns_of(keys: Sequence[exp.Ordered], below: Selected, name: str) -> 
         below: What is ordered.
         name: A name for it.
     """
+    if all(isinstance(key.this.unnest(), exp.Column) for key in keys):
+        return below
     columns = [exp.column(column, quoted=True) for column in below.types]
     computed = [named(key.this, f"o{at}") for at, key in enumerate(keys)]
     for at, key in enumerate(keys):

@@ -37,19 +37,25 @@ from pennon.plan import (
     WindowCall,
     WindowFrame,
 )
+from pennon.predicate.typed import is_carried
 
 _Values = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ScanMessage:
-    """``columns``: attribute and name of each; ``fields``: number and names of struct fields."""
+    """``columns``: attribute, name, type; ``fields``: number and names of struct fields."""
 
     catalog: Catalog
     plan: str
     table: str
     columns: tuple[_Values, ...]
     fields: tuple[_Values, ...]
+
+    def nested_types(self) -> dict[str, pa.DataType | None]:
+        """Give the types of nested columns as Spark reads them: perhaps without some fields."""
+        types = {str(name): _type(kind) for _, name, *kinds in self.columns for kind in kinds}
+        return {name: kind for name, kind in types.items() if is_carried(kind)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,16 +62,17 @@ def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout) -> Scan:
     fields: list[Any] = list(message.fields)
     schema = plan.snapshot.schema
     attributes: dict[int, frozenset[int]] = {}
-    for attribute, path in [*((number, (name,)) for number, name in columns), *fields]:
+    for attribute, path in [*((number, (name,)) for number, name, *_ in columns), *fields]:
         column = schema.field_by_path(path)
         if column is not None:
             attributes[column.id] = attributes.get(column.id, frozenset()) | {attribute}
-    types = _column_types(plan, {name for _, name in columns})
+    names = {name for _, name, *_ in columns}
+    types = {**_column_types(plan, names), **message.nested_types()}
     return Scan(
-        tuple(Column(number, name, types.get(name)) for number, name in columns),
+        tuple(Column(number, name, types.get(name)) for number, name, *_ in columns),
         layout,
         attributes,
-        reported_functions(layout, schema, frozenset((name,) for _, name in columns)),
+        reported_functions(layout, schema, frozenset((name,) for name in names)),
         message.table,
         {field.id: str(field) for field in schema.fields},
         plan.num_bytes or 0,
@@ -81,10 +82,10 @@ def _scan(message: ScanMessage, plan: ScanPlan, layout: Layout) -> Scan:
 
 
 def _column_types(plan: ScanPlan, names: set[str]) -> dict[str, pa.DataType]:
-    """The types of columns that Spark sees; those of types that it does not have are left out."""
+    """The types of plain columns that Spark sees; those that it does not have are left out."""
     types: dict[str, pa.DataType] = {}
     for field in plan.snapshot.schema.arrow:
-        if field.name not in names:
+        if field.name not in names or pa.types.is_nested(field.type):
             continue
         try:
             seen = arrow_schema(spark_schema(pa.schema([field])))

@@ -205,12 +205,12 @@ final class PlanOutline {
     ArrayNode columns = message.putArray("columns");
     ArrayNode fields = message.putArray("fields");
     for (Attribute column : items(relation.output())) {
-      columns.add(Messages.array().add(column.exprId().id()).add(column.name()));
+      ArrayNode told = columns.addArray().add(column.exprId().id()).add(column.name());
+      told.add(Messages.parse(column.dataType().json()));
       fields.addAll(ids.fieldsIn(column));
     }
     scans++;
-    String catalog = message.path("catalog").path("name").asText();
-    execution.add(catalog, conf);
+    execution.add(message.path("catalog").path("name").asText(), conf);
     return add(relation, Kind.SCAN, message, List.of());
   }
 

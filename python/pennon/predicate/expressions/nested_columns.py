@@ -1,0 +1,74 @@
+"""Columns of nested types: which pass through a query as they are, and the fields of structs.
+
+NULL rules: a field of a NULL struct is NULL.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| the field of a NULL struct is what lies there | NULL | CASE |
+| a field that is read below a UNION has another's type | its own | ``execution.engine`` |
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import Typed, call, choice, is_carried, is_null, is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Columns of a query are called so, and texts are searched for them by name.
+_OF_QUERIES: Final = re.compile(r"[a-z]\d+")
+
+
+def carried_column(text: str | exp.Expr | None, columns: Mapping[str, pa.DataType]) -> Typed | None:
+    """Name a column of a nested type as a whole; None for any other expression.
+
+    Args:
+        text: An expression, as Spark SQL or as its tree.
+        columns: The columns that there are, and their types.
+
+    Example:
+        >>> carried_column("`c1`", {"c1": pa.list_(pa.int32())}).type
+        ListType(list<item: int32>)
+    """
+    if isinstance(text, exp.Expr):
+        tree = text.unnest()
+        text = tree.name if isinstance(tree, exp.Column) and len(tree.parts) == 1 else None
+    name = (text or "").strip("`")
+    kind = columns.get(name)
+    return None if not is_carried(kind) else Typed(exp.column(name, quoted=True), kind)
+
+
+def struct_field(path: Sequence[str], columns: Mapping[str, pa.DataType]) -> Typed:
+    """Read a field of a struct, or of a struct within one.
+
+    Args:
+        path: The column, and the names down to the field.
+        columns: The columns that there are, and their types.
+
+    Raises:
+        Declined: There is none of a plain type, or its name could be that of a column.
+    """
+    column, *names = path
+    kind = columns.get(column)
+    structs: list[exp.Expr] = [exp.column(column, quoted=True)]
+    for name in names:
+        known: list[int] = []
+        if kind is not None and pa.types.is_struct(kind):
+            known = kind.get_all_field_indices(name)
+        if kind is None or len(known) != 1 or _OF_QUERIES.fullmatch(name):
+            raise Declined(why=f"the column {'.'.join(path)}")
+        kind = kind.field(known[0]).type
+        structs.append(call("get_field", structs[-1].copy(), exp.Literal.string(name)))
+    if kind is None or not is_plain(kind):
+        raise Declined(why=f"a field of {kind}")
+    *above, value = structs
+    is_missing = reduce(lambda one, other: exp.Or(this=one, expression=other), map(is_null, above))
+    return Typed(choice((is_missing, exp.Null()), default=value), kind)
