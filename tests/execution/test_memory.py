@@ -16,7 +16,8 @@ from tests.present import present
 from pennon.errors import MemorySettingInvalid
 from pennon.execution import memory
 from pennon.execution.engine import ProcessPool
-from pennon.execution.memory import JvmMemory, executor_pool_bytes, pool_bytes, started_by
+from pennon.execution.memory import executor_pool_bytes, pool_bytes
+from pennon.starting_jvm import StartingJvm, started_by
 
 GIB = 1 << 30
 IDLE = 256 << 20
@@ -28,12 +29,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(memory, "limit_bytes", lambda: 64 * GIB)
     yield
     monkeypatch.delenv("PENNON_MEMORY", raising=False)
-    started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=0))
+    started_by(None)
 
 
-def executor(master: str, **settings: str) -> JvmMemory:
+def executor(master: str, **settings: str) -> StartingJvm:
     names = {f"spark.executor.{name}": value for name, value in settings.items()}
-    return JvmMemory(
+    return StartingJvm(
         is_driver=False, cores=16, heap_bytes=4 * GIB, settings={"spark.master": master} | names
     )
 
@@ -64,7 +65,7 @@ def test_executors_of_one_machine_divide_it() -> None:
 
 def test_a_driver_plans_with_what_its_executors_have() -> None:
     settings = {"spark.master": "yarn", "spark.executor.memoryOverhead": "8g"}
-    started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=GIB, settings=settings))
+    started_by(StartingJvm(is_driver=True, cores=2, heap_bytes=GIB, settings=settings))
     assert (pool_bytes(), executor_pool_bytes()) == (
         (384 << 20) - IDLE >> 1,
         (8 * GIB - IDLE) // 2,
@@ -74,7 +75,7 @@ def test_a_driver_plans_with_what_its_executors_have() -> None:
 def set_to(retired: int, pool: str) -> None:
     """Start a worker with a stated pool beside one that retired."""
     settings = {"spark.master": "local[2]", "spark.pennon.worker.memory": pool}
-    started_by(JvmMemory(True, 2, GIB, settings, (retired,)))
+    started_by(StartingJvm(True, 2, GIB, settings, (retired,)))
 
 
 def test_a_worker_leaves_to_a_retired_one_what_it_holds() -> None:
@@ -110,7 +111,7 @@ def test_a_setting_overrides_what_is_derived(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PENNON_MEMORY", "8g")
     assert pool_bytes() == executor_pool_bytes() == 8 * GIB
     stronger = {"spark.master": "yarn", "spark.pennon.worker.memory": "512m"}
-    started_by(JvmMemory(is_driver=True, cores=2, heap_bytes=GIB, settings=stronger))
+    started_by(StartingJvm(is_driver=True, cores=2, heap_bytes=GIB, settings=stronger))
     assert pool_bytes() == executor_pool_bytes() == 512 << 20
 
 

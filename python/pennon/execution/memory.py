@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from pennon.errors import MemorySettingInvalid
 from pennon.settings import MEMORY, WORKER_MEMORY, from_environment
+from pennon.starting_jvm import StartingJvm, starting_jvm
 
 _SHARE: Final = 4
 _CONTAINER_SHARE: Final = 2
@@ -43,90 +43,6 @@ _OVERHEAD_FACTOR: Final = "0.1"
 _LEAST_OVERHEAD: Final = "384m"
 
 
-@dataclass(frozen=True, slots=True)
-class JvmMemory:
-    """The JVM beside the worker.
-
-    Args:
-        is_driver: Whether it is the driver's.
-        cores: Processors of the machine, or of its container.
-        heap_bytes: Largest size of its heap.
-        settings: ``spark.master``, and what Spark's settings say of memory and cores.
-        retired: The ids of its earlier workers that still worked when this one was started.
-    """
-
-    is_driver: bool
-    cores: int
-    heap_bytes: int
-    settings: Mapping[str, str] = field(default_factory=dict)
-    retired: tuple[int, ...] = ()
-
-    @property
-    def master(self) -> str:
-        """Where the application runs, as ``spark.master`` says it."""
-        return self.settings.get("spark.master", "local")
-
-    @property
-    def is_contained(self) -> bool:
-        """Whether somebody ends a process that takes more than it has asked for."""
-        return self.master.startswith(_CONTAINERS)
-
-    def overhead_bytes(self, role: str, heap_bytes: int) -> int:
-        """Give what a process has besides its heap.
-
-        Args:
-            role: ``driver`` or ``executor``.
-            heap_bytes: The heap.
-        """
-        stated = self.settings.get(f"spark.{role}.memoryOverhead")
-        if stated is not None:
-            overhead = parse_bytes(stated, f"spark.{role}.memoryOverhead", unit=_MEBI)
-        else:
-            factor = self.settings.get(f"spark.{role}.memoryOverheadFactor", _OVERHEAD_FACTOR)
-            least = self.settings.get(f"spark.{role}.minMemoryOverhead", _LEAST_OVERHEAD)
-            minimum = parse_bytes(least, f"spark.{role}.minMemoryOverhead", unit=_MEBI)
-            overhead = max(int(heap_bytes * float(factor)), minimum)
-        python = self.settings.get(f"spark.{role}.pyspark.memory")
-        if python is None:
-            return overhead
-        return overhead + parse_bytes(python, f"spark.{role}.pyspark.memory", unit=_MEBI)
-
-    def executor_heap_bytes(self) -> int:
-        """Give the heap of an executor."""
-        stated = self.settings.get("spark.executor.memory", _HEAP)
-        return parse_bytes(stated, "spark.executor.memory", unit=_MEBI)
-
-    def jvms_of_host(self) -> int:
-        """Count the JVMs of the application that share a machine, as far as that can be known."""
-        cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,.*\]", self.master)
-        if cluster is not None:
-            return int(cluster[1]) + 1
-        cores = self.settings.get("spark.executor.cores", "")
-        if self.master.startswith("spark") and cores.isdigit() and int(cores) > 0:
-            # A standalone worker starts as many executors as its cores allow.
-            return max(1, self.cores // int(cores))
-        return 1
-
-
-_NO_JVM: Final = JvmMemory(is_driver=True, cores=os.cpu_count() or 1, heap_bytes=0)
-
-
-class _Started:
-    """The JVM that started this process; none for the library alone."""
-
-    jvm: JvmMemory = _NO_JVM
-
-
-def started_by(jvm: JvmMemory) -> None:
-    """Tell which JVM this process works beside.
-
-    Raises:
-        MemorySettingInvalid: One of the settings is no amount of memory.
-    """
-    _Started.jvm = jvm
-    pool_bytes()
-
-
 def pool_bytes() -> int:
     """Give the size of this process's pool, less what retired workers of its JVM hold now.
 
@@ -139,12 +55,12 @@ def pool_bytes() -> int:
         MemorySettingInvalid: A setting is no amount of memory.
     """
     whole = _whole_pool_bytes()
-    held = sum(resident_bytes(pid) for pid in _Started.jvm.retired)
+    held = sum(resident_bytes(pid) for pid in starting_jvm().retired)
     return max(min(whole, _LEAST), whole - held)
 
 
 def _whole_pool_bytes() -> int:
-    jvm = _Started.jvm
+    jvm = starting_jvm()
     return _pool(jvm, "driver" if jvm.is_driver else "executor", jvm.heap_bytes)
 
 
@@ -181,23 +97,57 @@ def executor_pool_bytes() -> int:
     Raises:
         MemorySettingInvalid: A setting is no amount of memory.
     """
-    jvm = _Started.jvm
+    jvm = starting_jvm()
     if not jvm.is_driver or re.fullmatch(r"local(\[.*\])?", jvm.master):
         return _whole_pool_bytes()
-    return _pool(jvm, "executor", jvm.executor_heap_bytes())
+    return _pool(jvm, "executor", _executor_heap_bytes(jvm))
 
 
-def _pool(jvm: JvmMemory, role: str, heap_bytes: int) -> int:
+def _pool(jvm: StartingJvm, role: str, heap_bytes: int) -> int:
     stated = stated_bytes(jvm.settings)
     if stated is not None:
         return stated
     limit = limit_bytes()
-    if jvm.is_contained:
-        free = min(jvm.overhead_bytes(role, heap_bytes), max(0, limit - heap_bytes))
+    # In a container somebody ends a process that takes more than it has asked for.
+    if jvm.master.startswith(_CONTAINERS):
+        free = min(_overhead_bytes(jvm.settings, role, heap_bytes), max(0, limit - heap_bytes))
         return max(_LEAST, (free - _IDLE) // _CONTAINER_SHARE)
-    count = jvm.jvms_of_host()
+    count = _jvms_of_host(jvm)
     free = max(0, limit - count * heap_bytes)
     return max(_LEAST, free // (count * _SHARE))
+
+
+def _overhead_bytes(settings: Mapping[str, str], role: str, heap_bytes: int) -> int:
+    """Give what a process, ``driver`` or ``executor``, has besides its heap."""
+    stated = settings.get(f"spark.{role}.memoryOverhead")
+    if stated is not None:
+        overhead = parse_bytes(stated, f"spark.{role}.memoryOverhead", unit=_MEBI)
+    else:
+        factor = settings.get(f"spark.{role}.memoryOverheadFactor", _OVERHEAD_FACTOR)
+        least = settings.get(f"spark.{role}.minMemoryOverhead", _LEAST_OVERHEAD)
+        minimum = parse_bytes(least, f"spark.{role}.minMemoryOverhead", unit=_MEBI)
+        overhead = max(int(heap_bytes * float(factor)), minimum)
+    python = settings.get(f"spark.{role}.pyspark.memory")
+    if python is None:
+        return overhead
+    return overhead + parse_bytes(python, f"spark.{role}.pyspark.memory", unit=_MEBI)
+
+
+def _executor_heap_bytes(jvm: StartingJvm) -> int:
+    stated = jvm.settings.get("spark.executor.memory", _HEAP)
+    return parse_bytes(stated, "spark.executor.memory", unit=_MEBI)
+
+
+def _jvms_of_host(jvm: StartingJvm) -> int:
+    """Count the JVMs of the application that share a machine, as far as that can be known."""
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,.*\]", jvm.master)
+    if cluster is not None:
+        return int(cluster[1]) + 1
+    cores = jvm.settings.get("spark.executor.cores", "")
+    if jvm.master.startswith("spark") and cores.isdigit() and int(cores) > 0:
+        # A standalone worker starts as many executors as its cores allow.
+        return max(1, jvm.cores // int(cores))
+    return 1
 
 
 def stated_bytes(settings: Mapping[str, str]) -> int | None:

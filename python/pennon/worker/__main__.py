@@ -114,20 +114,19 @@ def metadata_version() -> str:
 
 
 def _meet(text: str) -> Jvm:
-    """Refuse a JVM of another version, and take on what it says of memory and of its user."""
+    """Refuse a JVM of another version, and take on what it says of itself."""
     # Imported after the check, too: they import Arrow and Lance.
     from pennon.execution.malloc_arenas import limit_arenas  # noqa: PLC0415
-    from pennon.execution.memory import pool_bytes, started_by  # noqa: PLC0415
+    from pennon.execution.memory import pool_bytes  # noqa: PLC0415
     from pennon.leaf.dataset import limit_sessions  # noqa: PLC0415
-    from pennon.manifest.format.commit_record import commit_for  # noqa: PLC0415
+    from pennon.starting_jvm import started_by  # noqa: PLC0415
     from pennon.worker.handshake import jvm_of  # noqa: PLC0415
 
     jvm = jvm_of(text, metadata_version())
-    started_by(jvm.memory)
+    started_by(jvm.starting)
     pool = pool_bytes()
     limit_arenas(pool)
     limit_sessions(pool)
-    commit_for(jvm.user, jvm.settings.get("spark.app.id", ""))
     return jvm
 
 

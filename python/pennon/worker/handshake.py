@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pennon.errors import MalformedMessage, VersionsDiffer
-from pennon.execution.memory import JvmMemory
 from pennon.spark_versions import check_spark_version
+from pennon.starting_jvm import StartingJvm
 from pennon.worker.wire.json_fields import decode
 from pennon.worker.wire.protocol import PROTOCOL
 
@@ -54,14 +54,15 @@ class Jvm:
     retired: tuple[int, ...]
 
     @property
-    def memory(self) -> JvmMemory:
-        """What the memory of queries is derived from."""
-        return JvmMemory(
+    def starting(self) -> StartingJvm:
+        """What commits, and the memory of queries, depend on."""
+        return StartingJvm(
             is_driver=self.driver,
             cores=self.cores,
             heap_bytes=self.heap_bytes,
             settings=self.settings,
             retired=self.retired,
+            user=self.user,
         )
 
 

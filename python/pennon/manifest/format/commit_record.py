@@ -21,13 +21,13 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from pennon.manifest.format.rows import ManifestRow
+from pennon.starting_jvm import starting_jvm
 
 __all__ = [
     "COMMIT",
     "GIVEN_UP",
     "CommitIdentity",
     "CommitRecord",
-    "commit_for",
     "commit_key",
     "made_together",
     "record_of_message",
@@ -37,8 +37,6 @@ __all__ = [
 COMMIT: Final = "pennon_commit"
 GIVEN_UP: Final = "given up"
 _PREFIX: Final = "pennon$commit$"
-# At most one, of a worker's JVM.
-_COMMITTERS: Final[list[tuple[str, str]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +75,10 @@ class _NewIdentity(CommitIdentity):
     is_new: ClassVar[bool] = True
 
 
-def commit_for(user: str, application: str) -> None:
-    """Say whose the commits are that this process starts by itself.
-
-    Args:
-        user: Who runs the application.
-        application: The program, which is Python's otherwise: Spark's application id.
-    """
-    _COMMITTERS[:] = [(user, application)]
-
-
 def _committer() -> tuple[str, str]:
-    if _COMMITTERS:
-        return _COMMITTERS[0]
+    jvm = starting_jvm()
+    if jvm.user:
+        return jvm.user, jvm.application
     try:
         return getpass.getuser(), "python"
     except (KeyError, OSError):  # a user id without a name, as containers have
