@@ -25,6 +25,7 @@ from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.calendar import Day
 from pennon.transforms.identity import Identity
+from pennon.transforms.transform import Transform
 from pennon.transforms.transform_text import parse_transform
 from pennon.transforms.truncate import Truncate
 
@@ -173,7 +174,7 @@ def test_a_promoted_partition_column_gets_a_wider_spec(
     )
 
 
-def by(tmp_path: Path, kind: pa.DataType, transform: object, value: pa.DataType) -> Snapshot:
+def by(tmp_path: Path, kind: pa.DataType, transform: Transform, value: pa.DataType) -> Snapshot:
     schema = NamespaceSchema.with_fresh_ids(pa.schema([("id", pa.int64()), ("k", kind)]))
     spec = PartitionSpec(1, (PartitionField("k_part", (1,), transform, None, value),))
     return create(str(tmp_path / "ns"), schema, spec)
@@ -204,7 +205,7 @@ def test_a_bucket_of_a_promoted_column_keeps_its_spec_and_its_rows(tmp_path: Pat
     ],
 )
 def test_a_promotion_that_may_move_rows_is_refused(
-    tmp_path: Path, kind: pa.DataType, transform: object, result: pa.DataType, wanted: str
+    tmp_path: Path, kind: pa.DataType, transform: Transform, result: pa.DataType, wanted: str
 ) -> None:
     snapshot = by(tmp_path, kind, transform, result)
     with pytest.raises(UnsupportedTableChange, match="the partition field k_part of spec version"):

@@ -254,7 +254,10 @@ def test_alter_changes_columns_and_properties(catalog: Catalog) -> None:
     columns: Any = table.schema["fields"]
     assert columns[1]["metadata"] == {"comment": "key"}
     assert table.partitioning == ({"function": "identity", "arguments": [{"column": ["area"]}]},)
-    removed = [{"change": "remove_property", "property": "quality"}, change("delete_column", "x")]
+    removed: list[dict[str, object]] = [
+        {"change": "remove_property", "property": "quality"},
+        change("delete_column", "x"),
+    ]
     table = alter.alter_table(catalog, ("shop", "orders"), removed)
     assert "quality" not in table.properties
     added = alter.alter_table(

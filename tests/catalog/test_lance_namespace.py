@@ -264,7 +264,8 @@ def test_every_operation_of_the_interface_is_answered_or_refused(
     inside = [["v1"], ["v9"], SALES_EARLY.split("$"), ["sales", "orders"], []]
     for operation in sorted(OPERATIONS - ANSWERED):
         for path in inside:
-            change: dict[str, object] = {"id": ["shop", "orders", *path]}
+            names = ["shop", "orders", *path]
+            change: dict[str, object] = {"id": names}
             request = change
             if operation.startswith("batch_create"):
                 request = {"entries": [change]}
@@ -272,9 +273,7 @@ def test_every_operation_of_the_interface_is_answered_or_refused(
                 request = {"operations": [{"declare_table": change}]}
             with pytest.raises(upstream_errors.UnsupportedOperationError) as refused:
                 getattr(client, operation)(request)
-            assert f"Cannot {operation} {'$'.join(change['id'])}: it belongs to" in str(
-                refused.value
-            )
+            assert f"Cannot {operation} {'$'.join(names)}: it belongs to" in str(refused.value)
             assert handmade.location in str(refused.value)
     moved_in = upstream.RenameTableRequest(
         id=["shop", "plain"], new_namespace_id=["shop", "orders", "v1"], new_table_name="dataset"

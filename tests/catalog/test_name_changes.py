@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance_namespace as upstream
@@ -65,7 +66,7 @@ def crashing(steps_before: int) -> Callable[..., object]:
     """Count the changes of the catalog's manifest and of files, and crash at one of them."""
     left = steps_before
 
-    def step(real: Callable[..., object], *arguments: object, **named: object) -> object:
+    def step(real: Callable[..., object], *arguments: Any, **named: object) -> object:
         nonlocal left
         if left == 0:
             raise Crash
@@ -149,7 +150,7 @@ def test_a_rename_that_another_writer_overtakes_is_refused(
     create(catalog, ORDERS)
     real = registered_location._inserted
 
-    def overtaken(*arguments: object) -> object:
+    def overtaken(*arguments: Any) -> object:
         if "sales" not in names(catalog):
             create(catalog, SALES)
         return real(*arguments)
@@ -167,7 +168,7 @@ def test_a_rename_goes_on_beside_changes_of_other_names(
     directory = Directory(catalog)
     real, others = registered_location._inserted, iter(["a", "b"])
 
-    def beside(*arguments: object) -> object:
+    def beside(*arguments: Any) -> object:
         for name in filter(None, [next(others, None)]):
             directory.create_namespace((name,), {}, if_not_exists=False)
             directory.drop_namespace((name,))

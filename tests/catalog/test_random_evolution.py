@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -56,17 +56,18 @@ class Evolving:
         self.history: list[tuple[int, list[dict[str, object]]]] = []
         self.log: list[str] = []
 
-    def one_of(self, choices: list) -> Any:
+    def one_of(self, choices: Sequence) -> Any:
         return self.draw(st.sampled_from(choices))
 
     # Steps
 
     def append(self) -> None:
         model = self.model
-        rows: list[dict[str, object]] = []
+        rows: list[dict[int, object]] = []
         batch: list[dict[str, object]] = []
         for _ in range(self.draw(st.integers(1, 3))):
-            stored, given_row = {}, {}
+            stored: dict[int, object] = {}
+            given_row: dict[str, object] = {}
             for column in model.columns:
                 value = self.value(column)
                 if column.name == "id":
@@ -355,7 +356,7 @@ def read(snapshot: Snapshot, predicate: str | None = None) -> Counter[str]:
     return counted(_undated(table.to_pylist()))
 
 
-def _undated(value: object) -> object:
+def _undated(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _undated(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

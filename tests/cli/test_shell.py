@@ -87,7 +87,7 @@ def test_a_condition_that_spark_does_not_know_is_one_message() -> None:
 
 def test_wide_characters_and_several_lines_stay_in_their_columns() -> None:
     lines: list[str] = []
-    rows = [["東京", "1"], ["Köln", None], ["two\nlines", "30"]]
+    rows: list[list[str | None]] = [["東京", "1"], ["Köln", None], ["two\nlines", "30"]]
     assert print_table(["city", "n"], [False, True], rows, lines.append) == 3
     assert lines == [
         "city           n",

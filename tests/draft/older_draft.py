@@ -80,7 +80,7 @@ def make(
     full = [{key: row.get(key) for key in known} for row in objects]
     dataset = lance.write_dataset(pa.Table.from_pylist(full, schema), str(root / "__manifest"))
     if not above:
-        dataset.update_metadata(properties)
+        dataset.update_metadata({**properties})
     return str(root)
 
 

@@ -56,7 +56,7 @@ def test_a_column_of_a_union_has_the_key_only_where_all_inputs_have_it(
 
 
 def test_a_union_that_no_operator_uses_leaves_its_inputs_apart() -> None:
-    nodes = [
+    nodes: list[PlanNode] = [
         scan(10, (Bucket(12), (0,))),
         scan(20, (Bucket(12), (0,))),
         Join(0, 1, JoinType.INNER, equated=((10, 20),)),
@@ -72,7 +72,7 @@ def test_a_union_that_no_operator_uses_leaves_its_inputs_apart() -> None:
 
 
 def test_partners_are_those_of_all_inputs_of_a_union_and_no_input_is_divided() -> None:
-    nodes = [
+    nodes: list[PlanNode] = [
         *united(scan(30, (Bucket(4), (0,)))),
         Join(2, 3, JoinType.LEFT, equated=((10, 30),)),
     ]

@@ -200,7 +200,7 @@ def test_spark_groups_a_single_scan_by_itself_where_it_can() -> None:
 
 
 def test_nothing_is_known_above_an_opaque_node() -> None:
-    nodes = [scan(10, (Bucket(8), (0,))), Opaque(), Group(1, frozenset({10}), ())]
+    nodes: list[PlanNode] = [scan(10, (Bucket(8), (0,))), Opaque(), Group(1, frozenset({10}), ())]
     assert derive_keys(nodes) == DerivedKeys({}, frozenset(), {})
 
 
@@ -223,7 +223,7 @@ def test_decimals_hash_alike_where_their_scale_is_the_same() -> None:
 
 
 def test_a_side_without_partitioning_computes_the_key() -> None:
-    nodes = [
+    nodes: list[PlanNode] = [
         scan(10, (MultiBucket(8), (0, 1))),
         Opaque(),
         Join(1, 0, JoinType.RIGHT, equated=((30, 10), (31, 11))),
@@ -233,7 +233,7 @@ def test_a_side_without_partitioning_computes_the_key() -> None:
     assert answer.computed[2] == (
         LayoutFunction(GroupingFunction(MultiBucket(8), (INT, TEXT)), (30, 31)),
     )
-    by_spark = [scan(10, (Bucket(8), (0,))), *nodes[1:]]
+    by_spark: list[PlanNode] = [scan(10, (Bucket(8), (0,))), *nodes[1:]]
     assert derive_keys(by_spark) == DerivedKeys({}, frozenset(), {})
 
 

@@ -16,6 +16,7 @@ from pennon.manifest import create
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
 from pennon.transforms.bucket import Bucket
 from pennon.transforms.identity import Identity
+from pennon.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ SCHEMA = pa.schema(
 )
 
 
-def target_of(tmp_path: Path, *fields: tuple[str, object, pa.DataType]) -> WriteTarget:
+def target_of(tmp_path: Path, *fields: tuple[str, Transform, pa.DataType]) -> WriteTarget:
     schema = NamespaceSchema.with_fresh_ids(SCHEMA)
     spec = PartitionSpec(
         1,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -176,7 +177,7 @@ def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
     look = _Compaction._rewrites
     gone = iter([0, 10])
 
-    def found(self: _Compaction, *asked: object) -> dict[str, LeafRewrite]:
+    def found(self: _Compaction, *asked: Any) -> dict[str, LeafRewrite]:
         rewrites = look(self, *asked)
         for id_ in (next(gone, None),):
             if id_ is not None:

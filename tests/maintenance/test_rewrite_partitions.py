@@ -69,7 +69,7 @@ def test_a_change_of_a_partition_meanwhile_is_not_lost(
     table, staging = evolved(tmp_path), module._staged
     before = ids(table)
 
-    def interrupted(*arguments: object) -> object:
+    def interrupted(*arguments: Any) -> object:
         monkeypatch.setattr(module, "_staged", staging)
         staged = staging(*arguments)
         pennon.open(table.location).delete("id = 3 AND region = 'us'")

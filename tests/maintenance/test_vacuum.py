@@ -171,7 +171,7 @@ def test_the_commands_and_the_procedures_do_it(
     assert "1 files" in capsys.readouterr().out
     append(snapshot, {3: "eu"})
     _, rows = call(catalog, "rollback", {"table": snapshot.location, "version": snapshot.version})
-    assert regions(Snapshot.open(snapshot.location, rows[0][0])) == {"eu": [1]}
+    assert regions(Snapshot.open(snapshot.location, int(str(rows[0][0])))) == {"eu": [1]}
     assert main(["rollback", snapshot.location, "--version", str(snapshot.version + 1)]) == 0
     assert regions(latest(snapshot)) == {"eu": [1, 3]}
 

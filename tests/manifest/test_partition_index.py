@@ -157,7 +157,8 @@ def test_commits_deletions_and_old_versions_are_followed(
     lance.dataset(f"{snapshot.location}/__manifest").optimize.compact_files()
     versions.append(Snapshot.open(snapshot.location))
     conditions = [condition.format("region", "'r1'", "'r2'") for condition in CONDITIONS]
-    for order in (versions, versions[::-1], np.random.default_rng(5).permutation(versions)):
+    mixed = [versions[at] for at in np.random.default_rng(5).permutation(len(versions))]
+    for order in (versions, versions[::-1], mixed):
         # as a worker that meets these versions first, in this order
         for cache in (partition_index._INDEXES, partition_index._PIECES):
             cache.forget(lambda _: True)

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -212,7 +213,7 @@ def test_a_tag_beside_an_expiry_names_a_version_or_is_refused(
     monkeypatch.setattr(tags, "_WAITS_SECONDS", 60 if ends else 0)
     wait = tags._wait_for_expiry
 
-    def waits(*arguments: object) -> object:
+    def waits(*arguments: Any) -> object:
         is_made.set()
         return wait(*arguments)
 
@@ -220,7 +221,7 @@ def test_a_tag_beside_an_expiry_names_a_version_or_is_refused(
     with ThreadPoolExecutor(1) as pool:
         making = []
 
-        def look_and_remove(manifest: lance.LanceDataset, **named: object) -> object:
+        def look_and_remove(manifest: lance.LanceDataset, **named: Any) -> object:
             one = pennon.open(table.location)
             making.append(pool.submit(one.create_tag, "there", old + 1, replace=True))
             assert is_made.wait(60)

@@ -51,7 +51,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     ]
     table = pa.table({name: pa.array(values, kind) for name, kind, values in columns})
     dataset = lance.write_dataset(table, str(location / "__manifest"))
-    dataset.update_metadata(_METADATA)
+    dataset.update_metadata({**_METADATA})
     return Snapshot.open(str(Path(location)))
 
 

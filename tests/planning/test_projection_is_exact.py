@@ -148,7 +148,7 @@ def test_timestamps_are_kept_exactly(levels: list[Transform]) -> None:
                 if v is None
                 else compared(
                     (v.year, v.month),
-                    {"<=": "<=", "<": "<=", ">=": ">", ">": ">"}.get(o, o),
+                    str({"<=": "<=", "<": "<=", ">=": ">", ">": ">"}.get(o, o)),
                     (2013, 1),
                 )  # type: ignore[attr-defined]
                 if o not in ("=", "<>")

@@ -193,7 +193,8 @@ def lists(draw: st.DrawFn, column: str) -> Predicate:
     is_negated = draw(st.booleans())
 
     def oracle(row: Row) -> bool | None:
-        found = reduce(_or, (compared(row[column], "=", item) for item in items), False)
+        none: bool | None = False
+        found = reduce(_or, (compared(row[column], "=", item) for item in items), none)
         return _not(found) if is_negated else found
 
     word = "NOT IN" if is_negated else "IN"

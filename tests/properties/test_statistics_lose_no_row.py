@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from pennon.planning.binding.bound_predicate import conjuncts
 from pennon.planning.statistics_pruning import has_possible_row
 from pennon.predicate.parse import parse_predicate
 
-_FIELDS = {
+_FIELDS: dict[tuple[str, ...], tuple[int, pa.DataType]] = {
     (name,): (number, kind)
     for number, (name, kind) in enumerate(TYPES.items())
     if is_counted_type(kind)
@@ -37,7 +38,7 @@ class Leaves:
     num_leaves: int
 
 
-def _counted(written: list[Row]) -> LeafStatistics:
+def _counted(written: Sequence[Row]) -> LeafStatistics:
     """Count a leaf as several writers do, each of whom reports a text."""
     reports = []
     for first in range(0, len(written), 5):

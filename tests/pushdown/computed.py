@@ -74,7 +74,7 @@ def grouped(child: int, keys: Sequence[Output], calls: Sequence[AggregateCall]) 
 
 def value_of(text: str, result: pa.DataType, rows: pa.Table, root: Path) -> list[Any]:
     """Compute one expression over rows with the columns ``c1``, ``c2``, …"""
-    nodes = [scan_of(rows), Project(0, (Output(99, text, result),))]
+    nodes: list[PlanNode] = [scan_of(rows), Project(0, (Output(99, text, result),))]
     return computed(nodes, [relation(root, "leaf", rows.schema, [rows])])["c99"].to_pylist()
 
 

@@ -61,7 +61,9 @@ def fitted(value: Fraction | None, kind: int | tuple[int, int]) -> Fraction | No
     return Fraction(rounded if value >= 0 else -rounded, 10**scale)
 
 
-def result_kind(word: str, left: int | tuple[int, int], right: int | tuple[int, int]) -> object:
+def result_kind(
+    word: str, left: int | tuple[int, int], right: int | tuple[int, int]
+) -> int | tuple[int, int]:
     if isinstance(left, int) or isinstance(right, int):
         return left
     (p1, s1), (p2, s2) = left, right

@@ -123,7 +123,7 @@ def test_the_sum_of_a_part_may_exceed_that_of_the_whole(tmp_path: Path) -> None:
             Expanded(13, ("1L", "2L"), pa.int64()),
         ),
     )
-    nodes = [scan_of(ROWS), sets, grouped(1, KEYS, [CALLS[2]])]
+    nodes: list[PlanNode] = [scan_of(ROWS), sets, grouped(1, KEYS, [CALLS[2]])]
     found = computed(nodes, [relation(tmp_path, "rows", ROWS, [table])])
     assert found["c32"].to_pylist() == [0, 0, 0, 0]
 

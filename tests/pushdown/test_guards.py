@@ -200,8 +200,14 @@ def test_parts_of_dates(tmp_path: Path) -> None:
         assert value_of(text, pa.int32(), rows, tmp_path / part) == expected
 
 
-def total(kind: pa.DataType, values: list[object], result: pa.DataType, **options: object) -> list:
-    root, semantics = options["root"], options.get("semantics", ANSI)
+def total(
+    kind: pa.DataType,
+    values: list[object],
+    result: pa.DataType,
+    *,
+    root: Path,
+    semantics: Semantics = ANSI,
+) -> list:
     rows = pa.table({"c1": pa.array(values, kind)})
     group = grouped(0, (), (AggregateCall(9, "sum", "`c1`", result),))
     return aggregate_of([], group, rows, root, semantics)["c9"].to_pylist()

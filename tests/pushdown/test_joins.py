@@ -187,7 +187,12 @@ def test_rows_get_whether_they_have_a_partner_and_the_value_of_a_subquery(data: 
             calls=(AggregateCall(44, "max", "`c13`", pa.int32()),),
             outputs=(Output(43, "`c44`", pa.int32()),),
         )
-        beside = [*scans, most, Join(0, 2, JoinType.SCALAR), Filter(3, "(`c3` >= `c43`)")]
+        beside: list[PlanNode] = [
+            *scans,
+            most,
+            Join(0, 2, JoinType.SCALAR),
+            Filter(3, "(`c3` >= `c43`)"),
+        ]
         compared = computed(beside, relations)
     assert counted([tuple(row.values()) for row in found.to_pylist()]) == counted(
         [(*row, row[0] is not None and normal(row[0]) in keys) for row in rows]
@@ -226,7 +231,11 @@ def totalled(rows: list[tuple]) -> list[tuple]:
 def test_null_safe_keys_meet_null(tmp_path: Path) -> None:
     rows = pa.table({"c1": [1, None, 2]})
     other = pa.table({"c11": [None, 2, None]})
-    nodes = [scan_of(rows), scan_of(other), Join(0, 1, JoinType.INNER, "(`c1` <=> `c11`)")]
+    nodes: list[PlanNode] = [
+        scan_of(rows),
+        scan_of(other),
+        Join(0, 1, JoinType.INNER, "(`c1` <=> `c11`)"),
+    ]
     relations = [
         relation(tmp_path, "one", rows.schema, [rows]),
         relation(tmp_path, "other", other.schema, [other]),
@@ -243,7 +252,7 @@ def test_three_tables_filters_and_computed_columns(tmp_path: Path) -> None:
     one = pa.table({odd: pa.array([1, 2, 2, None], pa.int32())})
     two = pa.table({"k": pa.array([2, 2, 3], pa.int64()), "Name": ["a", "b", "c"]})
     three = pa.table({"c": pa.array([2], pa.int64())})
-    nodes = [
+    nodes: list[PlanNode] = [
         columns_of((1, odd, pa.int32())),
         columns_of((11, "k", pa.int64()), (12, "Name", pa.utf8())),
         Filter(1, "(NOT (`c12` = 'b'))"),

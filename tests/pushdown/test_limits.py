@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.present import present
 from tests.pushdown.computed import ANSI, computed, grouped, relation, scan_of
 
-from pennon.plan import AggregateCall, Join, JoinType, Limit, Output, SortKey
+from pennon.plan import AggregateCall, Join, JoinType, Limit, Output, PlanNode, SortKey
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.query import fragment_query
 
@@ -135,9 +135,12 @@ def test_what_a_join_wants_does_not_change_the_first_rows(tmp_path: Path, is_fir
     table = pa.table({"c1": list(range(3000)), "c2": [(at * 7919) % 3000 for at in range(3000)]})
     wanted = pa.table({"c11": list(range(0, 3000, 3))})
     top = Limit(0, 30, (SortKey("`c2`", is_ascending=True, is_nulls_first=True),))
-    sides = [scan_of(table), top, Limit(1, 30, is_whole=True), scan_of(wanted)]
+    sides: list[PlanNode] = [scan_of(table), top, Limit(1, 30, is_whole=True), scan_of(wanted)]
     left, right = (2, 3) if is_first else (3, 2)
-    nodes = [*sides, Join(left, right, JoinType.INNER, "(`c1` = `c11`)", equated=((1, 11),))]
+    nodes: list[PlanNode] = [
+        *sides,
+        Join(left, right, JoinType.INNER, "(`c1` = `c11`)", equated=((1, 11),)),
+    ]
     rows = [relation(tmp_path, "top", table.schema, [table])]
     rows.append(relation(tmp_path, "wanted", wanted.schema, [wanted]))
     found = computed(nodes, rows if is_first else rows[::-1]).to_pylist()

@@ -28,7 +28,7 @@ ROWS = [dict(zip(KINDS, VALUES[at % 3], strict=True)) | {"id": at} for at in ran
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> object:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
     place: Path = tmp_path_factory.mktemp("answers") / "n"
     schema = pa.schema([("id", pa.int64()), *KINDS.items()])
     made = pennon.create(str(place), schema, list(KINDS))
@@ -55,14 +55,14 @@ def answer(plan: ScanPlan, key: str, argument: str, kind: pa.DataType) -> pa.Tab
 
 
 @pytest.mark.parametrize("key", KINDS)
-def test_groups_have_the_values_and_the_rows_of_the_partitions(plan: object, key: str) -> None:
+def test_groups_have_the_values_and_the_rows_of_the_partitions(plan: ScanPlan, key: str) -> None:
     found = answer(plan, key, "`c0`", pa.int32())
     rows = present(found).to_pylist()
     assert {row["c10"]: row["c11"] for row in rows} == Counter(row[key] for row in ROWS)
     assert {row["c10"]: row["c12"] for row in rows} == {row[key]: row["k"] for row in ROWS}
 
 
-def test_an_error_of_a_value_is_left_to_the_running_query(plan: object) -> None:
+def test_an_error_of_a_value_is_left_to_the_running_query(plan: ScanPlan) -> None:
     """One partition has zero: planning, and EXPLAIN, are none the worse for it."""
     divided = "(CAST(10 AS INT) div `c0`)"
     assert answer(plan, "k", divided, pa.int64()) is None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.pushdown.computed import computed, grouped, relation, scan_of
 
-from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Limit, Output
+from pennon.plan import AggregateCall, Expand, Expanded, Join, JoinType, Limit, Output, PlanNode
 from pennon.predicate.semantics import Declined
 from pennon.pushdown.selects.join_conditions import null_aware_pair
 
@@ -24,7 +24,7 @@ def test_not_in_sees_the_nulls_of_the_whole_right_side(
 ) -> None:
     rows = pa.table({"c1": pa.array(left, pa.int64())})
     members = pa.table({"c11": pa.array(right, pa.int64())})
-    nodes = [scan_of(rows), scan_of(members), Join(0, 1, JoinType.ANTI, NOT_IN)]
+    nodes: list[PlanNode] = [scan_of(rows), scan_of(members), Join(0, 1, JoinType.ANTI, NOT_IN)]
     relations = [
         relation(tmp_path, "rows", rows.schema, [rows]),
         relation(tmp_path, "members", members.schema, [members]),
@@ -47,7 +47,12 @@ def test_not_in_rows_that_another_evaluation_may_not_choose_stays_in_spark(tmp_p
     """The right side is read twice: for the members, and for how many of them are NULL."""
     rows, members = pa.table({"c1": [1, 2]}), pa.table({"c11": [1, None, 3]})
     limit = Limit(1, 1, is_whole=True)
-    nodes = [scan_of(rows), scan_of(members), limit, Join(0, 2, JoinType.ANTI, NOT_IN)]
+    nodes: list[PlanNode] = [
+        scan_of(rows),
+        scan_of(members),
+        limit,
+        Join(0, 2, JoinType.ANTI, NOT_IN),
+    ]
     relations = [
         relation(tmp_path, "rows", rows.schema, [rows]),
         relation(tmp_path, "members", members.schema, [members]),

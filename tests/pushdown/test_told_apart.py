@@ -52,7 +52,11 @@ def test_a_sum_of_integers_stands_beside_the_sum_of_the_same_as_doubles(tmp_path
 
 def test_a_column_that_a_projection_names_twice_is_there(tmp_path: Path) -> None:
     outputs = (Output(1, "`c1`", pa.utf8()), Output(9, "`c2`", pa.int32()))
-    nodes = [scan_of(ROWS), Project(0, (*outputs, outputs[0])), Filter(1, "(`c1` = 'b')")]
+    nodes: list[PlanNode] = [
+        scan_of(ROWS),
+        Project(0, (*outputs, outputs[0])),
+        Filter(1, "(`c1` = 'b')"),
+    ]
     found = computed(nodes, [relation(tmp_path, "rows", ROWS.schema, [ROWS])])
     assert found.to_pydict() == {"c1": ["b"], "c9": [2]}
 
@@ -97,7 +101,7 @@ def test_an_equality_that_can_fail_joins_beside_other_conditions(tmp_path: Path)
     weeks = pa.table({"c1": pa.array([53, 54, 60], pa.int64()), "c2": [1, 5, 9]})
     later = pa.table({"c11": pa.array([1, 2, 2], pa.int64()), "c12": [3, 3, 9]})
     condition = "((`c2` > `c12`) AND (`c11` = (`c1` - CAST(52 AS BIGINT))))"
-    nodes = [scan_of(weeks), scan_of(later), Join(0, 1, JoinType.INNER, condition)]
+    nodes: list[PlanNode] = [scan_of(weeks), scan_of(later), Join(0, 1, JoinType.INNER, condition)]
     relations = [
         relation(tmp_path, "weeks", weeks.schema, [weeks]),
         relation(tmp_path, "later", later.schema, [later]),

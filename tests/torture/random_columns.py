@@ -18,7 +18,12 @@ _LAST_DAY = dt.date(9999, 12, 31).toordinal() - dt.date(1970, 1, 1).toordinal()
 _MICROS_PER_DAY = 86_400_000_000
 _ONE_NULL_IN = 50
 _DECIMALS = {"DECIMAL(9,2)": (9, 2), "DECIMAL(18,4)": (18, 4), "DECIMAL(38,10)": (38, 10)}
-_INTEGERS = {"TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "BIGINT": np.int64}
+_INTEGERS: dict[str, type[np.signedinteger]] = {
+    "TINYINT": np.int8,
+    "SMALLINT": np.int16,
+    "INT": np.int32,
+    "BIGINT": np.int64,
+}
 # One, two, three and four bytes in UTF-8, combining marks, and what SQL and paths set apart.
 _LETTERS = [
     *"abcxyzABC019 %_'$/=\\\"\t\n\x00",

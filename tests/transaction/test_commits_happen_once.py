@@ -357,7 +357,7 @@ def test_a_commit_is_given_up_where_another_writer_gave_the_manifest_stable_row_
     old = lance.dataset(place)
     rows, metadata = old.to_table(), old.metadata
     shutil.rmtree(place)
-    lance.write_dataset(rows, place, enable_stable_row_ids=True).update_metadata(metadata)
+    lance.write_dataset(rows, place, enable_stable_row_ids=True).update_metadata({**metadata})
     base = latest(base)
     transaction = transaction_of(base, "append", CommitIdentity("the one"))
     give_up(base.location, transaction.identity)

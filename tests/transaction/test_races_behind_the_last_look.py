@@ -57,7 +57,7 @@ def behind_the_look(
     commit_leaves = manifest_commit.commit_leaves
     tries: list[ManifestOutcome] = []
 
-    def held(*args: object, **named: object) -> ManifestOutcome:
+    def held(*args: Any, **named: Any) -> ManifestOutcome:
         if not tries:
             with monkeypatch.context() as free:
                 free.setattr(strong, "commit_leaves", commit_leaves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -21,7 +22,7 @@ from pennon.transaction import Committed, Transaction
 BY_ID = (OrderColumn("id"),)
 
 
-def ordered(tmp_path: Path, order: str = "id", **how: bool) -> Snapshot:
+def ordered(tmp_path: Path, order: str = "id", **how: Any) -> Snapshot:
     return with_order(make(tmp_path, **how), order)
 
 

@@ -189,7 +189,10 @@ def test_leaf_of_another_client_is_appended_to_by_its_own_numbers(tmp_path):
     base = make(tmp_path)
     foreign = pa.table({"extra": [True], "region": ["eu"], "id": pa.array([1], pa.int64())})
     dataset = lance.write_dataset(foreign, f"{base.location}/ffff0000_v1$foreign$dataset")
-    ids = {"region": {"lance:field_id": "1"}, "id": {"lance:field_id": "0"}}
+    ids: dict[str, dict[str, str | None]] = {
+        "region": {"lance:field_id": "1"},
+        "id": {"lance:field_id": "0"},
+    }
     dataset.update_field_metadata(ids)
     from pennon.manifest import LeafChange, commit_leaves
 

@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance_namespace import errors as upstream_errors
+from tests.present import present
 
 from pennon.catalog.configured_catalog import Catalog
 from pennon.catalog.directory import Directory
@@ -83,4 +84,4 @@ def test_an_append_to_a_dataset_that_was_replaced_is_a_conflict(tmp_path: Path) 
     lance.write_dataset(pa.table({"b": ["x"]}), path, mode="overwrite")
     assert staged.num_rows == 1
     with pytest.raises(WriteConflict):
-        append_plain(snapshot, staged.texts)
+        append_plain(present(snapshot), staged.texts)

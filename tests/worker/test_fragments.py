@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -175,9 +176,7 @@ def test_one_relation_is_aggregated_in_parts_or_by_its_own_key(tables: Tables) -
 @pytest.mark.parametrize(
     "options", [{"execution": "spark"}, {"ansi": False, "sum": True}, {"condition": None}]
 )
-def test_what_is_not_certain_keeps_the_derived_key(
-    tables: Tables, options: dict[str, object]
-) -> None:
+def test_what_is_not_certain_keeps_the_derived_key(tables: Tables, options: dict[str, Any]) -> None:
     condition = options.pop("condition", "(`c1` = `c11`)")
     nodes = [tables.scan("orders", 1), tables.scan("items", 11), join(0, 1, condition)]
     if options.pop("sum", False):

@@ -30,10 +30,10 @@ from pennon.worker.wire.tokens import TableToken
 
 def orders(catalog: Catalog, num_partitions: int) -> str:
     """Make a table of partitions ``k = 0 … num_partitions - 1``, and give its token."""
-    Directory(catalog).create_namespace(["shop"], {}, if_not_exists=False)
+    Directory(catalog).create_namespace(("shop",), {}, if_not_exists=False)
     table = tables.create(
         catalog,
-        ["shop", "orders"],
+        ("shop", "orders"),
         schema={"type": "struct", "fields": [field("k", "long")]},
         transforms=[transform("identity", "k")],
         properties={},

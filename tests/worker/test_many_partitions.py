@@ -20,7 +20,7 @@ def test_two_tables_of_many_small_partitions_become_few_tasks(
     nodes = []
     for at, name in enumerate("lr"):
         driver.create(["shop", name], FIELDS, [transform("identity", "k")])
-        add_partitions(next(Path(driver.catalog["root"]).glob(f"*_shop${name}")), COUNT)
+        add_partitions(next(Path(str(driver.catalog["root"])).glob(f"*_shop${name}")), COUNT)
         plan, splits = driver.scan(driver.ask("load_table", identifier=["shop", name]))
         assert splits.num_rows == COUNT
         columns = [[10 * at + 1, "k"], [10 * at + 2, "v"]]

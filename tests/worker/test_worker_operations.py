@@ -246,7 +246,7 @@ def test_writes_at_once_are_both_there(driver: Driver, worker: Worker) -> None:
 
     def write(_: int) -> None:
         with worker.connect() as own:
-            other = Driver(own, Path(driver.catalog["root"]))
+            other = Driver(own, Path(str(driver.catalog["root"])))
             other.insert(table, orders(100))
 
     with ThreadPoolExecutor(4) as pool:

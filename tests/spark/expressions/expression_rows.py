@@ -18,7 +18,7 @@ from tests.pushdown.computed import computed, relation, scan_of
 from pennon.catalog.columns.spark_types import arrow_type
 from pennon.errors import UnsupportedColumnType
 from pennon.leaf.schema.promotion import stream_type
-from pennon.plan import Output, Project
+from pennon.plan import Output, PlanNode, Project
 from pennon.predicate.expressions import Declined, Semantics
 from pennon.pushdown.query import fragment_query
 
@@ -158,7 +158,7 @@ class Expressions:
                 taken[at] = output
             except Declined as reason:
                 declined[expressions[at]] = str(reason)
-        nodes = [scan_of(given), Project(0, tuple(taken.values()))]
+        nodes: list[PlanNode] = [scan_of(given), Project(0, tuple(taken.values()))]
         place = self.root / f"leaf{len(list(self.root.iterdir()))}"
         actual = computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
         different: dict[str, object] = {}
@@ -182,7 +182,7 @@ class Expressions:
     def compute(self, expression: str, semantics: Semantics) -> list[object]:
         """Compute an expression in DataFusion."""
         given, outputs = self.outputs(self.frame.selectExpr(f"{expression} AS e"))
-        nodes = [scan_of(given), Project(0, tuple(outputs))]
+        nodes: list[PlanNode] = [scan_of(given), Project(0, tuple(outputs))]
         place = self.root / f"leaf{len(list(self.root.iterdir()))}"
         found = computed(nodes, [relation(place, "edges", given.schema, [given])], semantics)
         return values_of(found.column(0))

@@ -234,7 +234,9 @@ def mixed_up(one: Run, other: Run) -> list[str]:
     The tables of ``failures`` are there.
     """
     sql = QUERIES[0].sql.format(l="lance.short.l_buckets", r="lance.short.r_buckets")
-    ways = [(one, {EXECUTION: "worker", BUCKETING: "true"}, 0, "rows")]
+    ways: list[tuple[Run, dict[str, str], int, str | None]] = [
+        (one, {EXECUTION: "worker", BUCKETING: "true"}, 0, "rows")
+    ]
     ways.append((other, {EXECUTION: "spark", BUCKETING: "false"}, 2, None))
     for run, settings, _, _ in ways:
         applied(run, SETTINGS | settings)
