@@ -53,7 +53,7 @@ PEERS: set[tuple[str, str]] = {
 }
 
 # Without comments and imports. What Spark demands to be a JVM class was about this much.
-MOST_LINES_OF_JAVA = 8_400
+MOST_LINES_OF_JAVA = 8_272
 
 FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|misc|manager|base)(_|$)")
 # The format's words: what a Java class must not know.
@@ -297,6 +297,12 @@ def test_variables_are_named_after_what_they_hold() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if (isinstance(node, ast.arg) and node.arg == "each")
         or (isinstance(node, ast.Name) and node.id == "each" and isinstance(node.ctx, ast.Store))
+    ]
+    offences += [
+        f"{named(path)}:{number}"
+        for path in JAVA
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\beach\b", line) and not line.lstrip().startswith(("*", "//", "/*"))
     ]
     assert offences == []
 

@@ -131,6 +131,8 @@ def test_an_answer_about_a_scan_is_kept_as_long_as_its_plan_is_the_same(
     )
     first = plan_scan(asked)
     assert (first.splits, first.decided) == (20, (0,))
+    of_stream = replace(asked, options={"startingVersion": "1"})
+    assert plan_scan(of_stream).stream_option == "startingVersion"
     assert plan_scan(asked) is first
     assert plan_scan(replace(asked, row_change=True)).decided == ()
     assert plan_scan(replace(asked, predicates=("`k` < 30",))).splits == 30

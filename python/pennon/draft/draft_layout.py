@@ -30,11 +30,11 @@ class Layout:
 
     Args:
         fields: All of them, outermost first.
-        told: By partition column: its chosen reading, and the fields that it yields.
+        understood: By partition column: its chosen reading, and the fields that it yields.
     """
 
     fields: tuple[PartitionField, ...]
-    told: Mapping[int, tuple[int, tuple[PartitionField, ...]]]
+    understood: Mapping[int, tuple[int, tuple[PartitionField, ...]]]
 
     @classmethod
     def of(
@@ -59,7 +59,7 @@ class Layout:
             except PartitionFieldExists:
                 continue  # its levels are all there already
             calls.append(reading.call)
-        told = {
+        understood = {
             at: (
                 own,
                 tuple(
@@ -73,12 +73,12 @@ class Layout:
             )
             for at, (own, reading) in known.items()
         }
-        return cls(spec.fields, told)
+        return cls(spec.fields, understood)
 
     def values(self, evidence: LeafEvidence | None) -> dict[str, pa.Scalar]:
         """Give the partition values that a leaf's name states, by field id."""
         found: dict[str, pa.Scalar] = {}
-        for at, (own, fields) in self.told.items():
+        for at, (own, fields) in self.understood.items():
             fit = None if evidence is None else evidence.fits[at][own]
             if fit is not None:
                 ids = (field.field_id for field in fields)

@@ -90,6 +90,16 @@ class StreamOptions:
             _most_versions(stated, table),
         )
 
+    @staticmethod
+    def stated_in(options: Mapping[str, str]) -> str | None:
+        """Give the first option that means something for a stream alone, as it is written.
+
+        Example:
+            >>> StreamOptions.stated_in({"header": "true", "startingversion": "7"})
+            'startingversion'
+        """
+        return next((name for name in options if name.lower() in _OWN), None)
+
 
 def _first_version(stated: Mapping[str, str], table: str) -> int | str | None:
     value = stated.get(_VERSION)

@@ -74,10 +74,10 @@ class VersionTimes:
             return f"its first version is of {first.isoformat()}"
         kept, following = max(past), self._after_gap(max(past))
         between = [kept] if following is None else [kept, following]
-        told = " and ".join(
+        nearest = " and ".join(
             f"{version} of {self.committed_at[version].isoformat()}" for version in between
         )
-        return f"the versions of that time have expired, those around them are {told}"
+        return f"the versions of that time have expired, those around them are {nearest}"
 
     def existing(self, version: int) -> str:
         """Say which versions there are, for one that is not among them, as a clause.

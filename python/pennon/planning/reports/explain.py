@@ -79,7 +79,9 @@ def written_conditions(predicate: BoundPredicate) -> Mapping[str, str]:
     match predicate:
         case AllOf(parts) | AnyOf(parts):
             return {
-                text: told for inner in parts for text, told in written_conditions(inner).items()
+                text: readable
+                for inner in parts
+                for text, readable in written_conditions(inner).items()
             }
         case Opaque(written=written) if written:
             text = leaf_filter(predicate).sql(dialect=DataFusion)
@@ -97,8 +99,8 @@ def written_conditions(predicate: BoundPredicate) -> Mapping[str, str]:
             with suppress(Declined):
                 value = Typed(column.expression(), column.type)
                 computed = part(name.upper(), value, Semantics(is_utc=True)).tree
-                told = f"{name}({column.expression().sql(dialect=DataFusion)})"
-                return {computed.sql(dialect=DataFusion): told}
+                readable = f"{name}({column.expression().sql(dialect=DataFusion)})"
+                return {computed.sql(dialect=DataFusion): readable}
     return {}
 
 
@@ -114,7 +116,7 @@ def readable_condition(sql: str, written: Mapping[str, str] = _NOTHING) -> str:
         'v1 AND k = 3'
     """
     plain = sql.replace("`", "").replace(_PARTITION_FIELD, "")
-    bare = {text.replace("`", ""): told.replace("`", "") for text, told in written.items()}
+    bare = {text.replace("`", ""): readable.replace("`", "") for text, readable in written.items()}
     return readable_filter(_OF_VERSION.sub(r"\1", plain), bare)
 
 
@@ -129,8 +131,8 @@ def readable_filter(sql: str, written: Mapping[str, str] = _NOTHING) -> str:
         >>> readable_filter("NOT `a` IS NULL AND `d` > arrow_cast('2024-01-01', 'Date32')")
         "`a` IS NOT NULL AND `d` > DATE '2024-01-01'"
     """
-    for text, told in written.items():
-        sql = sql.replace(text, told)
+    for text, readable in written.items():
+        sql = sql.replace(text, readable)
     plain = _NOT_NULL.sub(r"\1 IS NOT NULL", sql)
     return shortened(_TIME.sub(_written_time, plain))
 

@@ -93,25 +93,25 @@ def told_apart(
     users = Counter(read.values())
     texts: dict[str, str] = {}
     own: dict[str, Typed] = {}
-    told: list[AggregateCall] = []
+    rewritten: list[AggregateCall] = []
     for call in calls:
         if call.output not in read or users[read[call.output]] == 1:
-            told.append(call)
+            rewritten.append(call)
             continue
         tree = write(call, below.types).tree
         text = _text(tree)
         if texts.setdefault(_text(_without_casts(tree)), text) == text:
-            told.append(call)
+            rewritten.append(call)
             continue
         column = f"v{call.output}"
         own[column] = typed_expression(call.argument, below.types, semantics)
-        told.append(replace(call, argument=f"`{column}`"))
+        rewritten.append(replace(call, argument=f"`{column}`"))
     if not own:
-        return below, told
+        return below, rewritten
     kept: list[exp.Expr] = [exp.column(column, quoted=True) for column in below.types]
     kept += [named(value.tree, column) for column, value in own.items()]
     types = {**below.types, **{column: value.type for column, value in own.items()}}
-    return Selected(selected_from(below, name, kept), types), told
+    return Selected(selected_from(below, name, kept), types), rewritten
 
 
 def _without_casts(tree: exp.Expr) -> exp.Expr:

@@ -68,7 +68,8 @@ class DeriveKeysReply:
         ordered: Positions of scans whose splits can be read in the order of the scan.
         declined: Positions of scans that are to be shuffled, and report nothing.
         verdicts: What was found at each join, aggregate and window, for people.
-        computed: What Spark computes a key from, by the position of the join.
+        computed: What Spark computes a key from, by the position of the side of a join that has no
+            partitioning.
         fragments: The parts of the query that the workers compute.
         one_task: Whether all that is left is the work of one task.
         arrow: An Arrow stream follows.

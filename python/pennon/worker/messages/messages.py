@@ -273,7 +273,7 @@ class PackedSplit:
 
 @dataclass(frozen=True, slots=True)
 class PlanScanReply:
-    """What holds for the whole scan; ``packed``: what ``pack_splits`` would answer, if short."""
+    """The whole scan; ``packed`` if it is short; ``stream_option``: one that only streams have."""
 
     scan: str
     plan: str
@@ -290,6 +290,7 @@ class PlanScanReply:
     decided: tuple[int, ...]
     filtered: tuple[int, ...]
     packed: tuple[PackedSplit, ...] | None
+    stream_option: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,8 +238,8 @@ class _Planner:
     def answered(self, candidate: Candidate, answer: FragmentQuery) -> ChosenFragment:
         """Make one task of an answer, which has its rows with it."""
         token = FragmentToken((), Query(answer.sql, answer.schema)).to_json()
-        told = [summary(self.plans[scan]) for scan in candidate.query.scans]
-        text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *told])
+        summaries = [summary(self.plans[scan]) for scan in candidate.query.scans]
+        text = "\n".join([f"fragment: {candidate.mode}, answered by the manifest", *summaries])
         rows, num_bytes = self.size(candidate, 1)
         reply = FragmentReply(
             root=candidate.root,

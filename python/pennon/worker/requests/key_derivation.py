@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.errors import InternalError
 from pennon.execution import BatchStream
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.resolve.key_group import DerivedKeys
 from pennon.grouping.tasks.assignment import Assignment, assign
 from pennon.grouping.tasks.task_target import TaskTarget
+from pennon.plan import Join
 from pennon.planning.leaf_order import mergeable_scans
 from pennon.pushdown import FragmentMode
 from pennon.spec.write_order import WRITE_ORDER
@@ -29,7 +31,7 @@ from pennon.worker.wire.split_texts import assigned_column
 if TYPE_CHECKING:
     from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.verdict import Verdict
-    from pennon.plan import Plan
+    from pennon.plan import Plan, PlanNode
     from pennon.planning import ScanPlan
     from pennon.worker.plans.fragment_choice import ChosenFragment
     from pennon.worker.wire.framing import FrameSocket
@@ -70,8 +72,8 @@ def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
         declined=tuple(sorted(assignment.declined)),
         verdicts=tuple(asdict(verdicts[verdict]) for verdict in sorted(verdicts)),
         computed={
-            str(position): tuple(map(_computed, functions))
-            for position, functions in answer.computed.items()
+            str(_side(outline[join], functions)): tuple(map(_computed, functions))
+            for join, functions in answer.computed.items()
         },
         fragments=tuple(fragment.reply for fragment in fragments),
         one_task=chosen.is_one_task,
@@ -137,6 +139,16 @@ def _assigned(assignment: Assignment, leaves: Mapping[int, pa.Table]) -> list[pa
     table = table.append_column("split", splits)
     batches: list[pa.RecordBatch] = table.cast(_KEYS).to_batches()
     return batches
+
+
+def _side(node: PlanNode, functions: Sequence[LayoutFunction]) -> int:
+    """Find the side of a join whose columns the functions of its key take."""
+    match node:
+        case Join(left=left, right=right, equated=equated):
+            is_left = functions[0].source_ids[0] in {ours for ours, _ in equated}
+            return left if is_left else right
+        case _:
+            raise InternalError(what=f"A key is computed for {type(node).__name__}")
 
 
 def _computed(function: LayoutFunction) -> ComputedKey:

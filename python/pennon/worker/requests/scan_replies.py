@@ -7,6 +7,7 @@ takes four times as long as to find it, and the same query asks the same again.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pennon.caching import Cache, TableKey, storage_identity
@@ -22,6 +23,7 @@ from pennon.planning.leaf_order import known_order
 from pennon.planning.reports.identity_tuples import identity_names
 from pennon.planning.runtime_filter import filter_columns
 from pennon.planning.splits import pack
+from pennon.streams import StreamOptions
 from pennon.worker.messages.messages import PackedSplit, PlanScan, PlanScanReply
 from pennon.worker.plans.kept_plans import (
     check_unrepeated,
@@ -74,12 +76,12 @@ def plan_scan(request: PlanScan) -> PlanScanReply:
     )
     storage = storage_identity(request.catalog.storage)
     key = TableKey(table.location, table.version, table.identity, storage, asked)
-    known = _replies.peek(key)
-    if known is not None and is_repeated(request.catalog, known.plan):
-        return known
-    reply = _planned(request, full)
-    _replies.keep(key, reply)
-    return reply
+    reply = _replies.peek(key)
+    if reply is None or not is_repeated(request.catalog, reply.plan):
+        reply = _planned(request, full)
+        _replies.keep(key, reply)
+    option = StreamOptions.stated_in(request.options)
+    return reply if option is None else replace(reply, stream_option=option)
 
 
 def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
@@ -122,6 +124,7 @@ def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
         decided=decided,
         filtered=filtered,
         packed=_packed(plan, request),
+        stream_option=None,
     )
 
 

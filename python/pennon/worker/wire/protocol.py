@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "686688c14043"
+PROTOCOL: Final = "f40514059e8d"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
@@ -188,9 +189,7 @@ public final class ExpressionText {
     if (expression instanceof StaticInvoke invoke
         && invoke.staticObject() == CharVarcharCodegenUtils.class) {
       // What stands around every CHAR column; Spark's own text is that of another expression.
-      List<Expression> arguments = items(invoke.arguments());
-      String name = invoke.functionName();
-      return name + "(" + text(arguments.get(0)) + ", " + text(arguments.get(1)) + ")";
+      return call(invoke.functionName(), items(invoke.arguments()).subList(0, 2));
     }
     if (expression instanceof ApplyFunctionExpression call) {
       return transform(call.function(), items(call.children()));
@@ -202,28 +201,22 @@ public final class ExpressionText {
     }
     if (expression instanceof MakeDecimal made && made.nullOnOverflow() != isAnsi) {
       // Spark's own text leaves the type out.
-      String digits = ", " + made.precision() + ", " + made.scale();
-      return "makedecimal(" + text(made.child()) + digits + ")";
+      return call("makedecimal", List.of(made.child()), made.precision(), made.scale());
     }
     if (expression instanceof DecimalDivideWithOverflowCheck divided
         && divided.nullOnOverflow() != isAnsi) {
       // How Spark ends an average; its own text holds that of the whole query.
       DecimalType kept = divided.dataType();
-      String operands = text(divided.left()) + ", " + text(divided.right());
-      return "decimalaverage(" + operands + ", " + kept.precision() + ", " + kept.scale() + ")";
+      return call("decimalaverage", items(divided.children()), kept.precision(), kept.scale());
     }
     if (expression instanceof Divide divided
         && DataTypes.DoubleType.equals(divided.dataType())
         && EvalMode$.MODULE$.LEGACY().equals(property(divided, "evalMode"))) {
       // An average divides so whatever the session says: NULL for a division by zero.
-      return "doubleaverage(" + text(divided.left()) + ", " + text(divided.right()) + ")";
+      return call("doubleaverage", items(divided.children()));
     }
     if (expression instanceof CreateNamedStruct made) {
-      List<String> texts = new ArrayList<>();
-      for (Expression part : items(made.children())) {
-        texts.add(text(part));
-      }
-      return "named_struct(" + String.join(", ", texts) + ")";
+      return call("named_struct", items(made.children()));
     }
     if (expression instanceof And || expression instanceof Or) {
       return chain(expression);
@@ -247,24 +240,35 @@ public final class ExpressionText {
     if (!Transforms.isTransform(function)) {
       throw new TypedLiteral.NotWritable();
     }
-    List<String> texts = new ArrayList<>(List.of("'" + function.canonicalName() + "'"));
-    for (Expression argument : arguments) {
-      texts.add(text(argument));
-    }
+    List<String> texts = texts(arguments);
+    texts.add(0, "'" + function.canonicalName() + "'");
     return "PARTITION_TRANSFORM(" + String.join(", ", texts) + ")";
+  }
+
+  /** A call of a function that Spark's own text does not show so. */
+  private String call(String name, List<Expression> operands, int... numbers)
+      throws TypedLiteral.NotWritable {
+    List<String> texts = texts(operands);
+    IntStream.of(numbers).mapToObj(String::valueOf).forEach(texts::add);
+    return name + "(" + String.join(", ", texts) + ")";
+  }
+
+  private List<String> texts(List<Expression> expressions) throws TypedLiteral.NotWritable {
+    List<String> texts = new ArrayList<>();
+    for (Expression expression : expressions) {
+      texts.add(text(expression));
+    }
+    return texts;
   }
 
   /** Operands of one connector beside each other, however deep Spark's tree of them is. */
   private String chain(Expression connector) throws TypedLiteral.NotWritable {
-    List<String> texts = new ArrayList<>();
-    for (Expression operand :
+    List<Expression> operands =
         operands(
             connector,
-            part ->
-                part.getClass() == connector.getClass() ? items(part.children()) : List.of())) {
-      texts.add(text(operand));
-    }
-    return "(" + String.join(connector instanceof And ? " AND " : " OR ", texts) + ")";
+            part -> part.getClass() == connector.getClass() ? items(part.children()) : List.of());
+    String word = connector instanceof And ? " AND " : " OR ";
+    return "(" + String.join(word, texts(operands)) + ")";
   }
 
   private String membership(Expression value, List<Expression> members)
@@ -291,12 +295,9 @@ public final class ExpressionText {
         || !isSettled(expression)) {
       throw new TypedLiteral.NotWritable();
     }
-    List<String> operands = new ArrayList<>();
+    List<String> operands = texts(items(expression.children()));
     List<Expression> places = new ArrayList<>();
-    for (Expression child : items(expression.children())) {
-      places.add(place(places.size(), child));
-      operands.add(text(child));
-    }
+    items(expression.children()).forEach(child -> places.add(place(places.size(), child)));
     String outline = expression.withNewChildren(sequence(places)).sql();
     Matcher matcher = OPERAND.matcher(outline);
     StringBuilder text = new StringBuilder();

@@ -5,14 +5,11 @@ import java.math.BigInteger;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.Reducer;
 import org.apache.spark.sql.connector.catalog.functions.ReducibleFunction;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -59,10 +56,7 @@ public final class Truncate extends PennonFunction<Object>
 
   private static void checkType(DataType source) {
     boolean known =
-        source instanceof ByteType
-            || source instanceof ShortType
-            || source instanceof IntegerType
-            || source instanceof LongType
+        source instanceof IntegralType
             || source instanceof DecimalType
             || Transforms.isPlainString(source);
     if (!known) {

@@ -116,7 +116,7 @@ final class DerivedKeyRewrite {
         relation.ordering().exists(Seq::nonEmpty) && reply.ordered().contains(node.position());
     PennonScan scan =
         ((PennonScan) relation.scan())
-            .withDerivedKeys(keys.leaves().get(node.position()), derivation, keepsOrder);
+            .withDerivedKeys(keys.of(node.position()), derivation, keepsOrder);
     List<SortOrder> ordering = new ArrayList<>();
     if (scan.isOrdered()) {
       ordering.add(new SortOrder(key, Ascending$.MODULE$, NullsFirst$.MODULE$, empty()));
@@ -160,9 +160,8 @@ final class DerivedKeyRewrite {
 
   private Keyed join(Node node) {
     Join join = (Join) node.plan();
-    List<DeriveKeysReply.ComputedKey> functions = reply.computed().get(node.position());
-    Keyed left = keyed(node.children().get(0), functions);
-    Keyed right = keyed(node.children().get(1), functions);
+    Keyed left = side(node.children().get(0));
+    Keyed right = side(node.children().get(1));
     // First, so that rows sorted by the join's own keys inside a partition stay sorted.
     Expression condition = new And(new EqualTo(left.key(), right.key()), join.condition().get());
     Join keyed =
@@ -171,20 +170,10 @@ final class DerivedKeyRewrite {
     return new Keyed(key == null ? projected(node, keyed) : keyed, key);
   }
 
-  /** A side of a join, its key derived or, where the functions are of its columns, computed. */
-  private Keyed keyed(Node side, List<DeriveKeysReply.ComputedKey> functions) {
-    boolean isComputed =
-        functions != null
-            && items(side.plan().output()).stream()
-                .anyMatch(a -> isOf(a.exprId().id(), functions.get(0).attributes().get(0)));
-    return isComputed ? computed(rewrite(side), functions) : rewritten(side);
-  }
-
-  /** Whether a column is this one, or has the field that is known by this number. */
-  private boolean isOf(long column, long number) {
-    return number < 0
-        ? outline.field(number).references().exists(a -> a.exprId().id() == column)
-        : column == number;
+  /** A side of a join, its key derived or, where it has no partitioning, computed. */
+  private Keyed side(Node side) {
+    List<DeriveKeysReply.ComputedKey> functions = reply.computed().get(side.position());
+    return functions == null ? rewritten(side) : computed(rewrite(side), functions);
   }
 
   /** The side without partitioning: Spark computes its key, and shuffles it by that key. */

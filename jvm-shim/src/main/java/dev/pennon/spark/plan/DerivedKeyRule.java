@@ -30,7 +30,7 @@ import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.runtime.AbstractPartialFunction;
+import scala.PartialFunction;
 
 /**
  * Lets scans that are joined, grouped or windowed on partition columns output one derived key, so
@@ -103,27 +103,23 @@ public final class DerivedKeyRule extends Rule<LogicalPlan> implements JoinSelec
             : DecidedConditions.without(
                 MergeSource.hashed(settled(whole, conf, listener), this, conf), conf.cboEnabled());
     // What became a part of a fragment is not among them any more.
-    return query.transformAllExpressions(new InSubqueries());
+    Map<LogicalPlan, LogicalPlan> decided = new HashMap<>();
+    return query.transformAllExpressions(
+        PartialFunction.fromFunction(expression -> inSubquery(expression, decided)));
   }
 
-  /** The plans of the subqueries that stayed ones. */
-  private final class InSubqueries extends AbstractPartialFunction<Expression, Expression> {
-    /** Spark evaluates equal subqueries once: what was decided of one holds for the others. */
-    private final Map<LogicalPlan, LogicalPlan> decided = new HashMap<>();
-
-    @Override
-    public boolean isDefinedAt(Expression expression) {
-      // The filters of a join by its other side repeat that side's plan.
-      return expression instanceof SubqueryExpression
-          && !(expression instanceof DynamicPruning);
+  /**
+   * A subquery that stayed one, with its plan decided about.
+   *
+   * @param decided what was decided: Spark evaluates equal subqueries once
+   */
+  private Expression inSubquery(Expression expression, Map<LogicalPlan, LogicalPlan> decided) {
+    // The filters of a join by its other side repeat that side's plan.
+    if (!(expression instanceof SubqueryExpression subquery) || expression instanceof DynamicPruning) {
+      return expression;
     }
-
-    @Override
-    public Expression apply(Expression expression) {
-      SubqueryExpression subquery = (SubqueryExpression) expression;
-      LogicalPlan settled = decided.computeIfAbsent(subquery.plan(), DerivedKeyRule.this::apply);
-      return settled == subquery.plan() ? subquery : subquery.withNewPlan(settled);
-    }
+    LogicalPlan settled = decided.computeIfAbsent(subquery.plan(), this::apply);
+    return settled == subquery.plan() ? subquery : subquery.withNewPlan(settled);
   }
 
   /** Whether this rule has seen a plan before, for the optimizer repeats it. */

@@ -37,7 +37,7 @@ public final class ExplainJoin extends ExplainProcedure {
     Map<String, String> opposed = count == 0 ? Map.of() : JoinSettings.opposed();
     String settings =
         opposed.entrySet().stream()
-            .map(each -> "the setting " + each.getKey() + " is " + each.getValue())
+            .map(setting -> "the setting " + setting.getKey() + " is " + setting.getValue())
             .collect(Collectors.joining(", "));
     String remedy = opposed.isEmpty() ? "" : "unset " + String.join(", ", opposed.keySet());
     String shuffles = count + " shuffle(s) in the whole plan";

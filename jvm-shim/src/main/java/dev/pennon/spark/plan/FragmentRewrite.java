@@ -83,7 +83,7 @@ final class FragmentRewrite {
               ExpressionText.columnName(column.exprId().id()), column.dataType(), column.nullable());
     }
     FragmentScan scan =
-        new FragmentScan(fragment, keys.leaves().get(fragment.root()), schema, rows);
+        new FragmentScan(fragment, keys.of(fragment.root()), schema, rows);
     return ScanRelations.unordered(
         firstTable(rows), scan, sequence(output));
   }

@@ -301,8 +301,8 @@ final class PlanOutline {
       ArrayNode texts = Messages.array();
       items(expand.projections()).forEach(row -> texts.add(ExpressionText.ofValue(row.apply(column))));
       Attribute output = expand.output().apply(i);
-      ArrayNode told = expressions.addArray().add(output.exprId().id()).add(texts);
-      told.add(Messages.parse(output.dataType().json()));
+      ArrayNode entry = expressions.addArray().add(output.exprId().id()).add(texts);
+      entry.add(Messages.parse(output.dataType().json()));
       Expression first = expand.projections().head().apply(i);
       boolean isInAll =
           items(expand.projections()).stream()

@@ -28,8 +28,8 @@ final class RowLimits {
   /** The number of rows of a limit; null where it is none, or computed. */
   static Integer count(LogicalPlan plan) {
     Expression rows =
-        plan instanceof LocalLimit each
-            ? each.limitExpr()
+        plan instanceof LocalLimit part
+            ? part.limitExpr()
             : plan instanceof GlobalLimit whole ? whole.limitExpr() : null;
     return rows instanceof Literal literal && literal.value() instanceof Integer count
         ? count

@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.expressions.ExpressionText;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -79,6 +80,15 @@ final class SplitAggregate {
           : column;
     }
 
+    /** What Spark makes of that column over the rows of a group: a value of the column's type. */
+    Expression merging() {
+      if (partial instanceof Count && !isDistinct()) {
+        Expression sum = complete(new Sum(column), false);
+        return new Coalesce(sequence(List.of(sum, Literal$.MODULE$.apply(0L))));
+      }
+      return cast(complete(with(partial, merged()), isDistinct()), column.dataType());
+    }
+
     boolean countsRows() {
       return function.equals("count") && argument instanceof Literal;
     }
@@ -91,7 +101,6 @@ final class SplitAggregate {
   private final Enumeration.Value evalMode;
   private final List<AttributeReference> groups = new ArrayList<>();
   private final Map<PartKey, Part> parts = new LinkedHashMap<>();
-  private final List<NamedExpression> merged = new ArrayList<>();
   private final List<NamedExpression> finished = new ArrayList<>();
 
   private SplitAggregate(Aggregate aggregate) {
@@ -101,8 +110,7 @@ final class SplitAggregate {
       groups.add(column(group.dataType(), group.nullable()));
     }
     for (NamedExpression output : items(aggregate.aggregateExpressions())) {
-      merged.add(result(output, true));
-      finished.add(result(output, false));
+      finished.add(finished(output));
     }
   }
 
@@ -130,14 +138,14 @@ final class SplitAggregate {
     ArrayNode grouping = message.putArray("grouping");
     for (int i = 0; i < groups.size(); i++) {
       Expression group = aggregate.groupingExpressions().apply(i);
-      ArrayNode told = grouping.addArray().add(ExpressionText.ofValue(group));
-      told.add(type(group.dataType())).add(groups.get(i).exprId().id());
+      ArrayNode entry = grouping.addArray().add(ExpressionText.ofValue(group));
+      entry.add(type(group.dataType())).add(groups.get(i).exprId().id());
     }
     ArrayNode functions = message.putArray("functions");
     for (Part part : parts.values()) {
-      ArrayNode told = functions.addArray().add(part.column().exprId().id()).add(part.function());
-      told.add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()));
-      told.add(type(part.argument().dataType())).add(type(part.column().dataType()));
+      ArrayNode entry = functions.addArray().add(part.column().exprId().id()).add(part.function());
+      entry.add(part.countsRows() ? "1" : ExpressionText.ofValue(part.argument()));
+      entry.add(type(part.argument().dataType())).add(type(part.column().dataType()));
     }
     message.set("outputs", ExpressionText.ofValues(sequence(finished)));
   }
@@ -179,8 +187,18 @@ final class SplitAggregate {
 
   /** The aggregate's output from the columns where a group may have several rows. */
   LogicalPlan mergedOver(LogicalPlan columns) {
-    return aggregate.copy(
-        sequence(groups), sequence(merged), columns, aggregate.hint());
+    Map<ExprId, Part> byColumn = new HashMap<>();
+    parts.values().forEach(part -> byColumn.put(part.column().exprId(), part));
+    List<NamedExpression> merged = new ArrayList<>();
+    finished.forEach(output -> merged.add((NamedExpression) merged((Expression) output, byColumn)));
+    return aggregate.copy(sequence(groups), sequence(merged), columns, aggregate.hint());
+  }
+
+  private static Expression merged(Expression expression, Map<ExprId, Part> byColumn) {
+    Part part = expression instanceof Attribute column ? byColumn.get(column.exprId()) : null;
+    return part == null
+        ? expression.mapChildren(child -> merged(child, byColumn))
+        : part.merging();
   }
 
   /** The aggregate's output from the columns where each group has one row. */
@@ -200,8 +218,8 @@ final class SplitAggregate {
     return expression.mapChildren(this::overColumns);
   }
 
-  private NamedExpression result(NamedExpression output, boolean isMerged) {
-    Expression value = replaced((Expression) output, isMerged);
+  private NamedExpression finished(NamedExpression output) {
+    Expression value = finished((Expression) output);
     if (output instanceof Alias) {
       return (NamedExpression) value;
     }
@@ -214,12 +232,9 @@ final class SplitAggregate {
         empty());
   }
 
-  private Expression replaced(Expression expression, boolean isMerged) {
+  private Expression finished(Expression expression) {
     if (expression instanceof AggregateExpression function) {
-      Expression value = result(function, isMerged);
-      return value.dataType().equals(function.dataType())
-          ? value
-          : cast(value, function.dataType());
+      return cast(result(function), function.dataType());
     }
     for (int i = 0; i < groups.size(); i++) {
       if (expression.semanticEquals(aggregate.groupingExpressions().apply(i))) {
@@ -229,41 +244,32 @@ final class SplitAggregate {
     if (expression instanceof Attribute || !expression.deterministic()) {
       throw new Unsplittable(expression.prettyName());
     }
-    return expression.mapChildren(child -> replaced(child, isMerged));
+    return expression.mapChildren(this::finished);
   }
 
-  private Expression result(AggregateExpression expression, boolean isMerged) {
+  private Expression result(AggregateExpression expression) {
     AggregateFunction function = expression.aggregateFunction();
     if (expression.mode() != Complete$.MODULE$) {
       throw new Unsplittable(function.prettyName());
     }
     Option<Expression> filter = expression.filter();
-    if (expression.isDistinct()) {
-      return distinct(function, filter, isMerged);
+    boolean isCount = function instanceof Count && function.children().size() == 1;
+    if (isCount && !expression.isDistinct()) {
+      return count(filtered(function.children().head(), filter));
     }
-    if (function instanceof Count count && count.children().size() == 1) {
-      return count(filtered(count.children().apply(0), filter), isMerged);
+    if (function instanceof Average average
+        && !expression.isDistinct()
+        && isSession(average.evalMode())) {
+      return average(average, filter);
     }
-    if (function instanceof Average average && isSession(average.evalMode())) {
-      return average(average, filter, isMerged);
-    }
-    String name = simpleName(function);
-    Expression argument = filtered(function.children().apply(0), filter);
-    Expression column = part(name, argument, with(function, argument));
-    return isMerged ? complete(with(function, column)) : column;
-  }
-
-  /** A count or sum of different values, of which the worker has to see all at once. */
-  private Expression distinct(
-      AggregateFunction function, Option<Expression> filter, boolean isMerged) {
-    boolean isCount = function instanceof Count count && count.children().size() == 1;
-    if (!isCount && !(function instanceof Sum)) {
+    if (expression.isDistinct() && !isCount && !(function instanceof Sum)) {
       throw new Unsplittable(function.prettyName() + "(DISTINCT …)");
     }
-    String name = (isCount ? "count" : simpleName(function)) + DISTINCT;
-    Expression argument = filtered(function.children().apply(0), filter);
-    Part part = partOf(name, argument, with(function, argument));
-    return isMerged ? complete(with(function, part.merged()), true) : part.column();
+    // Of different values the worker has to see all at once.
+    String name = isCount ? "count" : simpleName(function);
+    Expression argument = filtered(function.children().head(), filter);
+    return part(
+        expression.isDistinct() ? name + DISTINCT : name, argument, with(function, argument));
   }
 
   private String simpleName(AggregateFunction function) {
@@ -290,34 +296,26 @@ final class SplitAggregate {
     return evalMode.equals(mode);
   }
 
-  private Expression count(Expression argument, boolean isMerged) {
+  private AttributeReference count(Expression argument) {
     if (argument instanceof Literal literal && literal.value() == null) {
       throw new Unsplittable("count(NULL)");
     }
     Expression counted = argument instanceof Literal ? Literal$.MODULE$.apply(1) : argument;
-    AttributeReference column = part("count", counted, new Count(sequence(List.of(counted))));
-    if (!isMerged) {
-      return column;
-    }
-    Expression sum = complete(new Sum(column));
-    return new Coalesce(sequence(List.of(sum, Literal$.MODULE$.apply(0L))));
+    return part("count", counted, new Count(sequence(List.of(counted))));
   }
 
   /** Spark's own division of a sum by a count, over the columns. */
-  private Expression average(Average average, Option<Expression> filter, boolean isMerged) {
+  private Expression average(Average average, Option<Expression> filter) {
     DataType given = average.child().dataType();
     if (!(given instanceof NumericType)) {
       throw new Unsplittable(average.prettyName());
     }
     DataType summed = average.sumDataType();
-    boolean isSummedAsGiven = given instanceof DecimalType || given.equals(summed);
-    Expression child = isSummedAsGiven ? average.child() : cast(average.child(), summed);
+    Expression child = given instanceof DecimalType ? average.child() : cast(average.child(), summed);
     Expression argument = filtered(child, filter);
-    AttributeReference column = part("sum", argument, new Sum(argument));
-    Expression sum = isMerged ? complete(new Sum(column)) : column;
-    Expression counted = count(filtered(average.child(), filter), isMerged);
-    Expression divided = sum.dataType().equals(summed) ? sum : cast(sum, summed);
-    return substituted(average.evaluateExpression(), average, divided, counted);
+    Expression sum = cast(part("sum", argument, new Sum(argument)), summed);
+    Expression count = count(filtered(average.child(), filter));
+    return substituted(average.evaluateExpression(), average, sum, count);
   }
 
   private static Expression substituted(
@@ -330,14 +328,13 @@ final class SplitAggregate {
 
   private AttributeReference part(
       String function, Expression argument, AggregateFunction partial) {
-    return partOf(function, argument, partial).column();
-  }
-
-  private Part partOf(String function, Expression argument, AggregateFunction partial) {
-    return parts.computeIfAbsent(
-        new PartKey(function, argument.canonicalized()),
-        key ->
-            new Part(column(partial.dataType(), partial.nullable()), function, argument, partial));
+    return parts
+        .computeIfAbsent(
+            new PartKey(function, argument.canonicalized()),
+            key ->
+                new Part(
+                    column(partial.dataType(), partial.nullable()), function, argument, partial))
+        .column();
   }
 
   private static Expression filtered(Expression argument, Option<Expression> filter) {
@@ -350,17 +347,16 @@ final class SplitAggregate {
     return (AggregateFunction) function.withNewChildren(sequence(List.of(argument)));
   }
 
-  private static AggregateExpression complete(AggregateFunction function) {
-    return complete(function, false);
-  }
-
   private static AggregateExpression complete(AggregateFunction function, boolean isDistinct) {
     return new AggregateExpression(
         function, Complete$.MODULE$, isDistinct, Option.empty(), NamedExpression.newExprId());
   }
 
+  /** A value as one of a type, which it may have. */
   private static Expression cast(Expression value, DataType type) {
-    return new Cast(value, type, Option.apply(SQLConf.get().sessionLocalTimeZone()));
+    return value.dataType().equals(type)
+        ? value
+        : new Cast(value, type, Option.apply(SQLConf.get().sessionLocalTimeZone()));
   }
 
   private static AttributeReference column(DataType type, boolean isNullable) {

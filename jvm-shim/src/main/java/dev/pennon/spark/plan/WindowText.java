@@ -65,7 +65,7 @@ final class WindowText {
     ArrayNode message = functions.addArray().add(column.exprId().id());
     message.add(isPlain && ExpressionText.isOfSession(function) ? function.prettyName() : null);
     ArrayNode arguments = message.addArray();
-    items(function.children()).forEach(each -> arguments.add(ExpressionText.ofValue(each)));
+    items(function.children()).forEach(argument -> arguments.add(ExpressionText.ofValue(argument)));
     ArrayNode frame = message.addArray();
     if (call.windowSpec().frameSpecification() instanceof SpecifiedWindowFrame specified) {
       frame.add(specified.frameType().sql());

@@ -121,7 +121,7 @@ record ArithmeticPlaces(List<Place> places) implements Serializable {
       case "DIVIDE_BY_ZERO":
         List<Place> divisions = places(List.of(Kind.DIVISION, Kind.REMAINDER), "");
         boolean isRemainder =
-            !divisions.isEmpty() && divisions.stream().allMatch(each -> each.kind == Kind.REMAINDER);
+            !divisions.isEmpty() && divisions.stream().allMatch(place -> place.kind == Kind.REMAINDER);
         return exception(
             isRemainder ? "REMAINDER_BY_ZERO" : "DIVIDE_BY_ZERO", Map.of("config", ANSI), divisions);
       case "ARITHMETIC_OVERFLOW":
@@ -182,10 +182,10 @@ record ArithmeticPlaces(List<Place> places) implements Serializable {
   /** The places that may have failed, each place of the query once. */
   private List<Place> places(List<Kind> kinds, String type) {
     List<Place> found = new ArrayList<>();
-    for (Place each : places) {
-      boolean isOne = kinds.contains(each.kind) && each.type.sql().startsWith(type);
-      if (isOne && found.stream().noneMatch(there -> there.context.equals(each.context))) {
-        found.add(each);
+    for (Place place : places) {
+      boolean isOne = kinds.contains(place.kind) && place.type.sql().startsWith(type);
+      if (isOne && found.stream().noneMatch(there -> there.context.equals(place.context))) {
+        found.add(place);
       }
     }
     return found;

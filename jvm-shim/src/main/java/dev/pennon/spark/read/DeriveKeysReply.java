@@ -10,7 +10,7 @@ import java.util.Set;
  *
  * @param scans what the key of each scan that has one stands for, and its groups
  * @param served the joins, groupings and windows that use the keys
- * @param computed what Spark computes the key from on a side without partitioning, by the join
+ * @param computed what Spark computes the key from on a side of a join that has no partitioning
  * @param ordered the scans whose splits can be read in the order of the scan
  * @param declined the scans that are to be shuffled, and report nothing
  * @param fragments the parts of the query that the worker takes over

@@ -4,40 +4,45 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.worker.ReplyTable;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import org.apache.arrow.vector.BigIntVector;
 import org.apache.arrow.vector.IntVector;
+import org.apache.arrow.vector.VarCharVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 
 /**
  * The worker's answer about derived keys, and the keys.
  *
  * @param reply the answer
- * @param leaves what is read under each key, by the position of the scan or of the fragment
+ * @param leaves what is read under each key, by the position of the scan or of the fragment; those of
+ *     one key stand together
  */
-public record DerivedKeys(DeriveKeysReply reply, Map<Integer, KeyedLeaves> leaves) {
+public record DerivedKeys(DeriveKeysReply reply, Map<Integer, List<KeyedLeaf>> leaves) {
   /** Sends the request and reads the reply with its keys. */
   public static DerivedKeys ask(ObjectNode request) {
-    Map<Integer, KeyedLeaves> leaves = new HashMap<>();
+    Map<Integer, List<KeyedLeaf>> leaves = new HashMap<>();
     JsonNode answer = ReplyTable.answer(request, rows -> append(leaves, rows));
-    DeriveKeysReply reply = Replies.read(answer, DeriveKeysReply.class);
-    reply.scans().keySet().forEach(scan -> leaves.putIfAbsent(scan, new KeyedLeaves()));
-    reply.fragments().forEach(each -> leaves.putIfAbsent(each.root(), new KeyedLeaves()));
-    return new DerivedKeys(reply, leaves);
+    return new DerivedKeys(Replies.read(answer, DeriveKeysReply.class), leaves);
   }
 
-  /** Rows of one scan stand together. */
-  private static void append(Map<Integer, KeyedLeaves> leaves, VectorSchemaRoot rows) {
-    IntVector scans = (IntVector) rows.getVector("scan");
-    int from = 0;
-    while (from < scans.getValueCount()) {
-      int scan = scans.get(from);
-      int to = from;
-      while (to < scans.getValueCount() && scans.get(to) == scan) {
-        to++;
-      }
-      leaves.computeIfAbsent(scan, position -> new KeyedLeaves()).append(rows, from, to);
-      from = to;
+  /** What is read by a scan, or by a fragment, under its keys. */
+  public List<KeyedLeaf> of(int position) {
+    return leaves.getOrDefault(position, List.of());
+  }
+
+  private static void append(Map<Integer, List<KeyedLeaf>> leaves, VectorSchemaRoot rows) {
+    IntVector scan = (IntVector) rows.getVector("scan");
+    BigIntVector key = (BigIntVector) rows.getVector("key");
+    IntVector leaf = (IntVector) rows.getVector("leaf");
+    VarCharVector split = (VarCharVector) rows.getVector("split");
+    for (int row = 0; row < rows.getRowCount(); row++) {
+      String part = split.isNull(row) ? null : split.getObject(row).toString();
+      leaves
+          .computeIfAbsent(scan.get(row), position -> new ArrayList<>())
+          .add(new KeyedLeaf(key.get(row), leaf.get(row), part));
     }
   }
 }

@@ -1,10 +1,8 @@
 package dev.pennon.spark.read;
 
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -22,7 +20,7 @@ import org.apache.spark.sql.types.StructType;
  */
 public final class FragmentScan implements SupportsReportStatistics, Batch, SupportsMetadata {
   private final FragmentReply fragment;
-  private final KeyedLeaves tasks;
+  private final List<KeyedLeaf> tasks;
   private final StructType schema;
   private final LogicalPlan rows;
 
@@ -33,7 +31,7 @@ public final class FragmentScan implements SupportsReportStatistics, Batch, Supp
    * @param rows the plan whose rows it has
    */
   public FragmentScan(
-      FragmentReply fragment, KeyedLeaves tasks, StructType schema, LogicalPlan rows) {
+      FragmentReply fragment, List<KeyedLeaf> tasks, StructType schema, LogicalPlan rows) {
     this.fragment = fragment;
     this.tasks = tasks;
     this.schema = schema;
@@ -52,13 +50,9 @@ public final class FragmentScan implements SupportsReportStatistics, Batch, Supp
 
   @Override
   public InputPartition[] planInputPartitions() {
-    List<InputPartition> splits = new ArrayList<>();
-    for (int row = 0; row < tasks.size(); row++) {
-      Object[] key = {tasks.key(row)};
-      splits.add(
-          new PennonSplit(List.of(), List.of(tasks.split(row)), new GenericInternalRow(key)));
-    }
-    return splits.toArray(InputPartition[]::new);
+    return tasks.stream()
+        .map(task -> new PennonSplit(List.of(), List.of(task.split()), ScanPlan.keyRow(task.key())))
+        .toArray(InputPartition[]::new);
   }
 
   @Override

@@ -54,7 +54,7 @@ final class PartitionConditions {
     Expression all = null;
     for (Expression condition : conditions) {
       if (isOfPartitions(condition, plan.reply().partitionColumns())) {
-        items(condition.references().toSeq()).forEach(each -> columns.put(each.name(), each));
+        items(condition.references().toSeq()).forEach(column -> columns.put(column.name(), column));
         all = all == null ? condition : new And(all, condition);
       }
     }
@@ -67,7 +67,7 @@ final class PartitionConditions {
   private static boolean isOfPartitions(Expression condition, List<String> names) {
     List<Attribute> used = items(condition.references().toSeq());
     return !used.isEmpty()
-        && used.stream().allMatch(each -> names.contains(each.name()))
+        && used.stream().allMatch(column -> names.contains(column.name()))
         && condition.deterministic()
         && nodes(condition).stream().allMatch(PartitionConditions::isComputable);
   }

@@ -8,7 +8,6 @@ import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -56,11 +55,6 @@ public final class PennonScan
         SupportsMetadata {
   /** Name of the column that {@link #withDerivedKeys} adds. */
   public static final String DERIVED_KEY = "_derived_key";
-
-  /** Options of a stream, in lower case. */
-  private static final Set<String> OF_STREAMS =
-      Set.of(
-          "startingversion", "startingtimestamp", "skipchangecommits", "maxversionspertrigger");
 
   /** Who wants to hear of the scans that this thread plans. */
   private static final ThreadLocal<Consumer<PennonScan>> LISTENER = new ThreadLocal<>();
@@ -131,7 +125,7 @@ public final class PennonScan
    * @param derivation what the key stands for and how many groups it makes, as EXPLAIN shows it
    * @param keepsOrder whether each split's rows stay in the order of this scan, if it has one
    */
-  public PennonScan withDerivedKeys(KeyedLeaves keys, String derivation, boolean keepsOrder) {
+  public PennonScan withDerivedKeys(List<KeyedLeaf> keys, String derivation, boolean keepsOrder) {
     return new PennonScan(
         plan.withDerivedKeys(keys), derivation, false, isOrdered && keepsOrder, options);
   }
@@ -200,11 +194,10 @@ public final class PennonScan
 
   /** Whoever states an option of a stream must not get all rows of the table. */
   private void requireBatchOptions() {
-    String table = plan.table().name();
-    for (String option : options.keySet()) {
-      if (OF_STREAMS.contains(option.toLowerCase(Locale.ROOT))) {
-        throw WorkerFailure.of("READ_OPTION_OF_STREAMS", "table", table, "option", option).raise();
-      }
+    String option = plan.reply().streamOption();
+    if (option != null) {
+      String table = plan.table().name();
+      throw WorkerFailure.of("READ_OPTION_OF_STREAMS", "table", table, "option", option).raise();
     }
   }
 

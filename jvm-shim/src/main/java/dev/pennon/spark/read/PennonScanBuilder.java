@@ -125,7 +125,7 @@ public final class PennonScanBuilder
 
   private List<Expression> undecided(ScanPlan plan) {
     return residual.stream()
-        .filter(each -> each.getValue().filter(plan::isEvaluated).isEmpty())
+        .filter(condition -> condition.getValue().filter(plan::isEvaluated).isEmpty())
         .map(Map.Entry::getKey)
         .toList();
   }

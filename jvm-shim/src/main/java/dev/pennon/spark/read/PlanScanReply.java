@@ -23,6 +23,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
  * @param partitionColumns columns that every partition has one value of, which it names
  * @param decided positions of the predicates that partition values decide for all rows of the scan
  * @param filtered positions of the predicates that the leaves' filters evaluate
+ * @param streamOption an option of the reader that only streams have; null where it states none
  */
 record PlanScanReply(
     String plan,
@@ -39,7 +40,8 @@ record PlanScanReply(
     List<String> filterColumns,
     List<String> partitionColumns,
     List<Integer> decided,
-    List<Integer> filtered) {
+    List<Integer> filtered,
+    String streamOption) {
   /** The partitions of a split, with commas between them, and its token. */
   record PackedSplit(String objectIds, String split) {}
 }

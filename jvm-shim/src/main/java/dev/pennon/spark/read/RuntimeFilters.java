@@ -34,7 +34,7 @@ final class RuntimeFilters {
     }
     Expression column = filter.children()[0];
     List<Expression> all = Arrays.asList(filter.children()).subList(1, filter.children().length);
-    List<Expression> values = all.stream().filter(each -> !isNull(each)).toList();
+    List<Expression> values = all.stream().filter(value -> !isNull(value)).toList();
     if (values.size() == all.size()) {
       return among(column, values).map(Expression.class::cast);
     }

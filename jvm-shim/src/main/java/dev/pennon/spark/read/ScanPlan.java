@@ -7,6 +7,7 @@ import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -30,7 +31,6 @@ import org.apache.spark.sql.types.StructType;
  * @param packing how the leaves are packed where nothing groups by them
  * @param splits the work, never empty when there are keys
  * @param packedSplits the work when leaves are packed
- * @param isPacked whether they are; else each is a split
  * @param derivedKeys what stands under each key when the scan gives its derived key as last column;
  *     null when it does not
  * @param planning what planning chose from, and how long it took
@@ -44,8 +44,7 @@ record ScanPlan(
     Packing packing,
     Splits splits,
     Splits packedSplits,
-    boolean isPacked,
-    KeyedLeaves derivedKeys,
+    List<KeyedLeaf> derivedKeys,
     Planning planning) {
   /** All partitions of the table's snapshot, and the time that the worker took to choose. */
   record Planning(long partitionsTotal, long millis) {}
@@ -98,7 +97,6 @@ record ScanPlan(
         packing,
         splits(table, schema, reply),
         packed(table, packing, reply),
-        false,
         null,
         new Planning(reply.partitionsTotal(), millis));
   }
@@ -131,54 +129,44 @@ record ScanPlan(
   /** This plan with fewer columns: the same splits, read without the others. */
   ScanPlan narrowed(StructType narrower) {
     ScanPlan narrowed = request(table, predicates, List.of(), narrower, Map.of(), false);
-    return with(narrower, narrowed.reply, splits, isPacked, derivedKeys);
+    return with(narrower, narrowed.reply, splits, derivedKeys);
   }
 
   /** This plan with one more column: a key that is constant over each split (design §5). */
-  ScanPlan withDerivedKeys(KeyedLeaves keyedLeaves) {
+  ScanPlan withDerivedKeys(List<KeyedLeaf> keyedLeaves) {
     Splits keyed = Splits.later(() -> keyed(splits.list(), keyedLeaves));
-    return with(schema, ofColumns, keyed, false, keyedLeaves);
+    return with(schema, ofColumns, keyed, keyedLeaves);
   }
 
-  private static List<PennonSplit> keyed(List<PennonSplit> leaves, KeyedLeaves keyedLeaves) {
-    List<PennonSplit> keyed = new ArrayList<>();
-    List<PennonSplit> ofKey = new ArrayList<>();
-    for (int row = 0; row < keyedLeaves.size(); row++) {
-      long key = keyedLeaves.key(row);
-      if (!keyedLeaves.hasLeaf(row)) {
-        keyed.add(PennonSplit.empty(keyRow(key)));
-        continue;
-      }
-      PennonSplit leaf = leaves.get(keyedLeaves.leaf(row));
-      String part = keyedLeaves.split(row);
-      ofKey.add(part == null ? leaf : leaf.part(part));
-      // The rows of a key stand together.
-      if (row + 1 == keyedLeaves.size() || keyedLeaves.key(row + 1) != key) {
-        keyed.add(PennonSplit.together(ofKey, keyRow(key)));
-        ofKey.clear();
+  private static List<PennonSplit> keyed(List<PennonSplit> leaves, List<KeyedLeaf> keyedLeaves) {
+    Map<Long, List<PennonSplit>> byKey = new LinkedHashMap<>();
+    for (KeyedLeaf keyed : keyedLeaves) {
+      List<PennonSplit> ofKey = byKey.computeIfAbsent(keyed.key(), key -> new ArrayList<>());
+      if (keyed.leaf() >= 0) {
+        PennonSplit leaf = leaves.get(keyed.leaf());
+        ofKey.add(keyed.split() == null ? leaf : leaf.part(keyed.split()));
       }
     }
-    if (keyed.isEmpty()) {
-      keyed.add(PennonSplit.empty(keyRow(NO_SPLITS_KEY)));
+    if (byKey.isEmpty()) {
+      byKey.put(NO_SPLITS_KEY, List.of());
     }
-    return keyed;
+    return byKey.entrySet().stream()
+        .map(ofKey -> PennonSplit.together(ofKey.getValue(), keyRow(ofKey.getKey())))
+        .toList();
   }
 
-  private static InternalRow keyRow(long key) {
+  /** A key as Spark takes that of a split. */
+  static InternalRow keyRow(long key) {
     return new GenericInternalRow(new Object[] {key});
   }
 
   /** This plan without keys, its leaves packed into as many splits as it pays to read at once. */
   ScanPlan packed() {
-    return with(schema, ofColumns, packedSplits, true, null);
+    return with(schema, ofColumns, packedSplits, null);
   }
 
   private ScanPlan with(
-      StructType columns,
-      PlanScanReply answer,
-      Splits otherSplits,
-      boolean otherIsPacked,
-      KeyedLeaves otherKeys) {
+      StructType columns, PlanScanReply answer, Splits work, List<KeyedLeaf> keyedLeaves) {
     return new ScanPlan(
         table,
         predicates,
@@ -186,10 +174,9 @@ record ScanPlan(
         reply,
         answer,
         packing,
-        otherSplits,
+        work,
         packedSplits,
-        otherIsPacked,
-        otherKeys,
+        keyedLeaves,
         planning);
   }
 
@@ -216,7 +203,7 @@ record ScanPlan(
     if (runtimePredicates.contains("FALSE")) {
       return List.of();
     }
-    if (isPacked) {
+    if (splits == packedSplits) {
       return packedUnder(table, reply, packing, runtimePredicates);
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", reply.plan());
@@ -244,5 +231,5 @@ record ScanPlan(
       String token,
       List<String> predicates,
       StructType schema,
-      KeyedLeaves derivedKeys) {}
+      List<KeyedLeaf> derivedKeys) {}
 }

@@ -2,14 +2,11 @@ package dev.pennon.spark.statements;
 
 import static dev.pennon.spark.compat.Sequences.items;
 
-import dev.pennon.spark.PennonCatalog;
 import dev.pennon.spark.compat.SessionCatalogs;
-import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.connector.catalog.Identifier;
 
 /**
  * Says that nothing is at a path which is queried, {@code FROM lance.`/data/orders`}, or directly
@@ -33,16 +30,10 @@ public final class MissingPathRule extends Rule<LogicalPlan> {
   }
 
   private void check(LogicalPlan leaf) {
-    if (!(leaf instanceof UnresolvedRelation relation)) {
-      return;
-    }
-    List<String> parts = items(relation.multipartIdentifier());
-    if (parts.size() != 2) {
-      return;
-    }
-    SessionCatalogs catalogs = SessionCatalogs.of(session);
-    if (catalogs.has(parts.get(0)) && catalogs.get(parts.get(0)) instanceof PennonCatalog catalog) {
-      catalog.loadTable(Identifier.of(new String[0], parts.get(1)));
+    if (leaf instanceof UnresolvedRelation relation
+        && relation.multipartIdentifier().size() == 2
+        && SessionCatalogs.of(session).has(relation.multipartIdentifier().head())) {
+      MissingTableRule.load(session, relation.multipartIdentifier());
     }
   }
 }

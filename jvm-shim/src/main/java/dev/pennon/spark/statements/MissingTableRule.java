@@ -3,8 +3,6 @@ package dev.pennon.spark.statements;
 import static dev.pennon.spark.compat.Sequences.items;
 
 import dev.pennon.spark.PennonCatalog;
-import dev.pennon.spark.compat.SessionCatalogs;
-import java.util.Arrays;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
@@ -18,7 +16,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import scala.Option;
+import scala.Tuple2;
 import scala.collection.immutable.Seq;
 
 /**
@@ -64,38 +65,26 @@ public final class MissingTableRule extends Rule<LogicalPlan> {
   private static void checkNamespace(LogicalPlan name) {
     if (name instanceof ResolvedNamespace namespace
         && namespace.catalog() instanceof PennonCatalog catalog) {
-      catalog.checkNamespace(
-          items(namespace.namespace()).toArray(new String[0]));
+      catalog.checkNamespace(items(namespace.namespace()).toArray(new String[0]));
     }
   }
 
   private void check(LogicalPlan node) {
     if (node instanceof UnresolvedRelation relation) {
-      loadAgain(relation.multipartIdentifier());
+      load(session, relation.multipartIdentifier());
     } else if (node instanceof UnresolvedTable table) {
-      loadAgain(table.multipartIdentifier());
+      load(session, table.multipartIdentifier());
     } else if (node instanceof UnresolvedTableOrView table) {
-      loadAgain(table.multipartIdentifier());
+      load(session, table.multipartIdentifier());
     }
   }
 
-  private void loadAgain(Seq<String> name) {
-    SessionCatalogs catalogs = SessionCatalogs.of(session);
-    String[] parts = items(name).toArray(new String[0]);
-    if (parts.length > 1 && catalogs.has(parts[0])) {
-      if (catalogs.get(parts[0]) instanceof PennonCatalog catalog) {
-        catalog.loadTable(identifier(Arrays.copyOfRange(parts, 1, parts.length)));
-      }
-    } else if (catalogs.current() instanceof PennonCatalog catalog) {
-      catalog.loadTable(
-          parts.length == 1
-              ? Identifier.of(catalogs.currentNamespace(), parts[0])
-              : identifier(parts));
+  /** Loads a table by its name in SQL, if it is one of Pennon's: fails with the catalog's words. */
+  static void load(SparkSession session, Seq<String> name) {
+    Option<Tuple2<CatalogPlugin, Identifier>> named =
+        session.sessionState().analyzer().CatalogAndIdentifier().unapply(name);
+    if (named.isDefined() && named.get()._1() instanceof PennonCatalog catalog) {
+      catalog.loadTable(named.get()._2());
     }
-  }
-
-  private static Identifier identifier(String[] parts) {
-    int last = parts.length - 1;
-    return Identifier.of(Arrays.copyOf(parts, last), parts[last]);
   }
 }

@@ -37,7 +37,7 @@ public final class OneVersionRule extends Rule<LogicalPlan> {
 
   private static LogicalPlan over(PennonTable read, LogicalPlan plan) {
     return PlanTables.replaced(
-        plan, (node, each) -> each instanceof PennonTable other ? as(read, other) : each);
+        plan, (node, parameter) -> parameter instanceof PennonTable other ? as(read, other) : parameter);
   }
 
   private static PennonTable as(PennonTable read, PennonTable other) {

@@ -40,7 +40,7 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
         && write.originalTable() instanceof DataSourceV2Relation original
         && isReadByStatement((LogicalPlan) write.table())) {
       Set<ExprId> metadata = metadataOf(original);
-      return supplied(shown(plan, metadata), metadata);
+      return supplied(plan, metadata);
     }
     boolean isStatement =
         plan instanceof DeleteFromTable
@@ -70,35 +70,29 @@ public final class RowChangeMetadata extends Rule<LogicalPlan> {
   }
 
   private static Expression hidden(Expression expression, Set<ExprId> metadata) {
-    if (expression instanceof AttributeReference column && metadata.contains(column.exprId())) {
-      return new OuterReference(column);
-    }
-    return expression.mapChildren(child -> hidden(child, metadata));
-  }
-
-  private static LogicalPlan shown(LogicalPlan plan, Set<ExprId> metadata) {
-    LogicalPlan below = plan.mapChildren(child -> shown(child, metadata));
-    return below.mapExpressions(expression -> shown(expression, metadata));
+    return expression instanceof AttributeReference column && metadata.contains(column.exprId())
+        ? new OuterReference(column)
+        : expression.mapChildren(child -> hidden(child, metadata));
   }
 
   private static Expression shown(Expression expression, Set<ExprId> metadata) {
-    if (expression instanceof OuterReference hidden
-        && hidden.e() instanceof AttributeReference column
-        && metadata.contains(column.exprId())) {
-      return column;
-    }
-    return expression.mapChildren(child -> shown(child, metadata));
+    return expression instanceof OuterReference hidden
+            && hidden.e() instanceof AttributeReference column
+            && metadata.contains(column.exprId())
+        ? column
+        : expression.mapChildren(child -> shown(child, metadata));
   }
 
-  /** The plan whose nodes are each given the metadata columns that they name. */
+  /** The plan whose nodes are each given the metadata columns that they name, shown again. */
   private static LogicalPlan supplied(LogicalPlan plan, Set<ExprId> metadata) {
-    LogicalPlan below = plan.mapChildren(child -> supplied(child, metadata));
-    List<AttributeReference> missing = new ArrayList<>();
-    for (NamedExpression column : items(below.missingInput().toSeq())) {
-      if (column instanceof AttributeReference known && metadata.contains(known.exprId())) {
-        missing.add(known);
-      }
-    }
+    LogicalPlan below =
+        plan.mapChildren(child -> supplied(child, metadata))
+            .mapExpressions(expression -> shown(expression, metadata));
+    List<AttributeReference> missing =
+        items(below.missingInput().toSeq()).stream()
+            .filter(column -> metadata.contains(column.exprId()))
+            .map(AttributeReference.class::cast)
+            .toList();
     return missing.isEmpty() ? below : below.mapChildren(child -> with(child, missing));
   }
 

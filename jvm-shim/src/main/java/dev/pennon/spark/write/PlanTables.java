@@ -29,7 +29,7 @@ public final class PlanTables {
       return node;
     }
     Object[] before = items(node.productIterator().toSeq()).toArray();
-    Object[] after = Arrays.stream(before).map(each -> other.apply(node, each)).toArray();
+    Object[] after = Arrays.stream(before).map(parameter -> other.apply(node, parameter)).toArray();
     // A table that notes its scans equals the one that does not.
     boolean isSame = Arrays.equals(before, after, (one, two) -> one == two ? 0 : 1);
     return isSame ? node : node.makeCopy(after);

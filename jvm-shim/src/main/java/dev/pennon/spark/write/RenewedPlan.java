@@ -42,8 +42,8 @@ final class RenewedPlan {
   static Optional<LogicalPlan> of(LogicalPlan statement, String token) {
     List<Object> named = new ArrayList<>(items(statement.productIterator().toSeq()));
     named.addAll(items(statement.children()));
-    for (Object each : named) {
-      Object target = each instanceof LogicalPlan plan ? EliminateSubqueryAliases.apply(plan) : each;
+    for (Object part : named) {
+      Object target = part instanceof LogicalPlan plan ? EliminateSubqueryAliases.apply(plan) : part;
       if (target instanceof DataSourceV2Relation relation
           && pennonTable(relation.table()) instanceof PennonTable table
           && table.handle().token().equals(token)
@@ -82,7 +82,7 @@ final class RenewedPlan {
   private boolean namesOther(DataSourceV2Relation relation) {
     Set<String> own = Set.of(newest.schema().fieldNames());
     Map<String, DataType> hidden = new HashMap<>();
-    List.of(newest.metadataColumns()).forEach(each -> hidden.put(each.name(), each.dataType()));
+    List.of(newest.metadataColumns()).forEach(part -> hidden.put(part.name(), part.dataType()));
     return items(relation.output()).stream()
         .filter(column -> !own.contains(column.name()))
         .anyMatch(column -> !column.dataType().equals(hidden.get(column.name())));

@@ -19,10 +19,10 @@ public final class RowCondition {
   public static String[] texts(TableHandle table, String action, Predicate... predicates) {
     return Arrays.stream(predicates)
         .map(
-            each ->
-                ConnectorPredicates.texts(table.schema(), each).stream()
+            predicate ->
+                ConnectorPredicates.texts(table.schema(), predicate).stream()
                     .findFirst()
-                    .orElseThrow(() -> notWritable(table, action, each)))
+                    .orElseThrow(() -> notWritable(table, action, predicate)))
         .toArray(String[]::new);
   }
 
