@@ -60,7 +60,7 @@ def test_nested_columns_pass_joins_filters_and_limits(tmp_path: Path) -> None:
         Output(number, f"`c{number}`", ROWS.schema.field(f"c{number}").type) for number in (1, 2, 4)
     ]
     order = (SortKey("`c11`", is_ascending=False, is_nulls_first=False),)
-    nodes = [
+    nodes: list[PlanNode] = [
         scan_of(OTHER),
         scan_of(ROWS),
         join,
@@ -107,7 +107,7 @@ def test_the_field_of_a_struct_is_null_where_the_struct_is() -> None:
 
 def test_groups_by_the_field_of_a_struct(tmp_path: Path) -> None:
     counted = AggregateCall(31, "count", "`c2`.`at`.`zip`", pa.int64())
-    nodes = [
+    nodes: list[PlanNode] = [
         scan_of(ROWS),
         Filter(0, "((`c2`.`city` = 'Ulm') OR (`c2`.`city` IS NULL))"),
         grouped(1, [Output(30, "`c2`.`city`", pa.utf8())], [counted]),
@@ -136,6 +136,6 @@ def test_what_is_computed_of_nested_columns_is_declined(node: PlanNode, why: str
 
 def test_a_field_with_the_name_of_a_column_is_declined() -> None:
     rows = pa.schema([("c1", pa.struct([("c2", pa.int64())])), ("c2", pa.int64())])
-    nodes = [scan_of(rows), Filter(0, "(`c1`.`c2` = 5)")]
+    nodes: list[PlanNode] = [scan_of(rows), Filter(0, "(`c1`.`c2` = 5)")]
     with pytest.raises(Declined, match=r"the column c1\.c2"):
         fragment_query(nodes, 1, ANSI)
