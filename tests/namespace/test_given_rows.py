@@ -31,6 +31,18 @@ def test_dicts_need_not_have_the_same_keys(tmp_path: Path) -> None:
         table.append([{"id": 1}, {"id": 2, "custmer": "c"}])
 
 
+def test_tables_need_not_have_the_same_columns(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("customer", pa.string())])
+    table = pennon.create(tmp_path / "t", schema, ["customer"])
+    parts = [pa.table({"id": [1]}), pa.table({"customer": ["a"], "ID": [2]})]
+    wanted = [{"id": 1, "customer": None}, {"id": 2, "customer": "a"}]
+    table.append(parts)
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == wanted
+    table.update({"customer": "'b'"})
+    table.merge(parts, "id").when_matched_update_all().execute()
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == wanted
+
+
 @pytest.mark.parametrize("wrong", [2**70, "\ud800"])
 def test_a_value_that_arrow_cannot_hold_is_told_by_its_column(
     tmp_path: Path, wrong: object

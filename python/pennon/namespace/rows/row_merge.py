@@ -230,14 +230,14 @@ class _Run:
         batches = list(batches_of(self.merge.source))
         if not batches:
             return full.empty_table()
-        given = []
-        for name in batches[0].schema.names:
+        given: dict[str, pa.Field] = {}
+        for name in dict.fromkeys(name for batch in batches for name in batch.schema.names):
             found = self.table.snapshot.schema.field_by_path([name])
             if found is None:
                 known = ", ".join(full.names)
                 raise WriteColumnUnknown(column=name, table=self.table.name, columns=known)
-            given.append(found.field)
-        own = NamespaceSchema(pa.schema(given))
+            given[found.field.name] = found.field
+        own = NamespaceSchema(pa.schema(list(given.values())))
         return pa.Table.from_batches([conform(batch, own, self.table.name) for batch in batches])
 
     def _new_rows(self) -> Iterator[pa.RecordBatch]:
