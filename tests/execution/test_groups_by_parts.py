@@ -100,10 +100,14 @@ def test_floats_that_are_equal_and_do_not_look_it_are_not_divided(
         "SELECT `k` FROM (SELECT `k` FROM `r0`) AS `t` GROUP BY `k` HAVING count(*) > 1",
         "SELECT `k` FROM (SELECT `k` FROM `r0`) AS `t` JOIN `r1` ON TRUE GROUP BY `k`",
         "SELECT `k` FROM (SELECT `k` FROM `r0` GROUP BY `k`) AS `t` JOIN `r1` ON TRUE",
+        "SELECT `k`, sum(count(*)) OVER () FROM (SELECT `k` FROM `r0`) AS `t` GROUP BY `k`",
+        "SELECT `k`, (SELECT max(`k`) FROM `r1`) FROM (SELECT `k` FROM `r0`) AS `t` GROUP BY `k`",
+        "SELECT `k` FROM (SELECT `k` FROM (SELECT `k` FROM `r0`) AS `t` GROUP BY `k`) AS `g`"
+        " WHERE `k` > (SELECT max(`k`) FROM `r1`)",
         "SELECT `k` FROM `r1` UNION ALL SELECT `k` FROM (SELECT `k` FROM `r0`) AS `t` GROUP BY `k`",
     ],
 )
-def test_a_query_that_may_give_rows_before_its_groups_is_not_divided(sql: str) -> None:
+def test_a_query_whose_steps_are_not_its_whole_is_not_divided(sql: str) -> None:
     assert division_of(sql) is None
 
 

@@ -73,6 +73,9 @@ def division_of(sql: str) -> Division | None:
     keys = tuple(key.name for key in grouped.args["group"].expressions)
     rows_sql = rows.this.sql(dialect=DataFusion)
     rows.replace(_table(ROWS, rows))
+    # A window looks at groups of all parts, and a subquery at tables that no part has.
+    if grouped.find(exp.Window) is not None or not _reads_only(grouped, ROWS):
+        return None
     groups_sql = grouped.sql(dialect=DataFusion)
     if grouped is whole:
         return Division(rows_sql, keys, groups_sql, None)
@@ -80,6 +83,8 @@ def division_of(sql: str) -> Division | None:
     if not isinstance(around, exp.Subquery):
         return None
     around.replace(_table(GROUPS, around))
+    if not _reads_only(whole, GROUPS):
+        return None
     return Division(rows_sql, keys, groups_sql, whole.sql(dialect=DataFusion))
 
 
@@ -113,6 +118,10 @@ def _source(select: exp.Select) -> exp.Subquery | None:
     this = source.this
     is_select = isinstance(this, exp.Subquery) and isinstance(this.this, exp.Query)
     return this if is_select and not this.args.get("joins") else None
+
+
+def _reads_only(select: exp.Expr, name: str) -> bool:
+    return all(table.name == name for table in select.find_all(exp.Table))
 
 
 def _table(name: str, source: exp.Subquery) -> exp.Table:
