@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from datafusion import RuntimeEnvBuilder
 from pennon.errors import FragmentFailed, FragmentMemory, LeafMissing
 from pennon.execution import Fragment, LeafRead, Query, Relation, engine, run
 from pennon.execution.engine import result_schema, run_query
+from pennon.execution.leaf_table import register_relation
 from pennon.execution.memory import pool_bytes
 from pennon.spec.schema import NamespaceSchema
 
@@ -242,3 +244,33 @@ def test_what_one_thread_computes_is_not_planned_for_several_when_it_spills(
     monkeypatch.setattr(engine, "_started", started)
     run_query((), Query("SELECT 1", pa.schema([("a", pa.int64())])), num_threads=2)
     assert tried == ["2", "1", "1"]
+
+
+def test_a_range_of_fragments_beyond_the_pool_is_not_held_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 2_000_000
+    ids = pa.array(range(count), pa.int64())
+    lance.write_dataset(pa.table({"id": ids}), tmp_path / "leaf", max_rows_per_file=count // 2)
+    parts = [LeafRead("leaf", 1, fragments=(at, at + 1), num_rows=count) for at in (0, 1)]
+    one = relation(tmp_path, *parts, columns=("id",))
+    summed = Query("SELECT sum(`id`) AS `s` FROM `r0`", pa.schema([("s", pa.int64())]))
+    del ids
+    before = pa.total_allocated_bytes()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    held: list[int] = []
+    registered = register_relation
+
+    def watched(*arguments: object) -> None:
+        registered(*arguments)
+        held.append(len(list(tmp_path.glob("pennon-scanned-*"))))
+
+    monkeypatch.setattr(engine, "register_relation", watched)
+    for memory, files in (("1g", 0), ("16m", 2)):
+        monkeypatch.setenv("PENNON_MEMORY", memory)
+        stream = run_query((one,), summed)
+        assert stream.to_arrow().to_pydict() == {"s": [count * (count - 1) // 2]}
+        assert held.pop() == files
+        assert pa.total_allocated_bytes() - before < count
+    del stream
+    assert [path.name for path in tmp_path.iterdir()] == ["leaf"]

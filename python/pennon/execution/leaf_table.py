@@ -3,18 +3,25 @@
 A leaf is read through Lance's own table provider, which takes projections and filters and knows
 its row count. How its columns become the wanted ones (``leaf/reconciliation.py``) is written as a
 SELECT list: a missing column is a typed NULL, a renamed one an alias, a promoted one a cast. What
-has no such form is scanned into batches first: a range of fragments, nested columns, and casts
-that are checked value by value. So are small leaves (``small_leaves.py``), because it is faster.
+has no such form is scanned first, into batches or into a file: a range of fragments, nested
+columns, and casts that are checked value by value. So are small leaves (``small_leaves.py``),
+because it is faster.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import finalize
 
 import lance
 import pyarrow as pa
 from sqlglot import exp
 
+from pennon.execution.memory import pool_bytes
 from pennon.execution.small_leaves import take_small_leaves
 from pennon.leaf import LeafViews
 from pennon.leaf.read.leaf_filter import arrow_cast, lacking
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
     from pennon.execution.fragment import LeafRead, Relation
     from pennon.leaf.schema.reconciliation import FieldMatch
 
+# Scanned rows stand beside the pool: those that would take more than this of it go into a file.
+_SHARE_OF_HELD: Final = 8
 # A relation without columns still counts rows.
 _NOTHING: Final = "c"
 
@@ -113,12 +122,32 @@ def _register_scanned(
 ) -> None:
     if len(schema):
         plain = schema.remove_metadata()
-        batches = [pa.RecordBatch.from_arrays(batch.columns, schema=plain) for batch in scanned]
-        register_rows(context, name, schema, batches)
+        rows = (pa.RecordBatch.from_arrays(batch.columns, schema=plain) for batch in scanned)
+        held, num_bytes = [], 0
+        for batch in rows:
+            held.append(batch)
+            num_bytes += batch.nbytes
+            if num_bytes > pool_bytes() // _SHARE_OF_HELD:
+                _register_file(context, name, chain(held, rows), plain)
+                return
+        register_rows(context, name, schema, held)
         return
     count = sum(batch.num_rows for batch in scanned)
     everything = pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(True), count)], schema=_nothing())
     context.register_record_batches(name, [[everything]])
+
+
+def _register_file(
+    context: SessionContext, name: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema
+) -> None:
+    """Write rows to a file that lives as long as the context, and make it known."""
+    folder = tempfile.mkdtemp(prefix="pennon-scanned-")
+    finalize(context, shutil.rmtree, folder, ignore_errors=True)
+    file = Path(folder) / "rows.arrow"
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+    context.register_arrow(name, file, schema)
 
 
 def _counted(scanned: Iterator[pa.RecordBatch], work: StreamWork) -> Iterator[pa.RecordBatch]:
