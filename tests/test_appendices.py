@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp, parse_one
 
-from pennon.grouping.functions.partition_layout import common_functions, layout_of
 from pennon.grouping.key_grouping import report
 from pennon.manifest import LeafChange, Snapshot, commit_leaves, create, leaf_name
 from pennon.manifest.format.names import ObjectId
 from pennon.planning import plan_scan
 from pennon.planning.scan_plan import ScanPlan
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec
+from pennon.spec.functions.partition_layout import common_functions, layout_of
 from pennon.transforms.bucket import Bucket
 
 if TYPE_CHECKING:

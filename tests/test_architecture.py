@@ -49,7 +49,6 @@ PEERS: set[tuple[str, str]] = {
     ("maintenance", "catalog"),  # CALL names its tables as the catalog does
     ("grouping", "planning"),  # a grouping describes the partitions of a plan
     ("grouping", "plan"),  # which scans share a key is found by a walk over the query's tree
-    ("plan", "grouping"),  # a scan of that tree says which of grouping's functions it has
 }
 
 # Without comments and imports. What Spark demands to be a JVM class was about this much.

@@ -15,13 +15,13 @@ from tests.manifest import handmade
 from tests.transaction import lake
 
 from pennon.errors import InvalidPartitionFieldName
-from pennon.grouping.functions.partition_layout import layout_of
 from pennon.grouping.key_grouping import report
 from pennon.manifest import LeafChange, Snapshot, commit_leaves, create, leaf_name
 from pennon.manifest.format.properties import text_of_value
 from pennon.planning import plan_scan
 from pennon.spec import NamespaceSchema, PartitionSpec, spec_of
 from pennon.spec.evolution import add_field
+from pennon.spec.functions.partition_layout import layout_of
 from pennon.transaction import Committed, Transaction
 from pennon.transforms.registry import TransformCall, from_sql
 

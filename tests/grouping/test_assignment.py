@@ -11,9 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.present import present
 
-from pennon.grouping.functions.grouping_function import GroupingFunction
-from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
-from pennon.grouping.functions.spec_functions import SpecFunction
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.tasks.assignment import Assignment, assign
 from pennon.grouping.tasks.task_target import TaskTarget
@@ -26,6 +23,9 @@ from pennon.plan import (
     Scan,
     Window,
 )
+from pennon.spec.functions.grouping_function import GroupingFunction
+from pennon.spec.functions.partition_layout import Layout, LayoutFunction
+from pennon.spec.functions.spec_functions import SpecFunction
 from pennon.transforms.identity import Identity
 
 MIB = 1 << 20

@@ -8,8 +8,6 @@ import pyarrow as pa
 import pytest
 
 from pennon.grouping.derived_key import surrogate_of
-from pennon.grouping.functions.grouping_function import GroupingFunction
-from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
 from pennon.grouping.resolve.join_tree import derive_keys
 from pennon.grouping.resolve.key_group import DerivedKeys
 from pennon.plan import (
@@ -22,6 +20,8 @@ from pennon.plan import (
     Scan,
     Window,
 )
+from pennon.spec.functions.grouping_function import GroupingFunction
+from pennon.spec.functions.partition_layout import Layout, LayoutFunction
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch, EpochUnit
 from pennon.transforms.expression import Expression

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pennon.errors import PartitionFieldNotFound, UnsupportedTransform
-from pennon.grouping.functions.spec_functions import SpecFunction, spec_functions
 from pennon.spec.evolution import add_field, drop_field, replace_field
+from pennon.spec.functions.spec_functions import SpecFunction, spec_functions
 from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.transforms.epoch import Epoch
 from pennon.transforms.expression import Expression

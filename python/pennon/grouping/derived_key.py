@@ -19,7 +19,7 @@ from pennon.transforms.evaluation.murmur3 import murmur3
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
+    from pennon.spec.functions.partition_layout import Layout, LayoutFunction
 
 _FACTOR = np.int64(1_000_003)
 _NULL_HASH = np.int64(2**32)

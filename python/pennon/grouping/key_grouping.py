@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.grouping.functions.partition_layout import Layout, LayoutFunction, layout_of
+from pennon.spec.functions.partition_layout import Layout, LayoutFunction, layout_of
 from pennon.transforms.bucket import Bucket
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pennon.grouping.functions.partition_layout import Layout, LayoutFunction
+    from pennon.spec.functions.partition_layout import Layout, LayoutFunction
 
 
 class JoinType(StrEnum):

@@ -40,11 +40,11 @@ from pennon.transforms.expression import Expression
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.plan import Plan
     from pennon.pushdown.division import Division
     from pennon.pushdown.partners import Restriction
     from pennon.pushdown.query import FragmentQuery
+    from pennon.spec.functions.partition_layout import LayoutFunction
 
 # A side is evaluated first where it reads less than this share of what it may rule out, or so few
 # bytes that it takes no time.

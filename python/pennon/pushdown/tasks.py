@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.key_group import KeyGroup
     from pennon.grouping.tasks.task_target import TaskTarget
     from pennon.plan import PlanNode
     from pennon.planning import ScanPlan
     from pennon.pushdown.candidates import Candidate
+    from pennon.spec.functions.partition_layout import LayoutFunction
 
     Numbers = npt.NDArray[np.int64]
 

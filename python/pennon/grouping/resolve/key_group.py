@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.verdict import Verdict
+    from pennon.spec.functions.partition_layout import LayoutFunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pennon.grouping.functions.grouping_function import GroupingFunction
 from pennon.grouping.resolve.offered_partitioning import PartitionExpression
 from pennon.plan import JoinType
+from pennon.spec.functions.grouping_function import GroupingFunction
 
 if TYPE_CHECKING:
     from pennon.grouping.resolve.offered_partitioning import Partitioning

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pennon.grouping.functions.grouping_function import GroupingFunction
+    from pennon.spec.functions.grouping_function import GroupingFunction
 
 
 @dataclass(frozen=True, slots=True)

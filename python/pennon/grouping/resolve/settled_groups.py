@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pennon.grouping.functions.grouping_function import GroupingFunction
-from pennon.grouping.functions.partition_layout import LayoutFunction
 from pennon.grouping.resolve.key_group import KeyGroup, ReportedGroup
 from pennon.grouping.resolve.offered_partitioning import PartitionExpression, Partitioning
 from pennon.plan import Join, Plan, Scan
+from pennon.spec.functions.grouping_function import GroupingFunction
+from pennon.spec.functions.partition_layout import LayoutFunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.group_tree import KeySet
     from pennon.plan import PlanNode
+    from pennon.spec.functions.partition_layout import LayoutFunction
 
     Numbers = npt.NDArray[np.int64]
 

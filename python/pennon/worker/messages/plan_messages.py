@@ -15,7 +15,6 @@ import pyarrow as pa
 from pennon.catalog.columns.spark_types import arrow_type
 from pennon.catalog.configured_catalog import Catalog
 from pennon.errors import PennonError
-from pennon.grouping.functions.compared_columns import ComparedColumn, Comparison
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import (
     AggregateCall,
@@ -38,6 +37,7 @@ from pennon.plan import (
     WindowFrame,
 )
 from pennon.predicate.typed import is_carried
+from pennon.spec.functions.compared_columns import ComparedColumn, Comparison
 
 _Values = tuple[object, ...]
 

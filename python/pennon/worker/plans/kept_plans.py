@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from pennon.caching import Cache, TableKey, storage_identity
 from pennon.catalog.tables.loaded_table import reopen
 from pennon.errors import PlanNotRepeated, PredicateNotEvaluable
-from pennon.grouping.functions.partition_layout import layout_of
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import is_exact
 from pennon.planning.evaluation import Evaluation, evaluations
 from pennon.planning.leaf_constants import with_constants
 from pennon.planning.runtime_filter import filtered
 from pennon.predicate.parse import readable_predicates
+from pennon.spec.functions.partition_layout import layout_of
 from pennon.worker.wire.tokens import PlanToken, TableToken
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pennon.catalog.configured_catalog import Catalog
-    from pennon.grouping.functions.partition_layout import Layout
     from pennon.manifest import Snapshot
     from pennon.planning import ScanPlan
+    from pennon.spec.functions.partition_layout import Layout
 
 _PLANS_BYTES: Final = 256 << 20
 # A plan without partitions, and what the tree of a condition takes for each letter of its text.

@@ -22,8 +22,8 @@ from pennon.worker.plans.kept_plans import find_layout
 from pennon.worker.wire.json_fields import decode
 
 if TYPE_CHECKING:
-    from pennon.grouping.functions.partition_layout import Layout
     from pennon.planning import ScanPlan
+    from pennon.spec.functions.partition_layout import Layout
 
 
 def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, ScanPlan]]:

@@ -29,10 +29,10 @@ from pennon.worker.wire.key_text import key_text
 from pennon.worker.wire.split_texts import assigned_column
 
 if TYPE_CHECKING:
-    from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.grouping.resolve.verdict import Verdict
     from pennon.plan import Plan, PlanNode
     from pennon.planning import ScanPlan
+    from pennon.spec.functions.partition_layout import LayoutFunction
     from pennon.worker.plans.fragment_choice import ChosenFragment
     from pennon.worker.wire.framing import FrameSocket
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pennon.grouping.functions.partition_layout import LayoutFunction
     from pennon.planning import ScanPlan
+    from pennon.spec.functions.partition_layout import LayoutFunction
 
 
 def key_text(functions: Sequence[LayoutFunction], plan: ScanPlan, note: str) -> str:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.grouping.functions.spec_functions import SpecFunction, fixed_functions, spec_functions
+from pennon.spec.functions.spec_functions import SpecFunction, fixed_functions, spec_functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pennon.grouping.functions.grouping_function import GroupingFunction
+    from pennon.spec.functions.grouping_function import GroupingFunction
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.schema import NamespaceSchema
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pennon.grouping.functions.compared_columns import ComparedColumn, Comparison
+from pennon.spec.functions.compared_columns import ComparedColumn, Comparison
 
 
 @pytest.mark.parametrize(

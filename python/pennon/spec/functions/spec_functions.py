@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.grouping.functions.grouping_function import GroupingFunction
+from pennon.spec.functions.grouping_function import GroupingFunction
 from pennon.transforms.epoch import Epoch, epoch_value, unit_of_levels
 from pennon.transforms.evaluation.source_array import plain_type
 from pennon.transforms.expression import Expression
