@@ -6,6 +6,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -261,7 +262,7 @@ def test_a_range_of_fragments_beyond_the_pool_is_not_held_in_memory(
     held: list[int] = []
     registered = register_relation
 
-    def watched(*arguments: object) -> None:
+    def watched(*arguments: Any) -> None:
         registered(*arguments)
         held.append(len(list(tmp_path.glob("pennon-scanned-*"))))
 
