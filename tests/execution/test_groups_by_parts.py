@@ -123,3 +123,14 @@ def test_the_rows_of_one_bucket_are_divided_as_evenly_as_others() -> None:
                 sizes.append(pa.ipc.open_file(source).read_all().num_rows)
     assert (len(sizes), sum(sizes)) == (16, len(bucket))
     assert max(sizes) < 2 * min(sizes)
+
+
+def test_other_queries_spill_behind_one_that_was_divided(
+    relation: Relation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PENNON_MEMORY", "6m")
+    with caplog.at_level(logging.INFO, "pennon.execution"):
+        rows_of(relation, GROUPED, "k", "m", "n")
+    assert "groups beyond the memory" in caplog.text
+    sorted_rows = f"SELECT `c1` AS `k`, `c2` AS `m` FROM {ROWS} ORDER BY `c2`, `c1`"
+    assert len(rows_of(relation, sorted_rows, "k", "m")) == COUNT

@@ -250,11 +250,7 @@ class ProcessPool:
             if size != self._size and not self._running:
                 self._size = size
                 self._runtime = RuntimeEnvBuilder().with_fair_spill_pool(size)
-                self._runtime = self._runtime.with_disk_manager_os()
-            runtime = self._runtime
-            if not spills:
-                runtime = runtime.with_disk_manager_disabled()
-            context = SessionContext(config, runtime)
+            context = SessionContext(config, _with_disk(self._runtime, spills=spills))
             self._running.add(context)
             return context
 
@@ -321,7 +317,12 @@ def _context(
     config = SessionConfig(dict(options))
     if runtime is None:
         return _POOL.context(config, spills=spills)
-    return SessionContext(config, runtime if spills else runtime.with_disk_manager_disabled())
+    return SessionContext(config, _with_disk(runtime, spills=spills))
+
+
+def _with_disk(runtime: RuntimeEnvBuilder, *, spills: bool) -> RuntimeEnvBuilder:
+    """Say it each time: a builder gives itself back, with what was said of it last."""
+    return runtime.with_disk_manager_os() if spills else runtime.with_disk_manager_disabled()
 
 
 def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
