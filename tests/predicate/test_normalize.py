@@ -162,3 +162,9 @@ def test_a_pattern_that_is_no_text_is_left_as_it_is() -> None:
 def test_what_is_no_expression_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(PredicateSyntaxError, match=r"at line \d+, column \d+"):
         parse_predicate(text)
+
+
+@pytest.mark.parametrize("condition", [None, 5, pa.compute.field("id") == 5])
+def test_what_is_no_text_is_refused_with_what_it_is(condition: object) -> None:
+    with pytest.raises(PredicateSyntaxError, match=f"it is {type(condition).__name__}, no text"):
+        parse_predicate(condition)  # type: ignore[arg-type]

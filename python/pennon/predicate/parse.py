@@ -65,6 +65,8 @@ def parse_with_lists(sql: str) -> exp.Expression:
         PredicateSyntaxError: The text is no expression; says where.
         PredicateTooDeep: It nests deeper than Lance and DataFusion, too, would read.
     """
+    if not isinstance(sql, str):  # users of Python hand over expressions of other libraries
+        raise _failure(repr(sql), f"it is {type(sql).__name__}, no text,", None, None)
     text, lists = without_long_lists(sql)
     return with_lists(parse_expression(text), lists)
 
