@@ -71,6 +71,16 @@ def doubled(root: Path) -> None:
     dataset.insert(dataset.to_table(filter=f"object_id = '{handmade.US}'"))
 
 
+def renamed(name: str) -> Damage:
+    def rename(root: Path) -> None:
+        dataset = lance.dataset(str(root / "__manifest"))
+        rows = dataset.to_table(filter=f"object_id = '{handmade.US}'")
+        dataset.delete(f"object_id = '{handmade.US}'")
+        dataset.insert(rows.set_column(0, rows.schema.field(0), pa.array([name])))
+
+    return rename
+
+
 def cut_manifest(root: Path) -> None:
     for path in (root / "__manifest" / "_versions").glob("*.manifest"):
         path.write_bytes(b"\x00")
@@ -197,6 +207,16 @@ DAMAGED: dict[str, tuple[Damage, type[errors.PennonError], str]] = {
         doubled,
         errors.ManifestRowDoubled,
         "has 2 table rows with the object_id v2",
+    ),
+    "leaf above the levels of its spec": (
+        renamed("v2$k7m2n9p4q8r5s3t6$dataset"),
+        errors.LeafMisnamed,
+        r"the table row v2\$k7m2n9p4q8r5s3t6\$dataset, .*a name for each of 2 fields",
+    ),
+    "leaf of a version with zeros": (
+        renamed("v02$k7m2n9p4q8r5s3t6$u3v7w1x5y9z2a4b8$dataset"),
+        errors.LeafMisnamed,
+        r"v02\$k7m2n9p4q8r5s3t6\$u3v7w1x5y9z2a4b8\$dataset.*\(v2, a name",
     ),
     "no manifest": (
         lambda root: shutil.rmtree(root / "__manifest"),

@@ -66,6 +66,7 @@ from pennon.errors.maintenance import (
     TransactionModeChanged,
 )
 from pennon.errors.manifest import (
+    LeafMisnamed,
     ManifestColumnsLost,
     ManifestColumnType,
     ManifestMetadataLost,
@@ -206,6 +207,7 @@ __all__ = [
     "JavaTooOld",
     "JvmWithoutPennon",
     "LeafFolderTaken",
+    "LeafMisnamed",
     "LeafMissing",
     "LeafReadAtReference",
     "LeafSchemaMismatch",

@@ -74,6 +74,18 @@ class ManifestRowDoubled(PennonError):
     sql_state = "55000"
 
 
+class LeafMisnamed(PennonError):
+    """A table row of ``__manifest`` is called as no leaf of its spec: its rows would go missing."""
+
+    condition = "LEAF_MISNAMED"
+    template = (
+        "Cannot read {location}: version {version} of its __manifest has the table row {object_id},"
+        " which is called as no partition of its spec ({expected}). Correct its object_id, or"
+        " delete the row; `pennon check` names every such row."
+    )
+    sql_state = "55000"
+
+
 class ManifestColumnType(PennonError):
     """A partition column of ``__manifest`` has a type that its spec does not allow."""
 

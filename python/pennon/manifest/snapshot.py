@@ -26,7 +26,6 @@ from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
 from pennon.errors import (
-    ManifestMetadataLost,
     ManifestRowDoubled,
 )
 from pennon.manifest.bare_timestamps import with_stored_timestamps
@@ -35,7 +34,7 @@ from pennon.manifest.dataset.select import LeafQuery
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest
 from pennon.manifest.dataset.table_versions import newest_versions
 from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
-from pennon.manifest.format.names import SEPARATOR, TABLE_NAME, ObjectId
+from pennon.manifest.format.names import SEPARATOR, TABLE_NAME
 from pennon.manifest.format.properties import (
     COMMENT,
     SALT,
@@ -46,12 +45,13 @@ from pennon.manifest.format.properties import (
     user_properties,
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
+from pennon.manifest.leaves.leaf_names import check_no_leaves
 from pennon.manifest.leaves.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
 from pennon.manifest.leaves.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
 from pennon.manifest.repair.lost_metadata import check_metadata_is_there
 from pennon.manifest.table_layout import TableLayout
-from pennon.spec.partition_spec import PartitionSpec, spec_key
+from pennon.spec.partition_spec import PartitionSpec
 from pennon.spec.schema import NamespaceSchema
 from pennon.spec.write_order import WRITE_ORDER
 
@@ -208,6 +208,7 @@ class Snapshot:
             a write order ``write_order``, as recorded. What is no leaf of a spec is left out.
 
         Raises:
+            LeafMisnamed: A leaf is called as none of its spec.
             ManifestMetadataLost: A leaf belongs to a spec version that is not there.
 
         Spec: "Partition Pruning", Appendix D.
@@ -312,7 +313,8 @@ class Snapshot:
             is_leaf = pc.or_(is_leaf, pc.and_(is_below, has_depth))
         is_leaf = pc.and_(is_leaf, pc.ends_with(names, SEPARATOR + TABLE_NAME))
         if not pc.all(is_leaf, min_count=0).as_py():
-            self._refuse_unknown_specs(names.filter(pc.invert(is_leaf)).to_pylist())
+            others = names.filter(pc.invert(is_leaf)).to_pylist()
+            check_no_leaves(others, self.specs, location=self.location, version=self.version)
         return rows.filter(is_leaf)
 
     def _refuse_doubled(self, names: pa.ChunkedArray) -> None:
@@ -328,17 +330,6 @@ class Snapshot:
             count=doubled["counts"],
             object_id=doubled["values"],
         )
-
-    def _refuse_unknown_specs(self, others: Sequence[str]) -> None:
-        """Raise for a leaf whose spec is not there: its rows must not go missing silently."""
-        for other in others:
-            parsed = ObjectId.parse(other)
-            if parsed is not None and parsed.is_table and parsed.spec_version not in self.specs:
-                raise ManifestMetadataLost(
-                    location=self.location,
-                    version=self.version,
-                    keys=f"{spec_key(parsed.spec_version)}, the spec of leaf {other}",
-                )
 
     def _read_versions(self, rows: pa.Table, silent: pa.ChunkedArray | None) -> pa.ChunkedArray:
         """Fill in the newest recorded version of the silent rows."""
