@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest.commits.commit_lookup import Rewrites
     from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
-    from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet
+    from pennon.transaction.concurrency.read_set import ReadSets
     from pennon.transaction.staging.leaf_state import LeafState
     from pennon.transaction.staging.staged import Change
 
@@ -56,7 +56,7 @@ def commit_strong(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None = None,
-    read: CoveredSet | ReadSet | None = None,
+    read: ReadSets | None = None,
 ) -> Outcome:
     """Make the changes of all leaves visible with one commit of the manifest.
 
@@ -120,7 +120,7 @@ def _tried_on_newest(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
-    read: CoveredSet | ReadSet | None,
+    read: ReadSets | None,
 ) -> Outcome:
     """Commit where the base has expired: rows to add fit every version, the rest fits none.
 
@@ -161,7 +161,7 @@ def _alone(
     changes: Mapping[str, Change],
     identity: CommitIdentity,
     operation: str | None,
-    read: CoveredSet | ReadSet | None = None,
+    read: ReadSets | None = None,
 ) -> Outcome:
     states = leaf_states(base, changes)
     record = described(base, changes, states, identity, operation)
@@ -176,7 +176,7 @@ def _tried(
     changes: Mapping[str, Change],
     states: Mapping[str, LeafState],
     records: Sequence[CommitRecord],
-    read: CoveredSet | ReadSet | None = None,
+    read: ReadSets | None = None,
 ) -> Outcome | None:
     check_writable(base.location, changes, states)
     misplaced = check_places(changes, states)
@@ -192,7 +192,7 @@ def _tried_in_turn(  # noqa: PLR0917
     changes: Mapping[str, Change],
     states: Mapping[str, LeafState],
     records: Sequence[CommitRecord],
-    read: CoveredSet | ReadSet | None,
+    read: ReadSets | None,
 ) -> Outcome | None:
     snapshot = base
     prepared: dict[str, LeafChange] = {}
@@ -253,7 +253,7 @@ def _judged(
     changes: Mapping[str, Change],
     states: Mapping[str, LeafState],
     now: Mapping[str, LeafState],
-    read: CoveredSet | ReadSet | None,
+    read: ReadSets | None,
 ) -> tuple[Mapping[str, Change], frozenset[str]] | Conflicted:
     """Give the changes as they are to be made on a newer snapshot, and which have to be redone."""
 

@@ -10,7 +10,7 @@ from pennon.manifest.dataset.storage import is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity
 from pennon.transaction.concurrency.isolation import SERIALIZABLE, isolation
 from pennon.transaction.concurrency.outcome import Committed
-from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet
+from pennon.transaction.concurrency.read_set import CoveredSet, ReadSet, ReadSets
 from pennon.transaction.concurrency.row_change_mode import is_copy_on_write
 from pennon.transaction.group_commit import commit_append, in_turn
 from pennon.transaction.staging.abandonment import abandon
@@ -69,7 +69,7 @@ class Transaction:
         self._operation = operation
         self._is_sent = False
         self._changes: dict[str, Change] = {}
-        self._read: CoveredSet | ReadSet | None = None
+        self._reads: tuple[CoveredSet | ReadSet, ...] = ()
 
     def append(self, staged: Iterable[StagedPartition]) -> None:
         """Add rows to partitions.
@@ -127,7 +127,22 @@ class Transaction:
             UnknownIsolation: The table's property has another value than it can have.
         """
         if isolation(self.snapshot.properties, command) == SERIALIZABLE:
-            self._read = CoveredSet(self.snapshot, tuple(predicates))
+            self._reads += (CoveredSet(self.snapshot, tuple(predicates)),)
+
+    def read(self, scans: Iterable[Sequence[str]]) -> None:
+        """Say which rows of the table new ones were made of.
+
+        Rows that others append meanwhile come behind them; no other change of what was read may.
+
+        Args:
+            scans: The predicates of each scan, Spark SQL texts.
+
+        Raises:
+            UnknownIsolation: The table's property has another value than it can have.
+        """
+        read = tuple(tuple(predicates) for predicates in scans)
+        if read and isolation(self.snapshot.properties) == SERIALIZABLE:
+            self._reads += (ReadSet(self.snapshot, read, is_before_appends=True),)
 
     def change_rows(
         self,
@@ -155,7 +170,7 @@ class Transaction:
         self.append(part for key, parts in new.items() if key not in gone for part in parts)
         if isolation(self.snapshot.properties, self._operation) == SERIALIZABLE:
             scans = tuple(tuple(predicates) for predicates in read)
-            self._read = ReadSet(self.snapshot, scans) if scans else None
+            self._reads += (ReadSet(self.snapshot, scans),) if scans else ()
 
     def commit(self) -> Outcome:
         """Make all changes visible.
@@ -186,14 +201,13 @@ class Transaction:
         return outcome
 
     def _sent(self, identity: CommitIdentity) -> Outcome:
-        is_free = self._operation is None and self._read is None and self._is_append()
+        is_free = self._operation is None and not self._reads and self._is_append()
         if self.snapshot.is_strong and is_free:  # rows that depend on nothing that was read
             return commit_append(self.snapshot, self._changes, identity)
         if self.snapshot.is_strong:
             with in_turn(self.snapshot) if self._is_rewrite() else contextlib.nullcontext():
-                return commit_strong(
-                    self.snapshot, self._changes, identity, self._operation, self._read
-                )
+                read = ReadSets(self._reads) if self._reads else None
+                return commit_strong(self.snapshot, self._changes, identity, self._operation, read)
         return commit_weak(self.snapshot, self._changes)
 
     @contextlib.contextmanager

@@ -149,3 +149,25 @@ def test_the_columns_of_a_stream_are_checked_as_those_of_a_statement(
     pennon.open(location).append([{"k": 100, "v": "äöü ", "c": "b"}])
     added = spark.sql(f"SELECT v, c FROM {table} WHERE k = 100").collect()
     assert list(map(tuple, added)) == [("äöü", "b  ")]
+
+
+def test_a_stream_reads_nothing_of_its_table_also_where_its_query_has_it_in_sparks_cache(
+    spark: SparkSession, namespace: str, tmp_path: Path
+) -> None:
+    """A static side is of the version that the stream began with, whatever came since."""
+    table, folder = f"{namespace}.t", tmp_path / "arriving"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, k BIGINT) PARTITIONED BY (k)")
+    spark.sql(f"INSERT INTO {table} VALUES (0, 0)")
+    known = spark.table(table).select("id").cache()
+    try:
+        assert known.count() == 1
+        for batch in range(2):
+            arrive(spark, folder, batch * 40)
+        write(
+            streamed(spark, folder).join(known, "id", "left_anti"), table, tmp_path / "checkpoint"
+        )
+    finally:
+        known.unpersist()
+    assert ids(spark, table) == list(range(80))
+    made = spark.sql(f"SELECT operation FROM {table}.snapshots ORDER BY snapshot_id").collect()
+    assert [row.operation for row in made][-2:] == ["append", "append"]

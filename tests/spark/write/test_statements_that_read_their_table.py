@@ -21,7 +21,7 @@ from tests.torture.held_statements import analyzed
 import pennon
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -182,3 +182,116 @@ def test_a_compaction_keeps_no_table_from_being_replaced(spark: SparkSession, ta
     compact = pennon.open(location_of(spark, table)).maintenance.compact
     while_it_runs(spark, statement, compact)()
     assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 20), (3, 1, 30)]
+
+
+OF_ANOTHER_DAY = {
+    "static": "INSERT OVERWRITE {t} PARTITION (day = 1) SELECT id, v FROM {t} WHERE day = 2",
+    "dynamic": "INSERT OVERWRITE {t} SELECT id, 1 AS day, v FROM {t} WHERE day = 2",
+    "condition": (
+        "INSERT INTO {t} REPLACE WHERE day = 1 SELECT id, 1 AS day, v FROM {t} WHERE day = 2"
+    ),
+    "append": "INSERT INTO {t} SELECT id, 1 AS day, v FROM {t} WHERE day = 2",
+}
+
+
+@pytest.fixture
+def dynamic(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    yield
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+@pytest.mark.usefixtures("dynamic")
+@pytest.mark.parametrize("statement", OF_ANOTHER_DAY.values(), ids=OF_ANOTHER_DAY)
+def test_rows_made_of_rows_that_others_change_are_a_conflict(
+    spark: SparkSession, table: str, statement: str
+) -> None:
+    """They were written: the deleted row came back as a row of another day."""
+    run = analyzed(spark, statement.format(t=table))
+    pennon.open(location_of(spark, table)).update({"v": "0"}, "day = 2")
+    with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2: this statement read it"):
+        run()
+    assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 0)]
+    kept = [(1, 1, 10)] if statement == OF_ANOTHER_DAY["append"] else []
+    run = analyzed(spark, statement.format(t=table))
+    append(spark, table, 5, 2)
+    append(spark, table, 6, 6)
+    run()
+    assert rows_of(spark.table(table)) == [*kept, (2, 1, 0), (2, 2, 0), (5, 2, 50), (6, 6, 60)]
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_rows_that_spark_keeps_are_read_of_the_table_all_the_same(
+    spark: SparkSession, table: str, *, is_cached: bool
+) -> None:
+    source = spark.table(table).where("day = 2").selectExpr("id - 1 AS id", "v")
+    if is_cached:
+        assert source.cache().count() == 1
+    source.createOrReplaceTempView("of_day_2")
+    merge = (
+        f"MERGE INTO {table} t USING of_day_2 s ON t.id = s.id AND t.day = 1"
+        " WHEN MATCHED THEN UPDATE SET v = s.v"
+    )
+    try:
+        run = analyzed(spark, merge)
+        pennon.open(location_of(spark, table)).update({"v": "0"}, "day = 2")
+        with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2: this statement read it"):
+            run()
+        assert rows_of(spark.table(table)) == [(1, 1, 10), (2, 2, 0)]
+        spark.sql(merge)
+        assert rows_of(spark.table(table)) == [(1, 1, 0), (2, 2, 0)]
+    finally:
+        source.unpersist()
+        spark.catalog.dropTempView("of_day_2")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, 1 AS day, v FROM of_day_2",
+        "WITH of_day_2 AS (SELECT * FROM {t} WHERE day = 2) SELECT id, 1 AS day, v FROM of_day_2",
+        "SELECT 2, 1, (SELECT sum(v) FROM {t} WHERE day = 2)",
+        "SELECT max(id), 1, count(*) FROM {t}",
+        "SELECT DISTINCT day, 1, 0 FROM {t}",
+        "SELECT a.id, 1, b.v FROM {t} a JOIN {t} b ON a.day = b.day WHERE a.day = 2",
+        "SELECT id, 1, v FROM kept_rows",
+    ],
+    ids=["view", "cte", "subquery", "count", "distinct", "join", "cached"],
+)
+def test_rows_that_come_by_another_name_are_read_of_the_table(
+    spark: SparkSession, table: str, query: str
+) -> None:
+    """A view is one of the session: the catalog keeps none."""
+    spark.sql(f"CACHE TABLE kept_rows AS SELECT * FROM {table} WHERE day = 2")
+    spark.sql(f"CREATE TEMPORARY VIEW of_day_2 AS SELECT * FROM {table} WHERE day = 2")
+    try:
+        run = analyzed(spark, f"INSERT INTO {table} " + query.format(t=table))
+        pennon.open(location_of(spark, table)).update({"v": "0"}, "day = 2")
+        with pytest.raises(PySparkException, match="WRITE_CONFLICT.*day=2: this statement read it"):
+            run()
+    finally:
+        spark.sql("UNCACHE TABLE kept_rows")
+        spark.catalog.dropTempView("kept_rows")
+        spark.catalog.dropTempView("of_day_2")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, 1 AS day, v FROM {t} VERSION AS OF {version} WHERE day = 2",
+        "SELECT 2, 1, count(*) FROM {t}.snapshots",
+        "SELECT id, 1, id FROM range(2, 3)",
+    ],
+    ids=["version", "metadata", "others"],
+)
+def test_rows_made_of_what_stays_or_of_other_rows_meet_no_conflict(
+    spark: SparkSession, table: str, query: str
+) -> None:
+    opened = pennon.open(location_of(spark, table))
+    query = query.format(t=table, version=opened.history()[-1].version)
+    run = analyzed(spark, f"INSERT INTO {table} {query}")
+    opened.update({"v": "0"}, "day = 2")
+    run()
+    assert rows_of(spark.table(table).where("day = 2")) == [(2, 2, 0)]
+    assert spark.table(table).where("day = 1").count() == 2
+    assert pennon.open(location_of(spark, table)).history()[-1].operation == "append"

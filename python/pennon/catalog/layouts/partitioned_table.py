@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["PartitionedTable"]
 
 _COMMIT_ATTEMPTS = 5
-_MOST_LOOKED_AT = 1000
 _MOVES_ROWS = "rewrite_partitions"
+# Told from an append, which has read nothing: others may not come before this one in thought.
+_APPENDS_OWN_ROWS = "insert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class PartitionedTable(StoredTable):
         identity: str,
         mode: WriteMode,
         commit: CommitIdentity,
+        *,
+        is_blind: bool = True,
     ) -> PartitionedTable:
         """Open the version; the newest where it has expired and the rows are only added.
 
@@ -68,7 +71,8 @@ class PartitionedTable(StoredTable):
         except SnapshotNotFound:
             newest = Snapshot.open(location, None, None, storage)
             check_same_table(newest, target.table_id)
-            if mode is WriteMode.APPEND or find_commit(location, commit.id, storage) is not None:
+            is_append = mode is WriteMode.APPEND and is_blind
+            if is_append or find_commit(location, commit.id, storage) is not None:
                 return cls(name, newest)
             raise _expired(name, version) from None
         check_same_table(base, target.table_id)
@@ -121,11 +125,14 @@ class PartitionedTable(StoredTable):
         predicates: Sequence[str],
         staged: Sequence[str],
         identity: CommitIdentity | None = None,
+        reads: Sequence[Sequence[str]] = (),
     ) -> int:
         """Make one commit of the manifest; a weak namespace commits leaf by leaf."""
         self.check_writable("write to")
         parts = [StagedPartition.from_json(text) for text in staged]
-        transaction = Transaction(self.snapshot, identity)
+        is_own = mode is WriteMode.APPEND and bool(reads)
+        transaction = Transaction(self.snapshot, identity, _APPENDS_OWN_ROWS if is_own else None)
+        transaction.read(reads)
         if mode is WriteMode.APPEND:
             transaction.append(parts)
         else:
@@ -247,10 +254,8 @@ class PartitionedTable(StoredTable):
 def _were_rows_moved(snapshot: Snapshot) -> bool:
     """Whether the history since a version says so; one that cannot be read does not."""
     with contextlib.suppress(PennonError):
-        made = history(snapshot.location, snapshot.storage_options, limit=_MOST_LOOKED_AT)
-        return any(
-            entry.operation == _MOVES_ROWS and entry.version > snapshot.version for entry in made
-        )
+        made = history(snapshot.location, snapshot.storage_options, after=snapshot.version)
+        return any(entry.operation == _MOVES_ROWS for entry in made)
     return False
 
 

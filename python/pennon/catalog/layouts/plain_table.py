@@ -50,9 +50,11 @@ class PlainTable(StoredTable):
         identity: str,
         mode: WriteMode,
         commit: CommitIdentity,
+        *,
+        is_blind: bool = True,
     ) -> PlainTable:
         """Open the version; a dataset that was written anew at the place is another table."""
-        del mode, commit
+        del mode, commit, is_blind
         snapshot = open_plain(target.location, target.version, None, target.storage_options)
         if snapshot is None:
             raise TableNotFound(table=name, near="it was dropped meanwhile")
@@ -103,8 +105,10 @@ class PlainTable(StoredTable):
         predicates: Sequence[str],
         staged: Sequence[str],
         identity: CommitIdentity | None = None,
+        reads: Sequence[Sequence[str]] = (),
     ) -> int:
         """Append the staged rows, or put them in the place of all that are there."""
+        del reads  # what replaces all rows meets every other commit
         is_append = mode is WriteMode.APPEND or (
             predicates
             and not whole_partitions(self.snapshot, self.name, predicates, action="overwrite")

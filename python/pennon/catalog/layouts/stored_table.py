@@ -93,6 +93,8 @@ class StoredTable(ABC):
         identity: str,
         mode: WriteMode,
         commit: CommitIdentity,
+        *,
+        is_blind: bool = True,
     ) -> StoredTable:
         """Open the version that a write was based on, to commit it.
 
@@ -102,6 +104,7 @@ class StoredTable(ABC):
             identity: The identity of the table that was checked.
             mode: As ``check_write`` returned it.
             commit: Which commit it is.
+            is_blind: Whether it has read no rows of the table.
 
         Raises:
             WriteConflict: The version has expired, and the rows to replace are those it had.
@@ -195,6 +198,7 @@ class StoredTable(ABC):
         predicates: Sequence[str],
         staged: Sequence[str],
         identity: CommitIdentity | None = None,
+        reads: Sequence[Sequence[str]] = (),
     ) -> int:
         """Show the staged rows of all tasks with one commit.
 
@@ -203,12 +207,13 @@ class StoredTable(ABC):
             predicates: As given to ``check_write``.
             staged: The texts that the tasks reported.
             identity: Which commit it is; one that was made already is not made again.
+            reads: The predicates of each scan of the table that the rows are made of.
 
         Returns:
             The table's new version.
 
         Raises:
-            WriteConflict: Another commit changed what this one replaces.
+            WriteConflict: Another commit changed what this one replaces, or what it is made of.
         """
 
     @abstractmethod

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest.commits.commit_lookup import Rewrites
 
-__all__ = ["CoveredSet", "ReadSet"]
+__all__ = ["CoveredSet", "ReadSet", "ReadSets"]
 
 # Rows that are added whatever is there: an overwrite that came first took none of them.
 _READ_NOTHING: Final = frozenset({"append", "compact", "maintenance", "alter"})
@@ -45,10 +45,13 @@ class ReadSet:
     Args:
         snapshot: What they read.
         scans: The predicates of each, Spark SQL texts that all have to hold.
+        is_before_appends: Whether rows that others merely appended may come behind this statement,
+            as they may behind an INSERT: who appended them has read nothing of it.
     """
 
     snapshot: Snapshot
     scans: tuple[tuple[str, ...], ...]
+    is_before_appends: bool = False
 
     def changed_in(
         self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
@@ -73,6 +76,8 @@ class ReadSet:
             for object_id in sorted(before.keys() | after.keys()):
                 old, new = before.get(object_id), after.get(object_id)
                 if old != new and not _has_same_rows(object_id, old, new, rewrites):
+                    if self.is_before_appends and _is_only_appended(self.snapshot, latest):
+                        return None
                     return self._conflict(latest, object_id, old, new)
         return None
 
@@ -142,6 +147,45 @@ class CoveredSet:
         return not has_no_others(latest, spec_projections(latest), bound, touched)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadSets:
+    """What a statement has read, and what it takes out beside that.
+
+    Args:
+        sets: Each of them.
+    """
+
+    sets: tuple[CoveredSet | ReadSet, ...]
+
+    def changed_in(
+        self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
+    ) -> Conflicted | None:
+        """Find the first conflict of one of them."""
+        found = (read.changed_in(latest, rewrites) for read in self.sets)
+        return next((conflict for conflict in found if conflict is not None), None)
+
+    def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
+        """Whether one of them may."""
+        return any(read.may_miss(latest, touched) for read in self.sets)
+
+
+def _is_only_appended(base: Snapshot, latest: Snapshot) -> bool:
+    """Whether all that others committed since reads nothing: then it may come behind.
+
+    One that has read may have read rows which were appended before it, and not those of the
+    statement that is to come before these.
+    """
+    entries = history(base.location, base.storage_options, after=base.version)
+    operations = {entry.version: entry.operation for entry in entries}
+    for version in range(base.version + 1, latest.version + 1):
+        if operations.get(version) in _READ_NOTHING:
+            continue
+        before, after = (_versions_at(base, at, None) for at in (version - 1, version))
+        if before is None or before != after:
+            return False
+    return True
+
+
 def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str]) -> str | None:
     """Find one of the leaves that were made since the base by more than appends.
 
@@ -160,11 +204,16 @@ def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str])
 
 
 def _versions_at(
-    base: Snapshot, version: int, object_ids: Iterable[str]
+    base: Snapshot, version: int, object_ids: Iterable[str] | None
 ) -> dict[str, tuple[str, int | None]] | None:
-    """Tell the places and versions of leaves at a version of the table; None where it expired."""
+    """Tell the places and versions of leaves at a version of the table; None where it expired.
+
+    Of all leaves where none is named.
+    """
     try:
         snapshot = Snapshot.open(base.location, version, storage_options=base.storage_options)
+        if object_ids is None:
+            object_ids = snapshot.leaves().table["object_id"].to_pylist()
         states = leaf_states(snapshot, object_ids)
     except (SnapshotNotFound, StorageFailure):
         return None

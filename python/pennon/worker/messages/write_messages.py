@@ -76,7 +76,7 @@ class WriteDeletesReply:
 class CommitWrite(CatalogRequest):
     """All tasks ended: make their rows visible together.
 
-    ``reads`` has the predicates of each scan of the table that a row-level change was made of.
+    ``reads`` has the predicates of each scan of the same table that the rows are made of.
     """
 
     op: ClassVar[str] = "commit_write"

@@ -69,12 +69,12 @@ def commit_write(request: m.CommitWrite) -> m.CommitWriteReply:
     # Credentials may have changed since the write was planned.
     target = replace(token.target, storage_options=request.catalog.storage)
     table = STORED_TABLES[pinned.layout].open_base(
-        pinned.name, target, pinned.identity, mode, identity
+        pinned.name, target, pinned.identity, mode, identity, is_blind=not request.reads
     )
     if mode.is_row_level:
         version = table.change_rows(mode, request.deleted, request.staged, request.reads, identity)
     else:
-        version = table.commit(mode, token.predicates, request.staged, identity)
+        version = table.commit(mode, token.predicates, request.staged, identity, request.reads)
     keep_behind(target.location, written_leaves(request.staged), target.storage_options)
     written = count_files(request.staged)
     return m.CommitWriteReply(version, written.partitions, written.files, written.num_bytes)

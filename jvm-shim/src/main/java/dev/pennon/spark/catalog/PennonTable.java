@@ -9,7 +9,6 @@ import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.Commit;
 import dev.pennon.spark.write.PennonRowLevelOperation;
-import dev.pennon.spark.write.PennonWriteBuilder;
 import dev.pennon.spark.write.RepeatedStatement;
 import dev.pennon.spark.write.RowCondition;
 import java.util.List;
@@ -116,24 +115,19 @@ public class PennonTable
     return reply.version();
   }
 
-  /** This table where a statement that changes its rows reads it for something else, too. */
-  public final PennonTable readBy(PennonRowLevelOperation statement) {
-    return new PennonTable(handle.catalog(), reply) {
-      @Override
-      public PennonScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-        return statement.reading(super.newScanBuilder(options));
-      }
-    };
-  }
-
   @Override
   public PennonScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new PennonScanBuilder(handle, options.asCaseSensitiveMap());
   }
 
+  /** This table for one statement that changes its rows. */
+  public final NotingTable noting() {
+    return new NotingTable(this);
+  }
+
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new PennonWriteBuilder(handle, info);
+    return noting().newWriteBuilder(info);
   }
 
   @Override
@@ -154,7 +148,7 @@ public class PennonTable
       String action = command.name().toLowerCase(Locale.ROOT);
       throw WorkerFailure.of("ROW_ID_HIDDEN", "table", name(), "action", action).raise();
     }
-    return new PennonRowLevelOperation(handle, reply.rowId(), command);
+    return new PennonRowLevelOperation(noting(), reply.rowId(), command);
   }
 
   /** Whether whole partitions go; else Spark finds the rows and deletes them one by one. */

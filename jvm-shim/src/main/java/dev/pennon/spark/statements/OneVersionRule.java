@@ -1,13 +1,16 @@
 package dev.pennon.spark.statements;
 
+import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.catalog.PennonTable;
 import dev.pennon.spark.catalog.StagedPennonTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.PennonRowLevelOperation;
 import dev.pennon.spark.write.PlanTables;
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
@@ -16,31 +19,41 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
  *
  * <p>Between analysis and planning Spark loads anew what a statement reads, and not what it changes:
  * rows that are committed in between would be read, and be there all the same after an overwrite.
- * What a DELETE, UPDATE or MERGE reads so is told with its commit, as the rows are that it changes,
- * and what the query of a table that may replace another one reads when it gets that one's name.
+ * What a statement reads so is told with its commit, as the rows are that it changes, and what the
+ * query of a table that may replace another one reads when it gets that one's name.
  */
 public final class OneVersionRule extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof V2WriteCommand write
         && write.table() instanceof DataSourceV2Relation relation) {
+      if (relation.table() instanceof StagedPennonTable made) {
+        return over(made, plan);
+      }
       if (relation.table() instanceof PennonTable target) {
-        return over(target, plan);
+        NotingTable read = target.noting();
+        return over(read, (LogicalPlan) write.withNewTable((NamedRelation) over(read, relation)));
       }
       if (relation.table() instanceof RowLevelOperationTable changed
           && changed.operation() instanceof PennonRowLevelOperation statement) {
-        return over(((PennonTable) changed.table()).readBy(statement), plan);
+        return over(statement.table(), plan);
       }
     }
     return plan;
   }
 
+  /** In two steps: Spark keeps an operator for an equal one, and a table that notes equals another. */
   private static LogicalPlan over(PennonTable read, LogicalPlan plan) {
+    LogicalPlan marked =
+        PlanTables.replaced(
+            plan, (node, table) -> table instanceof PennonTable other ? as(read, other) : table);
     return PlanTables.replaced(
-        plan, (node, parameter) -> parameter instanceof PennonTable other ? as(read, other) : parameter);
+        marked,
+        (node, table) ->
+            table instanceof RowLevelOperationTable it && it.operation() == null ? read : table);
   }
 
-  private static PennonTable as(PennonTable read, PennonTable other) {
+  private static Table as(PennonTable read, PennonTable other) {
     if (read instanceof StagedPennonTable staged) {
       staged.fillFrom(other);
     }
@@ -48,6 +61,6 @@ public final class OneVersionRule extends Rule<LogicalPlan> {
       String why = "its columns were changed while the statement was planned";
       throw WorkerFailure.of("WRITE_CONFLICT", "table", read.name(), "why", why).raise();
     }
-    return other.isOf(read) ? read : other;
+    return other.isOf(read) ? RowLevelOperationTable.apply(read, null) : other;
   }
 }

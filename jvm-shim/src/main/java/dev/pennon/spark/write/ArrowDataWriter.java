@@ -18,8 +18,8 @@ final class ArrowDataWriter implements DeltaWriter<InternalRow> {
   private final ArrowRowStream deleted;
 
   ArrowDataWriter(String write, StructType schema, StructType rowId) {
-    inserted = ArrowRowStream.ofRows(write, schema);
-    deleted = ArrowRowStream.ofDeletedRows(write, rowId);
+    inserted = new ArrowRowStream("write", write, schema);
+    deleted = new ArrowRowStream("write_deletes", write, rowId);
   }
 
   @Override

@@ -44,20 +44,15 @@ final class ArrowRowStream implements Closeable {
   private int rowsInBatch;
   private long rowsWritten;
 
-  private ArrowRowStream(String operation, String write, StructType schema) {
+  /**
+   * A stream that sends nothing yet.
+   *
+   * @param operation {@code write} for whole rows, {@code write_deletes} for the ids of rows that go
+   */
+  ArrowRowStream(String operation, String write, StructType schema) {
     this.operation = operation;
     this.write = write;
     this.schema = schema;
-  }
-
-  /** A stream of whole rows. */
-  static ArrowRowStream ofRows(String write, StructType schema) {
-    return new ArrowRowStream("write", write, schema);
-  }
-
-  /** A stream of the ids of rows that go. */
-  static ArrowRowStream ofDeletedRows(String write, StructType rowId) {
-    return new ArrowRowStream("write_deletes", write, rowId);
   }
 
   void write(InternalRow row) throws IOException {

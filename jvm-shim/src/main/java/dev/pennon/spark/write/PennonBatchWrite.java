@@ -23,10 +23,6 @@ final class PennonBatchWrite implements DeltaBatchWrite {
   private final Commit commit;
   private CustomTaskMetric[] written = {};
 
-  PennonBatchWrite(WritePlan plan) {
-    this(plan, new Commit(plan.table(), plan.queryId()));
-  }
-
   PennonBatchWrite(WritePlan plan, Commit commit) {
     this.plan = plan;
     this.commit = commit;
@@ -48,7 +44,7 @@ final class PennonBatchWrite implements DeltaBatchWrite {
 
   private void make(WriterCommitMessage... messages) {
     ObjectNode request = request("commit_write", messages);
-    request.set("reads", plan.reads().get());
+    request.set("reads", plan.table().reads());
     ArrayNode deleted = request.putArray("deleted");
     tasks(messages).forEach(task -> List.of(task.deleted()).forEach(deleted::add));
     try {
@@ -60,7 +56,7 @@ final class PennonBatchWrite implements DeltaBatchWrite {
             Metric.BYTES_WRITTEN.of(reply.bytes())
           };
     } catch (WorkerFailure refusal) {
-      RepeatedStatement.after(refusal, plan.table().token(), () -> abort(messages));
+      RepeatedStatement.after(refusal, plan.table().handle().token(), () -> abort(messages));
     }
   }
 
@@ -86,7 +82,7 @@ final class PennonBatchWrite implements DeltaBatchWrite {
   }
 
   private ObjectNode request(String op, WriterCommitMessage... messages) {
-    ObjectNode request = commit.named(plan.table().catalogRequest(op));
+    ObjectNode request = commit.named(plan.table().handle().catalogRequest(op));
     ArrayNode staged = request.put("write", plan.reply().write()).putArray("staged");
     tasks(messages).forEach(task -> List.of(task.written()).forEach(staged::add));
     return request;

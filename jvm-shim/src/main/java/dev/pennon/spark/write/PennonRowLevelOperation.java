@@ -1,10 +1,7 @@
 package dev.pennon.spark.write;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import dev.pennon.spark.catalog.TableHandle;
+import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.read.PennonScanBuilder;
-import dev.pennon.spark.worker.Messages;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -18,17 +15,16 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** DELETE, UPDATE or MERGE of single rows, which the scan names and the write removes. */
 public final class PennonRowLevelOperation implements SupportsDelta {
-  private final TableHandle table;
+  private final NotingTable table;
   private final List<String> rowId;
   private final Command command;
-  private final List<PennonScanBuilder> scans = new ArrayList<>();
 
   /**
    * Starts a statement.
    *
    * @param rowId the metadata columns that name a row
    */
-  public PennonRowLevelOperation(TableHandle table, List<String> rowId, Command command) {
+  public PennonRowLevelOperation(NotingTable table, List<String> rowId, Command command) {
     this.table = table;
     this.rowId = rowId;
     this.command = command;
@@ -52,13 +48,12 @@ public final class PennonRowLevelOperation implements SupportsDelta {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return reading(PennonScanBuilder.ofRowChange(table));
+    return table.reading(PennonScanBuilder.ofRowChange(table.handle()));
   }
 
-  /** Notes a scan of the table beside that of the rows which are changed. */
-  public PennonScanBuilder reading(PennonScanBuilder scan) {
-    scans.add(scan);
-    return scan;
+  /** The table, to be read beside the rows which are changed. */
+  public NotingTable table() {
+    return table;
   }
 
   @Override
@@ -66,18 +61,9 @@ public final class PennonRowLevelOperation implements SupportsDelta {
     return new DeltaWriteBuilder() {
       @Override
       public DeltaWrite build() {
-        return new PennonWrite(
-            WritePlan.request(table, info, verb(), new String[0], PennonRowLevelOperation.this::reads));
+        return new PennonWrite(WritePlan.request(table, info, verb(), new String[0]));
       }
     };
-  }
-
-  /** The predicates of each scan: another commit of such rows changes what this one is made of. */
-  private ArrayNode reads() {
-    ArrayNode reads = Messages.array();
-    scans.forEach(
-        scan -> scan.builtWith().ifPresent(texts -> reads.add(Messages.strings(texts))));
-    return reads;
   }
 
   @Override

@@ -1,7 +1,6 @@
 package dev.pennon.spark.write;
 
-import dev.pennon.spark.catalog.TableHandle;
-import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.worker.WorkerFailure;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -12,12 +11,12 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 
 /** Starts a write; what it does with the rows that are there is its mode. */
 public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
-  private final TableHandle table;
+  private final NotingTable table;
   private final LogicalWriteInfo write;
   private String mode = "append";
   private String[] predicates = {};
 
-  public PennonWriteBuilder(TableHandle table, LogicalWriteInfo write) {
+  public PennonWriteBuilder(NotingTable table, LogicalWriteInfo write) {
     this.table = table;
     this.write = write;
   }
@@ -27,7 +26,7 @@ public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDy
   public WriteBuilder overwrite(Predicate[] conditions) {
     try {
       mode = "overwrite";
-      predicates = RowCondition.texts(table, mode, conditions);
+      predicates = RowCondition.texts(table.handle(), mode, conditions);
       return this;
     } catch (WorkerFailure failure) {
       throw failure.raise();
@@ -42,6 +41,6 @@ public final class PennonWriteBuilder implements SupportsOverwriteV2, SupportsDy
 
   @Override
   public Write build() {
-    return new PennonWrite(WritePlan.request(table, write, mode, predicates, Messages::array));
+    return new PennonWrite(WritePlan.request(table, write, mode, predicates));
   }
 }

@@ -1,6 +1,7 @@
 package dev.pennon.spark.write;
 
 import dev.pennon.spark.worker.WorkerFailure;
+import java.util.Optional;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
@@ -32,15 +33,14 @@ public final class RepeatedStatement {
    * @throws WorkerFailure the refusal, where the statement is not to be run again
    */
   public static void after(WorkerFailure refusal, String token, Runnable clear) {
-    LogicalPlan statement =
-        refusal.is(ROWS_MOVED) && !IS_REPEATED.get() ? executedStatement() : null;
-    if (statement == null) {
+    Optional<QueryExecution> statement = executed();
+    if (!refusal.is(ROWS_MOVED) || IS_REPEATED.get() || statement.isEmpty()) {
       throw refusal;
     }
     clear.run();
     IS_REPEATED.set(true);
     try {
-      runUntilMade(statement, token, refusal);
+      runUntilMade(statement.get().analyzed(), token, refusal);
     } finally {
       IS_REPEATED.remove();
     }
@@ -66,14 +66,11 @@ public final class RepeatedStatement {
             || isOfMovedRows(failure.getCause()));
   }
 
-  /** The analyzed plan of the command that this thread executes; null where it executes none. */
-  private static LogicalPlan executedStatement() {
-    String id =
-        SparkSession.active().sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
-    QueryExecution execution =
-        id == null ? null : SQLExecution.getQueryExecution(Long.parseLong(id));
-    return execution != null && execution.analyzed() instanceof Command
-        ? execution.analyzed()
-        : null;
+  /** The command that this thread executes; what a stream executes is none. */
+  public static Optional<QueryExecution> executed() {
+    return Optional.ofNullable(
+            SparkSession.active().sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()))
+        .map(id -> SQLExecution.getQueryExecution(Long.parseLong(id)))
+        .filter(it -> it.analyzed() instanceof Command);
   }
 }

@@ -1,13 +1,11 @@
 package dev.pennon.spark.write;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.catalog.Replies;
-import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.WorkerConnection;
 import java.util.List;
-import java.util.function.Supplier;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -17,21 +15,18 @@ import org.apache.spark.sql.types.StructType;
 /**
  * What the worker planned for one write.
  *
- * @param table the table, pinned to the snapshot that the write starts from
+ * @param table the table, pinned to the snapshot that the write starts from, with what is read of it
  * @param schema the columns of the rows that come
  * @param rowId what rows that go are named by; null where the statement changes no single rows
  * @param reply the worker's answer
  * @param queryId Spark's id of the write
- * @param reads what the statement read of the table, asked for when it commits: a list of
- *     predicates per scan; no scan for a statement that only writes
  */
 record WritePlan(
-    TableHandle table,
+    NotingTable table,
     StructType schema,
     StructType rowId,
     PlanWriteReply reply,
-    String queryId,
-    Supplier<ArrayNode> reads) {
+    String queryId) {
   /**
    * The worker's answer about a write.
    *
@@ -55,12 +50,8 @@ record WritePlan(
    * @param predicates which rows an overwrite replaces
    */
   static WritePlan request(
-      TableHandle table,
-      LogicalWriteInfo write,
-      String mode,
-      String[] predicates,
-      Supplier<ArrayNode> reads) {
-    ObjectNode request = table.request("plan_write");
+      NotingTable table, LogicalWriteInfo write, String mode, String[] predicates) {
+    ObjectNode request = table.handle().request("plan_write");
     request.put("mode", mode).put("query_id", write.queryId());
     request.set("predicates", Messages.strings(predicates));
     request.set("schema", Messages.parse(write.schema().json()));
@@ -68,7 +59,7 @@ record WritePlan(
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
     PlanWriteReply reply = Replies.read(WorkerConnection.answer(request), PlanWriteReply.class);
     StructType rowId = write.rowIdSchema().orElse(null);
-    return new WritePlan(table, write.schema(), rowId, reply, write.queryId(), reads);
+    return new WritePlan(table, write.schema(), rowId, reply, write.queryId());
   }
 
   /** Whether a stream writes, not a statement within its batches: the thread knows its id. */
