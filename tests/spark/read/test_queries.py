@@ -296,8 +296,11 @@ def test_a_killed_worker_fails_the_task_and_is_started_again(
 
     query = threading.Thread(target=run)
     query.start()
+    # Whoever kills it while the query is planned meets a worker that is started again in silence.
+    tracker = spark.sparkContext.statusTracker()
+    while not any(map(tracker.getStageInfo, tracker.getActiveStageIds())):
+        assert query.is_alive(), "the query must run while the worker is killed"
     time.sleep(1.5)
-    assert query.is_alive(), "the query must run while the worker is killed"
     os.kill(worker_pid(spark), signal.SIGKILL)
     query.join(60)
     assert str(caught[0]).startswith("[WORKER_LOST]")
