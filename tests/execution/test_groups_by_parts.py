@@ -85,7 +85,7 @@ def test_floats_that_are_equal_and_do_not_look_it_are_not_divided(
 ) -> None:
     monkeypatch.setenv("PENNON_MEMORY", "1g")
     expected = rows_of(relation, BY_FLOAT, "kf", "n")
-    monkeypatch.setenv("PENNON_MEMORY", "4m")
+    monkeypatch.setenv("PENNON_MEMORY", "2m")
     with caplog.at_level(logging.INFO, "pennon.execution"):
         found = rows_of(relation, BY_FLOAT, "kf", "n")
     assert "groups beyond the memory" not in caplog.text
@@ -108,6 +108,13 @@ def test_floats_that_are_equal_and_do_not_look_it_are_not_divided(
 )
 def test_a_query_whose_steps_are_not_its_whole_is_not_divided(sql: str) -> None:
     assert division_of(sql) is None
+
+
+def test_a_query_that_is_too_deep_to_be_read_runs_as_it_stands() -> None:
+    rows = "SELECT `k` FROM `r0`"
+    for level in range(100):
+        rows = f"SELECT `k` FROM ({rows}) AS `t{level}`"
+    assert division_of(f"SELECT `k` FROM ({rows}) AS `t` GROUP BY `k`") is None
 
 
 def test_the_rows_of_one_bucket_are_divided_as_evenly_as_others() -> None:

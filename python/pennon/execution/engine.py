@@ -4,7 +4,8 @@ One memory pool serves all queries of the process. A hash join does not spill: w
 exhausted before the first batch, the query runs again with sort-merge joins, which do. After the
 first batch there is no way back, and the task fails.
 
-A query with one grouping is tried without spilling, and runs again part by part (``by_parts/``).
+A query with one grouping, of rows that may make more groups than the pool holds, is tried without
+spilling, and runs again part by part (``by_parts/``).
 Where there are several, DataFusion sorts, spills and merges the groups that the pool does not hold.
 What the merging holds beside the pool grows with every batch of 16,384 rows that it gives, and
 slower with batches of 1,024. Without spilling, small batches cost up to half of the time more: they
@@ -35,7 +36,7 @@ from pennon.execution.leaf_pruning import filtered, pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
 from pennon.execution.memory import pool_bytes
 from pennon.execution.replicated_rows import REPLICATED
-from pennon.execution.small_leaves import row_count
+from pennon.execution.row_counts import count_rows, may_exceed
 from pennon.leaf.schema.promotion import stream_type
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from pennon.execution.fragment import (
         LeafPruning,
-        LeafRead,
         Query,
         Relation,
         ReplicatedPart,
@@ -59,6 +59,7 @@ _BATCH_SIZE: Final = "datafusion.execution.batch_size"
 _MANY_ROWS: Final = 16_384
 _FEW_ROWS: Final = 1_024
 _GROUP_BYTES: Final = 96  # of a key and two numbers, with the place in the hash and room to grow
+_LARGE_GROUP_BYTES: Final = 512  # of keys of long texts
 _GROUPED: Final = re.compile(r"\b(?:GROUP BY|DISTINCT)\b")
 _OPTIONS: Final[Mapping[str, str]] = {
     _PARTITIONS: "1",
@@ -117,7 +118,7 @@ def run_query(
     relations = filtered(pruned(relations, prunings, rows), filters, rows)
     options: Mapping[str, str] = {**_OPTIONS, _PARTITIONS: str(num_threads)}
     work = StreamWork()
-    division = division_of(query.sql)
+    division = _division(relations, query)
     batches, exhausted, planned = _tried(
         relations, query, rows, options, runtime, work=work, spills=division is None
     )
@@ -298,10 +299,7 @@ def _started(
     if division is None:
         batches = _converted(context, query, work, spills=spills)
     else:
-        num_rows = sum(
-            _num_rows(relation, leaf) for relation in relations for leaf in relation.leaves
-        )
-        grouped = GroupedParts(division, new_context, num_rows, pool_bytes(), work)
+        grouped = GroupedParts(division, new_context, count_rows(relations), pool_bytes(), work)
         with engine_failures():
             computed = grouped.batches(context)
         if computed is None:
@@ -333,8 +331,6 @@ def _preceded(first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]) -> Itera
 def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> int:
     """Give the size of the batches in which a query is computed.
 
-    Leaves whose rows the plan knows are not opened for it.
-
     Args:
         relations: What it reads.
         query: The query.
@@ -345,19 +341,16 @@ def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> in
     """
     if _GROUPED.search(query.sql) is None:
         return _MANY_ROWS
-    left = memory // _GROUP_BYTES
-    for relation in relations:
-        for leaf in relation.leaves:
-            left -= _num_rows(relation, leaf)
-            if left < 0:
-                return _FEW_ROWS
-    return _MANY_ROWS
+    return _FEW_ROWS if may_exceed(relations, _GROUP_BYTES, memory) else _MANY_ROWS
 
 
-def _num_rows(relation: Relation, leaf: LeafRead) -> int:
-    if leaf.num_rows is not None and leaf.fragments is None:
-        return leaf.num_rows
-    return row_count(relation.opened(leaf), leaf)
+def _division(relations: Sequence[Relation], query: Query) -> Division | None:
+    """Take a query apart where its groups may be too many: to read it takes some milliseconds."""
+    if _GROUPED.search(query.sql) is None:
+        return None
+    if not may_exceed(relations, _LARGE_GROUP_BYTES, pool_bytes()):
+        return None
+    return division_of(query.sql)
 
 
 def _converted(
@@ -375,6 +368,9 @@ def _converted(
 def _begun(planned: DataFrame) -> Iterator[RecordBatch]:
     """Wait for the first batch of every thread: none of them runs out of memory behind it."""
     streams = planned.execute_stream_partitioned()
+    if len(streams) == 1:
+        yield from streams[0]
+        return
     with ThreadPoolExecutor(len(streams)) as threads:
         firsts = list(threads.map(lambda stream: next(stream, None), streams))
     for first, stream in zip(firsts, streams, strict=True):

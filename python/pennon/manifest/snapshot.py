@@ -25,9 +25,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pennon.caching import Cache, TableKey, storage_identity, version_identity
-from pennon.errors import (
-    ManifestRowDoubled,
-)
+from pennon.errors import ManifestRowDoubled
 from pennon.manifest.bare_timestamps import with_stored_timestamps
 from pennon.manifest.dataset.first_version import when_made
 from pennon.manifest.dataset.select import LeafQuery

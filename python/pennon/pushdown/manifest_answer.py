@@ -13,7 +13,7 @@ NULL rules: those of SQL; a partition without rows has no part in any group, min
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,13 +78,13 @@ def manifest_answer(
     scan = _scan_below(nodes, root)
     if scan is None or not _is_decided(plans[scan]):
         return None
-    values = _values(plans[scan], nodes[scan], has_rest=_is_counting(nodes[root]))
+    partitions = _Partitions.with_rows(plans[scan])
+    values = _values(partitions, nodes[scan], has_rest=_is_counting(nodes[root]))
     try:
-        times = _times(plans[scan], nodes, root, values, semantics)
+        times = _times(partitions, nodes, root, values, semantics)
         for name, known in times.values.items():
             values = values.append_column(name, known)
-        partitions = _Partitions(plans[scan], values, times)
-        writer = _PartitionWriter(nodes, root, semantics, partitions)
+        writer = _PartitionWriter(nodes, root, semantics, _Known(plans[scan], values, times))
         query = writer.query()
         if writer.prunings:
             return None
@@ -118,17 +118,46 @@ def _is_decided(plan: ScanPlan) -> bool:
     return plan.counted_rows is not None and not has_residual.as_py()
 
 
-def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
-    """Give the rows of each partition that has some, and its values by the columns' attributes.
+@dataclass(frozen=True, slots=True)
+class _Partitions:
+    """The partitions of a scan that have rows.
 
     Args:
         plan: What the scan reads.
+        table: Each of them, with the version of its spec.
+        specs: The specs that they have, by version.
+        ids: The numbers of the table's columns, by name.
+    """
+
+    plan: ScanPlan
+    table: pa.Table
+    specs: Mapping[str, PartitionSpec]
+    ids: Mapping[str, int]
+
+    @classmethod
+    def with_rows(cls, plan: ScanPlan) -> Self:
+        table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
+        pattern = r"^v(?P<version>\d+)\$"
+        versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
+        known = {
+            version: plan.snapshot.specs[int(version)]
+            for version in pc.unique(versions).to_pylist()
+        }
+        fields = plan.snapshot.schema.fields
+        ids = {field.path[0]: field.id for field in fields if len(field.path) == 1}
+        return cls(plan, table.append_column(SPEC_VERSION, versions), known, ids)
+
+
+def _values(partitions: _Partitions, scan: PlanNode, *, has_rest: bool) -> pa.Table:
+    """Give the rows of each partition, and its values by the columns' attributes.
+
+    Args:
+        partitions: What the scan reads.
         scan: The scan.
         has_rest: Whether to give the statistics of the other columns, too.
     """
-    table = _with_rows(plan)
-    ids = _ids(plan)
-    specs = list(_specs(plan, table).values())
+    table, ids = partitions.table, partitions.ids
+    specs = list(partitions.specs.values())
     if not specs:
         return _no_partitions(scan)
     columns = {_ROWS: table["num_rows"]}
@@ -140,35 +169,19 @@ def _values(plan: ScanPlan, scan: PlanNode, *, has_rest: bool) -> pa.Table:
             rest.append(column)
             continue
         columns[f"c{column.id}"] = table[stored].cast(column.type)
-    counted = counted_values(plan, table, rest, ids) if has_rest else {}
+    counted = counted_values(partitions.plan, table, rest, ids) if has_rest else {}
     return pa.table({**columns, **counted})
 
 
-def _with_rows(plan: ScanPlan) -> pa.Table:
-    """Take the partitions that have rows, each with the version of its spec."""
-    table = plan.table.filter(pc.greater(plan.table["num_rows"], 0))
-    pattern = r"^v(?P<version>\d+)\$"
-    versions = pc.struct_field(pc.extract_regex(table["object_id"], pattern), "version")
-    return table.append_column(SPEC_VERSION, versions)
-
-
-def _specs(plan: ScanPlan, table: pa.Table) -> dict[str, PartitionSpec]:
-    versions = pc.unique(table[SPEC_VERSION]).to_pylist()
-    return {version: plan.snapshot.specs[int(version)] for version in versions}
-
-
-def _ids(plan: ScanPlan) -> dict[str, int]:
-    return {
-        field.path[0]: field.id for field in plan.snapshot.schema.fields if len(field.path) == 1
-    }
-
-
 def _times(
-    plan: ScanPlan, nodes: Sequence[PlanNode], root: int, values: pa.Table, semantics: Semantics
+    partitions: _Partitions,
+    nodes: Sequence[PlanNode],
+    root: int,
+    values: pa.Table,
+    semantics: Semantics,
 ) -> PartitionTimes:
     """Find what an aggregate asks of times that the partitions have levels of."""
-    table = _with_rows(plan)
-    specs, ids = _specs(plan, table), _ids(plan)
+    table, specs, ids = partitions.table, partitions.specs, partitions.ids
     spans: list[tuple[Column, TimeSpans]] = []
     texts: list[str | None] = []
     for node in nodes[: root + 1]:
@@ -211,7 +224,7 @@ def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str 
 
 
 @dataclass(frozen=True, slots=True)
-class _Partitions:
+class _Known:
     """What is known of the partitions of a scan: their values, and those of times among them."""
 
     plan: ScanPlan
@@ -227,12 +240,12 @@ class _PartitionWriter(FragmentWriter):
         nodes: Sequence[PlanNode],
         root: int,
         semantics: Semantics,
-        partitions: _Partitions,
+        known: _Known,
     ) -> None:
         super().__init__(nodes, root, semantics, split=root)
-        self.plan = partitions.plan
-        self.known = partitions.values.schema
-        self.times = partitions.times
+        self.plan = known.plan
+        self.known = known.values.schema
+        self.times = known.times
         self.names: dict[str, str] = {}
 
     def select(self, position: int) -> Selected:

@@ -12,6 +12,7 @@ from typing import Final
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from pennon.predicate.dialect import DataFusion
 
@@ -63,7 +64,13 @@ def division_of(sql: str) -> Division | None:
     """
     if sql.count(_GROUPING) != 1:
         return None
-    whole = sqlglot.parse_one(sql, dialect=DataFusion)
+    try:
+        return _divided(sqlglot.parse_one(sql, dialect=DataFusion))
+    except (RecursionError, SqlglotError):  # it runs as it stands
+        return None
+
+
+def _divided(whole: exp.Expr) -> Division | None:
     grouped = _grouped(whole)
     if grouped is None:
         return None

@@ -24,7 +24,7 @@ from pennon.transaction.concurrency.outcome import Conflicted
 from pennon.transaction.staging.leaf_state import leaf_states, partition_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -169,17 +169,22 @@ class ReadSets:
         return any(read.may_miss(latest, touched) for read in self.sets)
 
 
+def _made_by_readers(base: Snapshot, latest: Snapshot) -> Iterator[int]:
+    """Name the versions since the base whose commits may have read: of expired ones none knows."""
+    entries = history(base.location, base.storage_options, after=base.version)
+    operations = {entry.version: entry.operation for entry in entries}
+    for version in range(base.version + 1, latest.version + 1):
+        if operations.get(version) not in _READ_NOTHING:
+            yield version
+
+
 def _is_only_appended(base: Snapshot, latest: Snapshot) -> bool:
     """Whether all that others committed since reads nothing: then it may come behind.
 
     One that has read may have read rows which were appended before it, and not those of the
     statement that is to come before these.
     """
-    entries = history(base.location, base.storage_options, after=base.version)
-    operations = {entry.version: entry.operation for entry in entries}
-    for version in range(base.version + 1, latest.version + 1):
-        if operations.get(version) in _READ_NOTHING:
-            continue
+    for version in _made_by_readers(base, latest):
         before, after = (_versions_at(base, at, None) for at in (version - 1, version))
         if before is None or before != after:
             return False
@@ -187,15 +192,8 @@ def _is_only_appended(base: Snapshot, latest: Snapshot) -> bool:
 
 
 def _changed_by_readers(base: Snapshot, latest: Snapshot, made: Collection[str]) -> str | None:
-    """Find one of the leaves that were made since the base by more than appends.
-
-    What made a version that has expired is not known: it may have read.
-    """
-    entries = history(base.location, base.storage_options, after=base.version)
-    operations = {entry.version: entry.operation for entry in entries}
-    for version in range(base.version + 1, latest.version + 1):
-        if operations.get(version) in _READ_NOTHING:
-            continue
+    """Find one of the leaves that were made since the base by more than appends."""
+    for version in _made_by_readers(base, latest):
         before, after = (_versions_at(base, at, made) for at in (version - 1, version))
         for object_id in sorted(made):
             if before is None or after is None or before.get(object_id) != after.get(object_id):

@@ -54,7 +54,12 @@ class ScanMessage:
 
     def nested_types(self) -> dict[str, pa.DataType | None]:
         """Give the types of nested columns as Spark reads them: perhaps without some fields."""
-        types = {str(name): _type(kind) for _, name, *kinds in self.columns for kind in kinds}
+        types = {
+            str(name): _type(kind)
+            for _, name, *kinds in self.columns
+            for kind in kinds
+            if isinstance(kind, Mapping)  # a plain type is its name
+        }
         return {name: kind for name, kind in types.items() if is_carried(kind)}
 
 

@@ -205,8 +205,8 @@ final class PlanOutline {
     ArrayNode columns = message.putArray("columns");
     ArrayNode fields = message.putArray("fields");
     for (Attribute column : items(relation.output())) {
-      ArrayNode told = columns.addArray().add(column.exprId().id()).add(column.name());
-      told.add(Messages.parse(column.dataType().json()));
+      ArrayNode entry = columns.addArray().add(column.exprId().id()).add(column.name());
+      entry.add(Messages.parse(column.dataType().json()));
       fields.addAll(ids.fieldsIn(column));
     }
     scans++;
