@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -249,6 +250,34 @@ def test_floats_group_by_one_zero_and_one_nan(tmp_path: Path) -> None:
     found = aggregate_of([], grouped(0, (), extremes), rows, tmp_path / "extremes")
     assert found["c6"].to_pylist()[0] == 0.0
     assert math.isnan(found["c7"].to_pylist()[0])
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_extremes_of_floats_by_group_are_those_of_sparks_order(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    """NaN above all, of groups that have nothing else, infinities, or NULLs beside them."""
+    values = [None, NAN, MINUS_NAN, math.inf, -math.inf, 0.0, -1.5, 2.5]
+    groups = list(itertools.product(values, repeat=3))
+    rows = pa.table(
+        {
+            "c1": pa.array([at for at in range(len(groups)) for _ in range(3)], pa.int64()),
+            "c2": pa.array([value for group in groups for value in group], kind),
+        }
+    )
+    calls = [AggregateCall(at, name, "`c2`", kind) for at, name in ((6, "min"), (7, "max"))]
+    found = aggregate_of(
+        [], grouped(0, (Output(8, "`c1`", pa.int64()),), calls), rows, tmp_path
+    ).to_pylist()
+
+    def order(value: float) -> tuple[bool, float]:
+        return (math.isnan(value), 0.0 if math.isnan(value) else value)
+
+    expected = {}
+    for at, group in enumerate(groups):
+        known = sorted((value for value in group if value is not None), key=order)
+        expected[at] = repr([known[0], known[-1]] if known else [None, None])
+    assert {row["c8"]: repr([row["c6"], row["c7"]]) for row in found} == expected
 
 
 def test_different_values_are_summed_once_each(tmp_path: Path) -> None:

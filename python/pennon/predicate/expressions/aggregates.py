@@ -6,6 +6,8 @@ NULL rules: NULLs are left out; a sum of nothing is NULL.
 |---|---|---|
 | sums of 64-bit integers wrap | an error (ANSI) | sum as DECIMAL(38, 0), cast back |
 | sums of decimals wrap beyond 38 digits | an error (ANSI) | sum in 76 digits |
+| a group's extreme of floats starts at the greatest finite one | at nothing | infinities apart |
+| any NaN, by ``<``, leaves it as it is | NaN is the greatest | counted apart |
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from pennon.predicate.typed import (
     cast,
     choice,
     decimal_type,
+    enclosed,
+    integer,
     is_null,
 )
 
@@ -80,6 +84,35 @@ def total_of_parts(part: Typed, kind: pa.DataType) -> Typed:
     """
     whole = _sum(part.tree)
     return Typed(whole if part.type == kind and not part.is_decimal else cast(whole, kind), kind)
+
+
+def extreme(operator: type[exp.Min | exp.Max], value: Typed) -> Typed:
+    """Give the least or the greatest value; of zeros either one."""
+    if not value.is_float:
+        return Typed(operator(this=value.tree), value.type)
+    is_greatest = operator is exp.Max
+    beyond = "-Infinity" if is_greatest else "Infinity"
+    is_nan = call("isnan", enclosed(value.tree.copy()))
+    is_beyond = binary(exp.EQ, value.tree.copy(), _float(beyond, value))
+    is_left_out = exp.Or(this=is_nan, expression=is_beyond)
+    other = choice((is_left_out, exp.Null()), default=value.tree.copy())
+    nan = (_occurs(choice((is_nan.copy(), value.tree.copy()), default=None)), _float("NaN", value))
+    only_beyond = (
+        _occurs(choice((is_nan.copy(), exp.Null()), default=value.tree.copy())),
+        _float(beyond, value),
+    )
+    found = operator(this=other)
+    cases = [nan, (exp.Not(this=is_null(found)), found.copy()), only_beyond]
+    tree = choice(*(cases if is_greatest else [*cases[1:], nan]), default=exp.Null())
+    return Typed(tree, value.type)
+
+
+def _float(text: str, like: Typed) -> exp.Expr:
+    return cast(exp.Literal.string(text), like.type)
+
+
+def _occurs(tree: exp.Expr) -> exp.Expr:
+    return binary(exp.GT, exp.Count(this=tree), integer(0, pa.int64()))
 
 
 def moment(name: str, value: Typed) -> Typed:

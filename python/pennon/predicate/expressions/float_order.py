@@ -58,11 +58,6 @@ def comparable(value: Typed) -> exp.Expr:
     return _nan_or(value, exp.Add(this=enclosed(value.tree.copy()), expression=zero))
 
 
-def extreme_of(value: Typed) -> exp.Expr:
-    """Make MIN and MAX see one NaN, greater than everything; zeros keep their sign."""
-    return _nan_or(value, value.tree.copy()) if value.is_float else value.tree
-
-
 def extreme_float(values: Sequence[Typed], *, is_greatest: bool) -> Typed:
     """Give the greatest, or the least, of a few values that are not NULL; of zeros the first.
 

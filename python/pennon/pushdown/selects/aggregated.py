@@ -15,8 +15,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.aggregates import MOMENTS, moment, total
-from pennon.predicate.expressions.float_order import comparable, extreme_of
+from pennon.predicate.expressions.aggregates import MOMENTS, extreme, moment, total
+from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed
@@ -59,9 +59,9 @@ def aggregated(
         case "sum_distinct":
             return total(value, semantics, is_distinct=True)
         case "min":
-            return Typed(exp.Min(this=extreme_of(value)), value.type)
+            return extreme(exp.Min, value)
         case "max":
-            return Typed(exp.Max(this=extreme_of(value)), value.type)
+            return extreme(exp.Max, value)
         case name if name in MOMENTS:
             return moment(name, value)
     raise Declined(why=f"the aggregate function {call.name}")

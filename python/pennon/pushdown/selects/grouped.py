@@ -75,7 +75,6 @@ def grouped(
 
     for key in node.keys:
         add_key(key)
-    is_grouped = bool(keys) or (is_merged and any(call.is_distinct for call in calls))
     for call in calls:
         if call.is_distinct and is_merged:
             # Spark counts or sums the different values; a task reports each of its own once.
@@ -84,9 +83,6 @@ def grouped(
         if is_merged and call.name in MOMENTS:
             raise Declined(why=f"the {call.name} of a group that several tasks have")
         result = node.write_call(call, below.types)
-        if is_grouped and call.name in ("min", "max") and pa.types.is_floating(result.type):
-            # DataFusion compares by < there, which is false on either side of a NaN
-            raise Declined(why="extremes of floats by group")
         add(call.output, result.tree, result.type)
     select = selected_from(below, name, columns)
     return Selected(select.group_by(*keys, copy=False) if keys else select, types)

@@ -17,8 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.plan import Expand, Expanded, Output
-from pennon.predicate.expressions.aggregates import SUM_DIGITS, total_of_parts
-from pennon.predicate.expressions.float_order import extreme_of
+from pennon.predicate.expressions.aggregates import SUM_DIGITS, extreme, total_of_parts
 from pennon.predicate.typed import MAX_DIGITS, Typed
 from pennon.pushdown.selects.expression_texts import columns_of, tree_of
 from pennon.pushdown.selects.grouped import Aggregate
@@ -123,8 +122,7 @@ def _put_together(call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Ty
     name = f"c{call.output}"
     part = Typed(exp.column(name, quoted=True), columns[name])
     if call.name in ("min", "max"):
-        extreme = exp.Min if call.name == "min" else exp.Max
-        return Typed(extreme(this=extreme_of(part)), part.type)
+        return extreme(exp.Min if call.name == "min" else exp.Max, part)
     return total_of_parts(part, call.type or part.type)
 
 
