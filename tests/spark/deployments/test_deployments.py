@@ -89,3 +89,21 @@ def test_a_query_of_which_nothing_could_be_decided_is_executed_as_spark_planned_
     count = "joined.append(spark._jvm.dev.pennon.spark.plan.UndecidedPlans.count())\nprint(repr"
     counted = WRITE_READ_JOIN.replace("print(repr", count).replace("len(joined)", "joined[-1] > 0")
     assert printed(START + counted, tmp_path / "lake", conf) == (True, 90)
+
+
+# Nothing but the session: no statement names the catalog.
+WAIT_FOR_A_WORKER = """
+import subprocess, time
+jvm = str(spark._jvm.ProcessHandle.current().pid())
+listing = ["ps", "--ppid", jvm, "-o", "args="]
+deadline = time.monotonic() + 120
+while b"pennon.worker" not in (children := subprocess.check_output(listing)):
+    assert time.monotonic() < deadline, children
+    time.sleep(0.1)
+print(repr("started"))
+spark.stop()
+"""
+
+
+def test_the_worker_starts_with_the_session_and_not_with_its_first_query(tmp_path: Path) -> None:
+    assert printed(START + WAIT_FOR_A_WORKER, tmp_path) == "started"

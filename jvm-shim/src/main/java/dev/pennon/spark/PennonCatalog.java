@@ -5,7 +5,6 @@ import dev.pennon.spark.catalog.WorkerCatalog;
 import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.plan.ExplainJoin;
 import dev.pennon.spark.plan.ExplainScan;
-import dev.pennon.spark.worker.WorkerProcess;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
@@ -30,7 +29,6 @@ public final class PennonCatalog extends WorkerCatalog implements FunctionCatalo
   public void initialize(String name, CaseInsensitiveStringMap options) {
     super.initialize(name, options);
     ExecutionSettings.isForWorker(name, SQLConf.get());
-    WorkerProcess.startEarly();
   }
 
   @Override

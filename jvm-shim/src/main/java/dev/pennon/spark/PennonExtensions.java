@@ -13,6 +13,7 @@ import dev.pennon.spark.statements.PennonParser;
 import dev.pennon.spark.statements.RowChangeMetadata;
 import dev.pennon.spark.statements.StatementOwners;
 import dev.pennon.spark.statements.TableChanges;
+import dev.pennon.spark.worker.WorkerProcess;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;
@@ -34,6 +35,8 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectOptimizerRule(DerivedKeyRule::installedIn);
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);
+    // While Spark goes on with the session, whose first query finds the worker ready.
+    WorkerProcess.startEarly();
     return BoxedUnit.UNIT;
   }
 }
