@@ -27,7 +27,7 @@ JAVA = sorted(SHIM.rglob("*.java"))
 # From left to right; a subject may import what stands further left, and itself.
 LEVELS = (
     {"errors"},
-    {"settings", "starting_jvm", "predicate", "caching"},
+    {"settings", "starting_jvm", "arguments", "predicate", "caching"},
     {"transforms"},
     {"spec"},
     {"manifest", "leaf"},

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pennon import settings
+from pennon.arguments import checked
 from pennon.errors import (
     JarNotFound,
     JvmWithoutPennon,
@@ -34,6 +35,7 @@ EXTENSIONS_CLASS = "dev.pennon.spark.PennonExtensions"
 _REDACTION = r"(?i)secret|password|token|access[.]?key|\.storage\."
 
 
+@checked("pennon.spark")
 def spark(
     root: str | os.PathLike[str],
     name: str = "lance",
@@ -65,6 +67,7 @@ def spark(
     return configure(SparkSession.builder, root, name, storage_options=storage_options, **options)
 
 
+@checked("pennon.configure")
 def configure(
     builder: SparkSession.Builder,
     root: str | os.PathLike[str],

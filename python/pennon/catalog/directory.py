@@ -22,7 +22,7 @@ from pennon.catalog.near_names import near_names
 from pennon.catalog.table_registration import (
     LOCATION,
     Registration,
-    check_no_location,
+    check_new_namespace,
     is_table,
     registered,
     registration_of,
@@ -113,7 +113,7 @@ class Directory:
             NamespaceNotFound: Its parent is missing.
             NamespaceChangeRefused: It would have a location.
         """
-        check_no_location(self.catalog, namespace, properties)
+        check_new_namespace(self.catalog, namespace, properties)
         self._make_root()
         self.properties(namespace[:-1])  # what is named as missing is the parent
         if (existing := self._describe(namespace)) is not None:
@@ -153,7 +153,7 @@ class Directory:
             NamespaceChangeRefused: It is the root, not empty, or would have a location.
             WriteConflict: Another writer changed or dropped it meanwhile.
         """
-        check_no_location(self.catalog, namespace, changed)
+        check_new_namespace(self.catalog, namespace, changed)
         before = self.properties(namespace)
         after = {name: value for name, value in before.items() if name not in removed}
         after.update(changed)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import sqlglot
 
 from pennon.catalog.configured_catalog import is_path, plain_path, quoted
+from pennon.errors import InvalidTableName
 from pennon.predicate.spark_dialect import SparkSql
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pennon.catalog.configured_catalog import Catalog
 
-__all__ = ["parts_of", "spelled"]
+__all__ = ["check_name", "parts_of", "spelled"]
+
+_NOT_IN_NAMES: Final = frozenset("/\\$;")
 
 
 def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
@@ -38,6 +43,27 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
             token.text for token in tokens if token.token_type is not sqlglot.TokenType.DOT
         )
     return parts[1:] if len(parts) > 1 and parts[0] == catalog.name else parts
+
+
+def check_name(identifier: Sequence[str]) -> None:
+    """Refuse a name that the layout of the catalog cannot hold, or that nobody could type.
+
+    Raises:
+        InvalidTableName: A part is empty, only dots, or has a slash, ``$``, ``;`` or control
+            character.
+
+    Spec: "Physical Layout and Naming".
+    """
+    for part in identifier:
+        refused = sorted(
+            character
+            for character in set(part)
+            if character in _NOT_IN_NAMES or ord(character) < ord(" ")
+        )
+        if refused:
+            raise InvalidTableName(name=".".join(identifier), why=f"{refused[0]!r} is in it")
+        if not part.strip(". "):
+            raise InvalidTableName(name=".".join(identifier), why="a part of it is empty")
 
 
 def spelled(parts: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pennon.catalog.configured_catalog import plain_path
+from pennon.catalog.table_name import check_name
 from pennon.errors import NamespaceChangeRefused
 from pennon.manifest.draft import is_draft
 
@@ -24,7 +25,7 @@ __all__ = [
     "MARKER",
     "MARKER_VALUE",
     "Registration",
-    "check_no_location",
+    "check_new_namespace",
     "is_table",
     "registered",
     "registration_of",
@@ -61,14 +62,16 @@ def is_table(properties: Mapping[str, str] | None) -> bool:
     return (MARKER in properties and LOCATION in properties) or is_draft(properties)
 
 
-def check_no_location(
+def check_new_namespace(
     catalog: Catalog, namespace: tuple[str, ...], properties: Mapping[str, str]
 ) -> None:
-    """Refuse a location for a namespace, where no table of it would be.
+    """Refuse a name that no namespace can have, and a location, where no table of it would be.
 
     Raises:
-        NamespaceChangeRefused: There is one.
+        InvalidTableName: The name is empty, or has a character that no name can have.
+        NamespaceChangeRefused: There is a location.
     """
+    check_name(namespace[-1:])
     if LOCATION in properties:
         raise NamespaceChangeRefused(
             namespace=catalog.full_name(namespace),

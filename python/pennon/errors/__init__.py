@@ -106,6 +106,7 @@ from pennon.errors.processes.installation import (
     UnknownSetting,
 )
 from pennon.errors.processes.library import (
+    ArgumentRefused,
     DefaultNotComputed,
     DefaultNotOfType,
     MergeCardinality,
@@ -170,6 +171,7 @@ from pennon.errors.version_names import (
 
 __all__ = [
     "AdoptionRefused",
+    "ArgumentRefused",
     "ArrowFailure",
     "BranchesNotSupported",
     "CatalogRefused",

@@ -206,12 +206,12 @@ class InvalidColumnName(PennonError):
 
 
 class InvalidTableName(PennonError):
-    """A table has a name that cannot be stored or typed."""
+    """A table or a namespace has a name that cannot be stored or typed."""
 
     condition = "INVALID_TABLE_NAME"
     template = (
-        "Cannot name a table '{name}': {why}. Choose a name without slashes, $, ; and control"
-        " characters."
+        "Cannot name a table or a namespace '{name}': {why}. Choose a name without slashes, $, ;"
+        " and control characters."
     )
     sql_state = "42602"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pennon.arguments import checked, checked_methods
 from pennon.catalog.configured_catalog import Catalog, is_path
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.ddl.register import register_table
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Lake", "connect"]
 
 
+@checked("pennon.connect")
 def connect(
     root: str | os.PathLike[str],
     *,
@@ -49,6 +51,7 @@ def connect(
     return Lake(Catalog("lance", absolute(root), implementation, dict(storage_options or {})))
 
 
+@checked_methods
 class Lake:
     """Namespaces and tables under one root.
 

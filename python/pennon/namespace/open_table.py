@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from pennon.arguments import as_names, check_least, checked_methods
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.tables.row_history import read_changes
 from pennon.errors import NamespacePinned
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenTable"]
 
 
+@checked_methods
 class OpenTable:
     """A table at a version; ``refresh`` moves it to the newest one.
 
@@ -204,6 +206,7 @@ class OpenTable:
             >>> (newest.version == version, newest.operation, newest.record.added_rows)
             (True, 'append', 1)
         """
+        check_least("history", "limit", limit, 0)
         return history(self.location, self._catalog.storage, limit=limit)
 
     def tags(self) -> dict[str, Tag]:
@@ -275,7 +278,7 @@ class OpenTable:
             [('update_preimage', 2), ('update_postimage', 5)]
         """
         end = self._table if until is None else self._loaded(until)
-        return read_changes(end, self._loaded(since), key)
+        return read_changes(end, self._loaded(since), as_names(key))
 
     def _loaded(self, version: int | str) -> Table:
         return load(self._catalog, self._table.identifier, str(version))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.arguments import as_names, checked
 from pennon.catalog.configured_catalog import Catalog, is_local, plain_path
 from pennon.catalog.ddl import table_ddl
 from pennon.catalog.tables.loaded_table import load
 from pennon.draft import open_snapshot
-from pennon.errors import SchemaNotUnderstood, TableNotFound
+from pennon.errors import ArgumentRefused, SchemaNotUnderstood, TableNotFound
 from pennon.namespace.partitioned_namespace import PartitionedNamespace
 from pennon.transforms.transform_text import parse_transform
 
@@ -24,6 +25,7 @@ __all__ = ["create_namespace", "made_table", "open_namespace"]
 _NAME = "pennon"
 
 
+@checked("pennon.open")
 def open_namespace(
     path: str | os.PathLike[str],
     version: int | str | None = None,
@@ -61,6 +63,7 @@ def open_namespace(
     return PartitionedNamespace(catalog, table, is_pinned=version is not None)
 
 
+@checked("pennon.create")
 def create_namespace(
     path: str | os.PathLike[str],
     schema: pa.Schema,
@@ -117,12 +120,11 @@ def made_table(
     if not isinstance(schema, pa.Schema):
         kind = type(schema)
         raise SchemaNotUnderstood(type=f"{kind.__module__}.{kind.__qualname__}")
-    stated = (partition_by,) if isinstance(partition_by, str) else partition_by
     table = table_ddl.create(
         catalog,
         parts,
         schema=schema,
-        transforms=[parse_transform(text) for text in stated],
+        transforms=[parse_transform(text) for text in as_names(partition_by)],
         properties=dict(properties),
         mode="create",
     )
@@ -130,8 +132,16 @@ def made_table(
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
-    """Make a local path absolute; a URL stays."""
+    """Make a local path absolute; a URL stays.
+
+    Raises:
+        ArgumentRefused: It is empty, which would mean the folder that the process runs in.
+    """
     text = plain_path(os.fspath(path))
+    if not text:
+        raise ArgumentRefused(
+            function="pennon", parameter="path", why="it is empty", expected="a path or URL"
+        )
     if is_local(text):
         text = os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - keeps `..` out
     return text.rstrip("/") or text

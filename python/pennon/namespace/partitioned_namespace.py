@@ -6,19 +6,21 @@ object at the version that it made.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pennon.arguments import checked_methods
 from pennon.catalog.ddl import alter
 from pennon.catalog.ddl.tag_change import change_tag
 from pennon.catalog.ddl.tag_statement import TagChange
 from pennon.catalog.partitioning import FieldChange
+from pennon.errors import ArgumentRefused
 from pennon.namespace.column_change import added, altered, property_changes, renamed
 from pennon.namespace.table_rows import TableRows
 from pennon.transforms.transform_text import parse_transform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
 
     import pyarrow as pa
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PartitionedNamespace"]
 
 
+@checked_methods
 class PartitionedNamespace(TableRows):
     """A table: many Lance datasets under one manifest, or one plain dataset.
 
@@ -271,6 +274,13 @@ class PartitionedNamespace(TableRows):
             (1, 0)
         """
         self._check_unpinned("change the tags of")
+        if retain is not None and retain <= timedelta():
+            raise ArgumentRefused(
+                function="create_tag",
+                parameter="retain",
+                why=f"it is {retain}",
+                expected="a timedelta above zero",
+            )
         action = "create_or_replace" if replace else "create"
         change = TagChange(action, name, version, retain)
         tag = change_tag(self._catalog, self._table.identifier, change)

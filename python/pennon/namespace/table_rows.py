@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.arguments import as_names, checked_methods
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.catalog.write_mode import WriteMode
+from pennon.errors import ArgumentRefused
 from pennon.namespace.open_table import OpenTable
 from pennon.namespace.rows.beside_maintenance import run_beside_maintenance
 from pennon.namespace.rows.row_delete import delete_where
@@ -27,6 +29,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
+@checked_methods
 class TableRows(OpenTable):
     """A table whose rows are read and written.
 
@@ -65,9 +68,7 @@ class TableRows(OpenTable):
         snapshot = self.snapshot
         if version is not None:
             snapshot = self._at(version).snapshot
-        if isinstance(columns, str):
-            columns = (columns,)
-        return Scan(snapshot, where, None if columns is None else tuple(columns))
+        return Scan(snapshot, where, None if columns is None else as_names(columns))
 
     def append(self, rows: object) -> int:
         """Add rows, in one commit.
@@ -204,6 +205,10 @@ class TableRows(OpenTable):
 
         Spec: "Transaction".
         """
+        if not values:
+            raise ArgumentRefused(
+                function="update", parameter="values", why="it is empty", expected="a column"
+            )
         version = run_beside_maintenance(
             lambda: self._current("update"), lambda table: update_where(table, values, where)
         )
@@ -239,8 +244,7 @@ class TableRows(OpenTable):
         Spec: "Transaction".
         """
         self._check_unpinned("merge into")
-        columns = (on,) if isinstance(on, str) else tuple(on)
-        return Merge(source, columns, lambda: self._current("merge into"), self._follow)
+        return Merge(source, as_names(on), lambda: self._current("merge into"), self._follow)
 
     def _at(self, version: int | str | datetime) -> Table:
         identifier = self._table.identifier

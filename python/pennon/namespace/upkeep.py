@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pennon.arguments import as_names, check_least, check_one_of, checked_methods
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, compact
+from pennon.maintenance.compact import DEFAULT_TARGET_BYTES, STRATEGIES, compact
 from pennon.maintenance.expire import expire
 from pennon.maintenance.leaves.progress import no_progress
 from pennon.maintenance.repair import repair
@@ -14,11 +16,11 @@ from pennon.maintenance.rewrite_partitions import rewrite_partitions
 from pennon.maintenance.rollback import rollback
 from pennon.maintenance.statistics.analyze import Analyzed, analyze
 from pennon.maintenance.vacuum import vacuum
+from pennon.manifest.transaction_mode import STRONG, WEAK
 from pennon.transaction.mode_change import set_transaction_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
 
     from pennon.maintenance.checks.findings import CheckReport
     from pennon.maintenance.compact import Compacted
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Maintenance"]
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Maintenance:
     """The upkeep of one table; what the procedures of SQL and the command line do.
@@ -90,8 +93,8 @@ class Maintenance:
         """Remove old versions, and the files that only they read.
 
         Args:
-            older_than: Versions from before this time, with a zone, go; None for as long as the
-                table's ``history.expire.max-snapshot-age-ms`` says, or five days ago.
+            older_than: Versions from before this time go, which without a zone is UTC; None for as
+                long as the table's ``history.expire.max-snapshot-age-ms`` says, or five days ago.
             retain_last: How many of the newest versions stay whatever their age; None for what the
                 table's ``history.expire.min-snapshots-to-keep`` says, or one.
 
@@ -103,6 +106,8 @@ class Maintenance:
             >>> letters.maintenance.expire_snapshots(retain_last=10).versions
             []
         """
+        check_least("expire_snapshots", "retain_last", retain_last, 1)
+        older_than = _with_zone(older_than)
         return expire(
             self.location, self.storage_options, older_than=older_than, retain_last=retain_last
         )
@@ -111,7 +116,8 @@ class Maintenance:
         """Remove files that no version needs: what killed writers and failed statements left.
 
         Args:
-            older_than: Files changed before this time, with a zone, go; None for five days ago.
+            older_than: Files changed before this time go, which without a zone is UTC; None for
+                five days ago.
             dry_run: Whether to list only.
 
         Example:
@@ -122,6 +128,7 @@ class Maintenance:
             >>> letters.maintenance.vacuum(dry_run=True).files
             []
         """
+        older_than = _with_zone(older_than)
         return vacuum(self.location, self.storage_options, older_than=older_than, dry_run=dry_run)
 
     def compact(
@@ -151,6 +158,8 @@ class Maintenance:
             >>> letters.maintenance.compact().leaves
             0
         """
+        check_least("compact", "target_bytes", target_bytes, 1)
+        check_one_of("compact", "strategy", strategy, STRATEGIES)
         done = compact(
             self.location,
             self.storage_options,
@@ -181,7 +190,7 @@ class Maintenance:
             >>> letters.maintenance.analyze(["letter"]).num_rows
             1
         """
-        done = analyze(self.location, self.storage_options, columns=columns, where=where)
+        done = analyze(self.location, self.storage_options, columns=as_names(columns), where=where)
         self.refresh()
         return done
 
@@ -254,6 +263,11 @@ class Maintenance:
             >>> letters.scan().count_rows()
             1
         """
+        check_one_of("set_transaction_mode", "mode", mode, (STRONG, WEAK))
         done = set_transaction_mode(self.location, mode, self.storage_options, progress=progress)
         self.refresh()
         return done
+
+
+def _with_zone(moment: datetime | None) -> datetime | None:
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,38 +11,16 @@ from urllib.parse import unquote
 
 from pennon.catalog.ddl.statement_advice import not_supported
 from pennon.catalog.ddl.table_statement import STATEMENT
-from pennon.errors import InvalidTableName, NewTableRefused
+from pennon.errors import NewTableRefused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["check_meaning", "check_new_table", "check_table_name"]
+__all__ = ["check_meaning", "check_new_table"]
 
 # Spark names its own default, parquet, where saveAsTable is given no format.
 _FORMATS: Final = frozenset({"lance", "pennon", "parquet"})
 _TRANSACTIONS: Final = ("strong", "weak")
-_NOT_IN_NAMES: Final = frozenset("/\\$;")
-
-
-def check_table_name(identifier: Sequence[str]) -> None:
-    """Refuse a name that the layout of the catalog cannot hold, or that nobody could type.
-
-    Raises:
-        InvalidTableName: A part is empty, only dots, or has a slash, ``$``, ``;`` or control
-            character.
-
-    Spec: "Physical Layout and Naming".
-    """
-    for part in identifier:
-        refused = sorted(
-            character
-            for character in set(part)
-            if character in _NOT_IN_NAMES or ord(character) < ord(" ")
-        )
-        if refused:
-            raise InvalidTableName(name=".".join(identifier), why=f"{refused[0]!r} is in it")
-        if not part.strip(". "):
-            raise InvalidTableName(name=".".join(identifier), why="a part of it is empty")
 
 
 def check_meaning(

@@ -7,8 +7,8 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from pennon.catalog.configured_catalog import is_local, plain_path
-from pennon.catalog.ddl.new_table import check_table_name
 from pennon.catalog.directory import Directory
+from pennon.catalog.table_name import check_name
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import RegistrationRefused, TableNotFound
 from pennon.manifest.dataset.storage import MANIFEST
@@ -53,7 +53,7 @@ def register_table(catalog: Catalog, identifier: Name, path: str) -> Table:
 
     Spec: "Physical Layout and Naming".
     """
-    check_table_name(identifier)
+    check_name(identifier)
     directory = Directory(catalog)
     directory.check_absent(identifier)
     location = _one_spelling(catalog, catalog.address(path))

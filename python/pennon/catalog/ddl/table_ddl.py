@@ -21,13 +21,14 @@ from pennon.catalog.columns.spark_types import arrow_schema, check_column_name
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.ddl.counted_columns_property import check_counted_columns
 from pennon.catalog.ddl.foreign_properties import check_names
-from pennon.catalog.ddl.new_table import check_meaning, check_new_table, check_table_name
+from pennon.catalog.ddl.new_table import check_meaning, check_new_table
 from pennon.catalog.ddl.replaced_table import unchanged_since_read
 from pennon.catalog.ddl.write_order_change import checked_order
 from pennon.catalog.directory import Directory
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.name_changes import named_at, take_name
 from pennon.catalog.partitioning import calls_of
+from pennon.catalog.table_name import check_name
 from pennon.catalog.table_registration import relative_location
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.draft import open_snapshot
@@ -120,7 +121,7 @@ def stage(
     Spec: "Metadata Definition", "Physical Layout and Naming".
     """
     if not _is_path(identifier):
-        check_table_name(identifier)
+        check_name(identifier)
     check_meaning(catalog.name, catalog.full_name(identifier), properties, transforms)
     check_new_table(catalog.full_name(identifier), properties)
     arrow = schema if isinstance(schema, pa.Schema) else arrow_schema(schema)
@@ -294,7 +295,7 @@ def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
             advice="Create a table of the new name from it",
         )
     to = _below(directory, to)
-    check_table_name(to)
+    check_name(to)
     directory.check_absent(to)
     stored = _readable(catalog, identifier, registration.location)
     if stored is not None:

@@ -5,6 +5,14 @@ from __future__ import annotations
 from pennon.errors.storage_root import PennonError
 
 
+class ArgumentRefused(PennonError):
+    """A function of the Python API got an argument that has no meaning there."""
+
+    condition = "ARGUMENT_REFUSED"
+    template = "Cannot call {function} with this {parameter}: {why}. Give {expected}."
+    sql_state = "22023"
+
+
 class RowsNotUnderstood(PennonError):
     """What a user wants to write holds no rows that Pennon can read."""
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from pennon.arguments import checked_methods
 from pennon.catalog.columns.left_out_columns import with_defaults
 from pennon.catalog.write_mode import WriteMode
 from pennon.errors import MergeCardinality, MergeKeyRefused, WriteColumnUnknown
@@ -59,6 +60,7 @@ class Merged:
     num_deleted_rows: int
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Merge:
     """A merge that is being described; ``execute`` runs it.

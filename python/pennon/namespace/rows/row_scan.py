@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from pennon.arguments import checked_methods
 from pennon.errors import PredicateNotEvaluable
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
 from pennon.execution.engine_failures import arithmetic_failure
@@ -29,6 +30,7 @@ __all__ = ["Scan", "read_plan"]
 _NUMBERS: Final = count()
 
 
+@checked_methods
 @dataclass(frozen=True, slots=True)
 class Scan:
     """Rows of a table at one version: nothing is read before one of the methods asks for it.
