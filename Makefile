@@ -152,6 +152,9 @@ torture-statements: $(INSTALLED) ## N random statements from Python, no Spark, e
 torture-commits: $(INSTALLED) ## N commits of processes that are killed with -9, each against a model
 	@$(BIN)/python -m tests.torture.commits --commits $(or $(N),1000) --kills $(or $(KILLS),100) $(ARGS)
 
+torture-races: $(INSTALLED) ## N races of two or three statements in processes of their own, each against serial orders
+	@$(BIN)/python -m tests.torture.races --races $(or $(N),500) $(ARGS)
+
 clean: ## remove what the commands above have made
 	rm -rf $(VENV) build dist .gradle python/pennon/jars python/*.egg-info
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log
@@ -175,4 +178,4 @@ $(JAR): $(JAVA_SOURCES) build.gradle settings.gradle requirements.lock | $(INSTA
 	@$(GRADLE) jar > build/gradle.log 2>&1 || { cat build/gradle.log; exit 1; }
 	@touch $@
 
-.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-rows torture-statements torture-commits clean
+.PHONY: bench-groups help wire test-deployments dist setup jar demo test test-fast check docs format bench bench-read bench-start bench-tpch bench-star bench-join bench-sort bench-plan bench-hash bench-commits bench-merge test-spark-versions test-local-cluster torture torture-joins torture-execution torture-predicates torture-functions torture-rows torture-statements torture-commits torture-races clean

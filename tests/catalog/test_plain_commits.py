@@ -38,7 +38,7 @@ def test_the_files_of_a_write_go_when_it_is_refused_and_stay_when_it_may_be_made
         overwrite()
     assert files() == there
 
-    def lost(*_: object) -> int:
+    def lost(*_: object, **__: object) -> int:
         raise ConnectionError
 
     monkeypatch.setattr(plain_commits, "_commit", lost)

@@ -11,11 +11,13 @@ import lance
 import pyarrow as pa
 from lance.fragment import write_fragments
 
+from pennon.caching import version_identity
 from pennon.catalog.layouts.stored_table import StagedRows
 from pennon.errors import WriteConflict
 from pennon.leaf.changes.row_changes import deletions
 from pennon.leaf.write.partition_writer import delete_files
 from pennon.manifest.commits.exclusive_commit import exclusive
+from pennon.manifest.commits.waiting import wait_for_others
 
 if TYPE_CHECKING:
     from pennon.catalog.layouts.plain_snapshot import PlainSnapshot
@@ -28,6 +30,14 @@ _COMMITTING: Final = threading.Lock()
 # The commits that were refused and whose files nobody has removed yet, the latest ones.
 _REFUSED: Final[dict[str, bool]] = {}
 _MOST_REFUSED: Final = 1000
+_ATTEMPTS: Final = 40
+# Commits that read no row, or leave all rows as they are: rows that are made of an earlier version
+# may come before theirs.
+_COMES_BEHIND: Final = (
+    lance.LanceOperation.Append,
+    lance.LanceOperation.Rewrite,
+    lance.LanceOperation.CreateIndex,
+)
 # What Lance says where a commit that is there by now conflicts with this one, as it will with every
 # try on the same base. That other writers were too fast is not of the kind.
 _FINAL: Final = ("preempted by concurrent transaction", "incompatible with concurrent transaction")
@@ -87,7 +97,11 @@ def abandon_plain(
 
 
 def append_plain(
-    snapshot: PlainSnapshot, fragments: Sequence[str], commit_id: str | None = None
+    snapshot: PlainSnapshot,
+    fragments: Sequence[str],
+    commit_id: str | None = None,
+    *,
+    is_blind: bool = True,
 ) -> int:
     """Commit staged fragments to the main branch; gives the new version.
 
@@ -95,14 +109,29 @@ def append_plain(
         snapshot: The version that the write is based on.
         fragments: What was staged.
         commit_id: The commit's id; one that was made already is not made again.
+        is_blind: Whether the rows are added whatever is there. Rows that are made of the version
+            stand where others have merely appended since, whose rows come behind them.
 
     Raises:
-        WriteConflict: Another commit changed the schema or replaced the rows.
+        WriteConflict: Another commit changed the schema, or what the rows are made of.
     """
     if not fragments:
         return snapshot.version
     parsed = [lance.FragmentMetadata.from_json(text) for text in fragments]
-    return _committed(snapshot, lance.LanceOperation.Append(parsed), commit_id)
+    if not is_blind:
+        return _appended_alone(snapshot, parsed, commit_id)
+    operation, base = lance.LanceOperation.Append(parsed), snapshot.version
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _committed(snapshot, operation, commit_id, base, is_final=False)
+        except WriteConflict:
+            # Lance appends behind no change of rows that states every fragment; here it may be.
+            newest = _newest(snapshot)
+            if not _takes_rows_of(newest, snapshot):
+                raise
+            base = int(newest.version)
+            wait_for_others(attempt)
+    raise _conflict(snapshot)
 
 
 def replace_plain(
@@ -119,8 +148,10 @@ def replace_plain(
         WriteConflict: Another commit changed rows that go.
     """
     removed = [fragment.fragment_id for fragment in snapshot.manifest.get_fragments()]
-    if not removed:
-        return append_plain(snapshot, fragments, commit_id)
+    if not removed:  # of two that replace nothing, one would keep the rows of the other
+        return append_plain(snapshot, fragments, commit_id, is_blind=False)
+    if snapshot.manifest.has_stable_row_ids:
+        _check_only_appended(snapshot, _newest(snapshot), commit_id)
     if not fragments:
         operation = lance.LanceOperation.Delete(
             updated_fragments=[], deleted_fragment_ids=removed, predicate="true"
@@ -131,6 +162,71 @@ def replace_plain(
         removed_fragment_ids=removed, updated_fragments=[], new_fragments=new
     )
     return _committed(snapshot, update, commit_id)
+
+
+def _appended_alone(
+    snapshot: PlainSnapshot, fragments: list[lance.FragmentMetadata], commit_id: str | None
+) -> int:
+    """Append rows that depend on what is there, behind none but blind appends.
+
+    The commit states every fragment, so that who replaces or has read some meanwhile is refused.
+    With stable row ids, which Lance gives by another operation alone, it is looked before.
+    """
+    for attempt in range(_ATTEMPTS):
+        newest = _newest(snapshot)
+        made = _check_only_appended(snapshot, newest, commit_id)
+        if made is not None:
+            return made
+        operation: lance.LanceOperation.BaseOperation = lance.LanceOperation.Update(
+            removed_fragment_ids=[], updated_fragments=[], new_fragments=fragments
+        )
+        if not newest.has_stable_row_ids:
+            operation = exclusive(newest, operation, snapshot.storage_options)
+        try:
+            base = int(newest.version)
+            return _committed(snapshot, operation, commit_id, base, is_final=False)
+        except WriteConflict:
+            wait_for_others(attempt)
+    raise _conflict(snapshot)
+
+
+def _newest(snapshot: PlainSnapshot) -> lance.LanceDataset:
+    options = dict(snapshot.storage_options) or None
+    return lance.dataset(snapshot.location, storage_options=options)
+
+
+def _takes_rows_of(newest: lance.LanceDataset, snapshot: PlainSnapshot) -> bool:
+    """Whether fragments that were written for a version fit the newest one of the same dataset."""
+    try:
+        is_same = version_identity(newest.checkout_version(snapshot.version)) == snapshot.identity
+    except (OSError, ValueError):  # that version was cleaned up
+        return False
+    # Files name columns by the ids that the schema gives them.
+    return is_same and repr(newest.lance_schema) == repr(snapshot.manifest.lance_schema)
+
+
+def _check_only_appended(
+    snapshot: PlainSnapshot, newest: lance.LanceDataset, commit_id: str | None
+) -> int | None:
+    """See that others have only appended since, or moved rows.
+
+    Returns:
+        The version that an earlier try of the commit has made; None where there is none.
+
+    Raises:
+        WriteConflict: They have done more, or it is not known what.
+    """
+    made = None if commit_id is None else _made_before(snapshot, commit_id)
+    if made is not None:
+        return made
+    for version in range(snapshot.version + 1, int(newest.version) + 1):
+        try:
+            made_by = newest.read_transaction(version)
+        except (OSError, ValueError):  # that version was cleaned up
+            made_by = None
+        if made_by is None or not isinstance(made_by.operation, _COMES_BEHIND):
+            raise _conflict(snapshot)
+    return None
 
 
 def change_plain_rows(
@@ -181,10 +277,28 @@ def _committed(
     snapshot: PlainSnapshot,
     operation: lance.LanceOperation.BaseOperation,
     commit_id: str | None,
+    base: int | None = None,
+    *,
+    is_final: bool = True,
 ) -> int:
+    """Commit, unless an earlier try has done so.
+
+    Args:
+        snapshot: The version that the write is based on.
+        operation: What is done.
+        commit_id: The commit's id.
+        base: The version that the operation is for; None for that of the snapshot.
+        is_final: Whether no other try can come through where this one is refused.
+
+    Raises:
+        WriteConflict: Another commit came first that it does not commute with.
+    """
     with _COMMITTING:
         made = None if commit_id is None else _made_before(snapshot, commit_id)
-        return _commit(snapshot, operation, commit_id) if made is None else made
+        if made is not None:
+            return made
+        version = snapshot.version if base is None else base
+        return _commit(snapshot, operation, commit_id, version, is_final=is_final)
 
 
 def _made_before(snapshot: PlainSnapshot, commit_id: str) -> int | None:
@@ -220,12 +334,15 @@ def _commit(
     snapshot: PlainSnapshot,
     operation: lance.LanceOperation.BaseOperation,
     commit_id: str | None,
+    base: int,
+    *,
+    is_final: bool,
 ) -> int:
     named = {} if commit_id is None else {_COMMIT: commit_id}
     try:
         committed = lance.LanceDataset.commit(
             snapshot.location,
-            lance.Transaction(snapshot.version, operation, transaction_properties=named),
+            lance.Transaction(base, operation, transaction_properties=named),
             storage_options=dict(snapshot.storage_options) or None,
         )
     except OSError as error:
@@ -234,11 +351,16 @@ def _commit(
         made = None if commit_id is None else _made_before(snapshot, commit_id)
         if made is not None:  # by another try of it, which came between
             return made
-        why = "another commit changed the dataset in a way that does not commute"
-        if any(words in str(error).lower() for words in _FINAL) and _has_whole_history(snapshot):
+        is_lasting = is_final and any(words in str(error).lower() for words in _FINAL)
+        if is_lasting and _has_whole_history(snapshot):
             _refuse(commit_id)
-        raise WriteConflict(table=snapshot.location, why=why) from error
+        raise _conflict(snapshot) from error
     return int(committed.version)
+
+
+def _conflict(snapshot: PlainSnapshot) -> WriteConflict:
+    why = "another commit changed the dataset in a way that does not commute"
+    return WriteConflict(table=snapshot.location, why=why)
 
 
 def _refuse(commit_id: str | None) -> None:

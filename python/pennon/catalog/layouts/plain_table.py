@@ -108,13 +108,13 @@ class PlainTable(StoredTable):
         reads: Sequence[Sequence[str]] = (),
     ) -> int:
         """Append the staged rows, or put them in the place of all that are there."""
-        del reads  # what replaces all rows meets every other commit
         is_append = mode is WriteMode.APPEND or (
             predicates
             and not whole_partitions(self.snapshot, self.name, predicates, action="overwrite")
         )
-        commit = append_plain if is_append else replace_plain
-        return commit(self.snapshot, staged, _id(identity))
+        if is_append:
+            return append_plain(self.snapshot, staged, _id(identity), is_blind=not reads)
+        return replace_plain(self.snapshot, staged, _id(identity))
 
     def change_rows(
         self,
