@@ -156,6 +156,9 @@ def test_a_whole_root_is_checked_and_a_healthy_one_has_no_finding(
         ["sql", "--conf", "foo"],
         ["sql", "--limit", "0"],
         ["describe", "somewhere", "--storage", "key"],
+        ["tag", "somewhere", "--drop"],
+        ["compact", "somewhere", "--target-bytes", "-1"],
+        ["vacuum", "somewhere", "--older-than", "yesterday"],
     ],
 )
 def test_a_wrong_use_is_a_usage_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,6 +175,36 @@ def test_a_root_that_is_a_file_is_refused(
     (tmp_path / "file").touch()
     assert main([*command, "--root", str(tmp_path / "file")]) == 1
     assert "it is a file and not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tables"],
+        ["describe", "shop.orders"],
+        ["plan", "shop.orders", "n = 1"],
+        ["register", "shop.orders", "orders"],
+        ["expire", "shop.orders"],
+    ],
+)
+def test_a_lake_that_is_not_there_is_named(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert main([*command, "--root", str(nowhere)]) == 1
+    told = capsys.readouterr().err
+    assert "ROOT_NOT_FOUND" in told
+    assert str(nowhere) in told
+    assert not nowhere.exists()
+
+
+def test_a_lake_without_tables_is_said_to_be_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tables", "--root", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"There are no tables below {tmp_path}.\n"
 
 
 def test_a_path_without_a_namespace_is_one_message(

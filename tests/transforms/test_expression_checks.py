@@ -35,6 +35,8 @@ ACCEPTED = [
     ("col0 - (col0 % 10)", [INT]),
     ("(col0 - col0 % 10) / 10", [LONG]),
     ("col0 % 10", [pa.uint64()]),
+    ("100 % col0", [LONG]),  # fails for 0 alone
+    ("CAST(col0 AS BIGINT)", [TEXT]),  # of texts that are numbers
     ("abs(CAST(col0 AS BIGINT)) % 8", [pa.int16()]),
     ("repeat('a', col0)", [INT]),  # not tried with 2**31
     ("floor(col0)", [pa.float32()]),
@@ -213,3 +215,9 @@ def test_probes_hold_in_their_type_and_its_wider_versions(kind: pa.DataType) -> 
     assert len(values) >= 5
     assert versions(kind)[0] == kind
     assert pa.array(values, kind).null_count == 0
+
+
+@pytest.mark.parametrize("sql", ["col0 / 0", "col0 % 0", "1 / (col0 - col0)", "CAST(1 / 0 AS INT)"])
+def test_what_no_value_can_be_computed_of_is_refused(sql: str) -> None:
+    assert "Divide by zero" in refusal(sql, LONG)
+    assert "Divide by zero" in refusal(sql, pa.int8())

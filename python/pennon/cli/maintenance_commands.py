@@ -16,8 +16,10 @@ from pennon.cli.table_argument import (
     add_table,
     lake_of,
     location_of,
+    moment,
     pair,
     pairs,
+    positive,
 )
 from pennon.draft import open_snapshot
 from pennon.errors import NamespaceHasNoManifest, NotPartitionedNamespace, PennonError
@@ -84,7 +86,7 @@ def add_commands(commands: _Commands[argparse.ArgumentParser]) -> None:
     expired = _command(commands, "expire", "remove old versions and what only they read")
     expired.add_argument(
         "--older-than",
-        type=datetime.fromisoformat,
+        type=moment,
         metavar="TIME",
         help="versions from before 2026-11-21T10:00 (UTC); as the table says where it is left out,"
         " or five days ago",
@@ -100,7 +102,7 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     vacuumed = _command(commands, "vacuum", "remove files that no version needs")
     vacuumed.add_argument(
         "--older-than",
-        type=datetime.fromisoformat,
+        type=moment,
         metavar="TIME",
         help="files changed before 2026-11-21T10:00 (UTC); five days ago where it is left out",
     )
@@ -109,7 +111,7 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     compacted = _command(commands, "compact", "put the rows of small files into large ones")
     compacted.add_argument("--where", metavar="CONDITION", help="only partitions it may hold in")
     compacted.add_argument(
-        "--target-bytes", type=int, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
+        "--target-bytes", type=positive, default=DEFAULT_TARGET_BYTES, metavar="N", help="of a file"
     )
     compacted.add_argument(
         "--strategy", choices=STRATEGIES, default=STRATEGIES[0], help="sort: by the write order"
@@ -131,7 +133,7 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     wanted.add_argument("--version", dest="at", type=int, help="the version")
     wanted.add_argument(
         "--timestamp",
-        type=datetime.fromisoformat,
+        type=moment,
         metavar="TIME",
         help="what was there at 2026-11-21T10:00 (UTC)",
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pennon
 from pennon.catalog.configured_catalog import is_local
-from pennon.errors import TableNotFound
+from pennon.errors import RootNotFound, TableNotFound
 from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "add_table",
     "lake_of",
     "location_of",
+    "moment",
     "opened",
     "pair",
     "pairs",
@@ -68,6 +70,19 @@ def positive(text: str) -> int:
         message = f"{text} is not at least 1"
         raise argparse.ArgumentTypeError(message)
     return number
+
+
+def moment(text: str) -> datetime:
+    """Read a time in ISO 8601.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{text!r} is no time as 2026-11-21T10:00"
+        raise argparse.ArgumentTypeError(message) from error
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -128,7 +143,16 @@ def location_of(options: argparse.Namespace, table: str | None = None) -> str:
 
 
 def lake_of(options: argparse.Namespace) -> Lake:
-    """Connect to the root that a command names."""
+    """Connect to the root that a command names.
+
+    A statement of SQL makes a root that is missing; a command finds there nothing to show.
+
+    Raises:
+        RootNotFound: It is a local path where no folder is.
+    """
+    root = absolute(options.root)
+    if is_local(root) and not Path(root).exists():
+        raise RootNotFound(root=root)
     return pennon.connect(options.root, storage_options=pairs(options.storage))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from pennon.cli.output.row_format import print_table
 from pennon.cli.output.table_picture import table_picture
 from pennon.cli.table_argument import add_root, add_storage, add_table, lake_of, opened, positive
+from pennon.namespace.opening import absolute
 
 if TYPE_CHECKING:
     from pennon.manifest.versions.history import HistoryEntry
@@ -76,7 +78,7 @@ def _add_tag(commands: _Commands[argparse.ArgumentParser]) -> None:
     tag.add_argument("--replace", action="store_true", help="move a tag that is there")
     tag.add_argument("--drop", action="store_true", help="remove the tag")
     tag.add_argument("--json", action="store_true", help="print the list as JSON")
-    tag.set_defaults(run=_tag)
+    tag.set_defaults(run=_tag, usage=tag.error)
 
 
 def _add_register(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -95,6 +97,8 @@ def _tables(options: argparse.Namespace) -> int:
         return 0
     for name in names:
         print(name)
+    if not names:
+        print(f"There are no tables below {absolute(options.root)}.", file=sys.stderr)
     return 0
 
 
@@ -146,6 +150,8 @@ def _register(options: argparse.Namespace) -> int:
 
 
 def _tag(options: argparse.Namespace) -> int:
+    if options.drop and options.name is None:
+        options.usage("--drop needs the name of a tag")
     namespace = opened(options)
     if options.name is None and options.json:
         tags = [

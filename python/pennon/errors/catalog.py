@@ -164,6 +164,17 @@ class RootNotUsable(PennonError):
     sql_state = "58030"
 
 
+class RootNotFound(PennonError):
+    """A command is about a lake that is not there."""
+
+    condition = "ROOT_NOT_FOUND"
+    template = (
+        "Cannot find a lake at {root}: there is no such folder. Give --root the folder or URL of a"
+        " lake; the first CREATE NAMESPACE makes it."
+    )
+    sql_state = "58030"
+
+
 class UnknownImplementation(PennonError):
     """The catalog's lance_namespace implementation is not there."""
 

@@ -2,7 +2,7 @@
 
 | requirement | how it is found out |
 |---|---|
-| an expression over its columns | DataFusion plans one projection: no aggregate, no subquery |
+| an expression over its columns | DataFusion plans one projection, of one row, and computes it |
 | deterministic, stateless | it needs no function that DataFusion reports as not immutable |
 | type-promotion resistant | equal values as each numeric type give equal partition values |
 | column removal resistant | it can be evaluated with each column NULL |
@@ -47,6 +47,7 @@ _OF_ENGINE = ("arrow_typeof", "version")
 _OTHER_COLUMNS = 5
 _SMALL = 1_000
 _TINY = 100
+_OF_ANY_FORM = (pa.utf8(), pa.large_utf8(), pa.binary(), pa.large_binary())
 _NUMBERS = (int, float, Decimal)
 
 
@@ -119,6 +120,7 @@ class _Check:
 
     def probe(self) -> None:
         """Check what only values show."""
+        self._has_a_value()
         self._bears_nulls()
         for position in range(len(self.types)):
             self._bears_promotion_of(position)
@@ -181,6 +183,19 @@ class _Check:
         prepare(context)
         with self.expression.refusals(arrays):
             return select(context, self.expression.expression_sql)
+
+    def _has_a_value(self) -> None:
+        """Check that it can be evaluated at all: ``col0 / 0`` takes NULL and no number.
+
+        Texts are not tried: one that is cast to a number fails for all but those of its form.
+        """
+        if any(kind in _OF_ANY_FORM for kind in self.types):
+            return
+        values = self._values(self._rows_around((0, self._probes(self.types[0]))), self.types)
+        failures = [value for value in values if isinstance(value, _Failure)]
+        if failures and len(failures) == len(values):
+            reason = f"for every value that was tried DataFusion says {failures[0].reason}"
+            raise self._rejected(_IS_EXPRESSION, reason)
 
     def _bears_nulls(self) -> None:
         nothing: _Row = (None,) * len(self.types)
