@@ -10,7 +10,7 @@ JAR := python/pennon/jars/pennon-spark.jar
 # The classes of Spark as a JVM maps them: the suite starts JVMs by the dozen.
 CLASSES := build/classes.jsa
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
-PYTHON_FILES := python tests benchmarks
+PYTHON_FILES := python tests benchmarks typings
 OLDER_SPARKS := 4.1.4 4.2.1
 # The first releases of each: methods of Spark have changed behind them.
 FIRST_SPARKS := 4.1.0 4.2.0

@@ -50,8 +50,8 @@ def make_namespace(location: Path, count: int, *, is_shuffled: bool = False) -> 
     calls = [from_sql("days", [{"column": "ts"}]), from_sql("identity", [{"column": "k"}])]
     snapshot = create(str(location), schema, spec_of(schema, calls))
     for leaf in range(_LEAVES):
-        first = pa.array(np.repeat(FIRST_DAY, ROWS_PER_LEAF)).cast(pa.timestamp("us", "UTC"))
-        rows = [pa.array(range(ROWS_PER_LEAF)), first, pa.repeat(1.0, ROWS_PER_LEAF)]
+        days = pa.array(np.repeat(FIRST_DAY, ROWS_PER_LEAF)).cast(pa.timestamp("us", "UTC"))
+        rows = [pa.array(range(ROWS_PER_LEAF)), days, pa.repeat(1.0, ROWS_PER_LEAF)]
         lance.write_dataset(pa.table(rows, schema=SCHEMA), str(location / f"leaf{leaf}"))
     numbers = np.arange(count, dtype=np.int64)
     if is_shuffled:

@@ -282,5 +282,5 @@ def test_a_default_of_new_rows_is_not_one_of_older_rows(tmp_path: Path) -> None:
     snapshot = changed(snapshot, "update_default", "n", default="5")
     column = snapshot.schema.field_by_path(["n"])
     assert column is not None
-    assert column.field.metadata[b"CURRENT_DEFAULT"] == b"5"
+    assert (column.field.metadata or {})[b"CURRENT_DEFAULT"] == b"5"
     assert [row["n"] for row in rows(snapshot)] == [None, None]

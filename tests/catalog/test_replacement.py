@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def base(tmp_path: Path) -> Snapshot:
     return append(make(tmp_path), {1: "eu", 2: "us", 3: None, 4: "eu"})
 
 
-def overwritten(snapshot: Snapshot, rows: dict[int, str | None], *predicates: str) -> Snapshot:
+def overwritten(snapshot: Snapshot, rows: Mapping[int, str | None], *predicates: str) -> Snapshot:
     transaction = Transaction(snapshot)
     whole = whole_partitions(snapshot, "t", predicates, action="overwrite")
     replace_rows(transaction, stage(snapshot, rows), whole)

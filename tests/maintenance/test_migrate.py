@@ -62,7 +62,7 @@ def test_a_draft_says_what_to_do_and_migrates_without_new_data_files(
     rows = Snapshot.open(location).manifest.to_table()["object_id"].to_pylist()
     assert all(name_.startswith("v1") for name_ in rows)
     key = Snapshot.open(location).manifest.schema.field("object_id")
-    assert b"lance-schema:unenforced-primary-key:position" in key.metadata
+    assert b"lance-schema:unenforced-primary-key:position" in (key.metadata or {})
     assert ids(location) == (list(range(10)), 4)
     assert check(location).violations == ()
 

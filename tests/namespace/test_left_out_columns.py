@@ -27,7 +27,9 @@ def values(table: PartitionedNamespace) -> list[object]:
 
 def test_every_write_gives_a_column_that_it_leaves_out_its_default(tmp_path: Path) -> None:
     table = made(tmp_path, pa.int32(), "3 + 4")
-    table.append(iter([pa.table({"id": [1]}), pa.table({"id": [2], "n": pa.array([5], "int32")})]))
+    table.append(
+        iter([pa.table({"id": [1]}), pa.table({"id": [2], "n": pa.array([5], pa.int32())})])
+    )
     table.merge([{"id": 1}, {"id": 3}], "id").when_matched_update_all().execute()
     table.merge([{"id": 1}, {"id": 3}], "id").when_not_matched_insert_all().execute()
     assert values(table) == [7, 5, 7]

@@ -43,7 +43,7 @@ def relation(root: Path, name: str, schema: pa.Schema, leaves: Sequence[pa.Table
 
 
 def field_id(schema: pa.Schema, name: str) -> int:
-    return int(schema.field(name).metadata[b"lance:field_id"])
+    return int((schema.field(name).metadata or {})[b"lance:field_id"])
 
 
 def computed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import lance
@@ -33,17 +34,17 @@ def make(
 
 
 def stage(
-    snapshot: Snapshot, rows: pa.RecordBatch | dict[int, str | None]
+    snapshot: Snapshot, rows: pa.RecordBatch | Mapping[int, str | None]
 ) -> list[StagedPartition]:
     """Write rows, given as a batch or as id → region, without committing them."""
-    if isinstance(rows, dict):
+    if isinstance(rows, Mapping):
         columns = {"id": pa.array(rows, pa.int64()), "region": pa.array(rows.values(), pa.utf8())}
         rows = pa.record_batch(columns)
     target = WriteTarget(snapshot.location, snapshot.version, snapshot.current_spec.spec_version)
     return write_partitions([rows], target)
 
 
-def append(snapshot: Snapshot, rows: pa.RecordBatch | dict[int, str | None]) -> Snapshot:
+def append(snapshot: Snapshot, rows: pa.RecordBatch | Mapping[int, str | None]) -> Snapshot:
     """Append and commit."""
     transaction = Transaction(snapshot)
     transaction.append(stage(snapshot, rows))

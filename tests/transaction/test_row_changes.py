@@ -81,7 +81,7 @@ def test_exactly_the_rows_go_that_are_named(tmp_path, count, copies):
     for share in (count // 2, count - count // 2):  # the second time there are vectors already
         gone = numbers.choice(left, share, replace=False)
         batches = list(scan_leaf(leaf, pa.schema([*schema, *METADATA_COLUMNS])))
-        ids = [batch.filter(pa.array(np.isin(batch["id"], gone))) for batch in batches]
+        ids = [batch.filter(pa.array(np.isin(batch["id"].to_numpy(), gone))) for batch in batches]
         for deleted in collect_deleted(ids):
             leaf = change_rows(leaf, deleted, (), schema, copies=copies)
         left = np.setdiff1d(left, gone)

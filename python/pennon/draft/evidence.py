@@ -157,8 +157,8 @@ def _fit(text: str | None, reading: Reading, rows: pa.Table, schema: NamespaceSc
 
 def _source(rows: pa.Table, path: tuple[str, ...]) -> pa.Array:
     top = rows.column(path[0])
-    array = top if len(path) == 1 else pc.struct_field(top, list(path[1:]))
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    column = top if len(path) == 1 else pc.struct_field(top, list(path[1:]))
+    return column.combine_chunks()
 
 
 def _same(one: Sequence[pa.Scalar], other: Sequence[pa.Scalar]) -> bool:

@@ -244,8 +244,8 @@ def _json(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
 
 
 def _one_file(texts: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
-    stated = pc.fill_null(texts, "{}")
-    stated = pa.concat_arrays(pc.if_else(pc.equal(stated, ""), "{}", stated).chunks)
+    filled = pc.fill_null(texts, "{}")
+    stated = pa.concat_arrays(pc.if_else(pc.equal(filled, ""), "{}", filled).chunks)
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(stated)], stated), "\n")
     options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     reading = pyarrow.json.ReadOptions(block_size=_BLOCK_BYTES)

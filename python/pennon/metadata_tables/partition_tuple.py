@@ -80,7 +80,7 @@ def partition_names(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
 def _texts(values: pa.ChunkedArray) -> list[str]:
     if pa.types.is_binary(values.type):
         return ["null" if value is None else value.hex() for value in values.to_pylist()]
-    return pc.fill_null(values.cast(pa.utf8()), "null").to_pylist()  # type: ignore[no-any-return]
+    return pc.fill_null(values.cast(pa.utf8()), "null").to_pylist()
 
 
 def tuple_condition(

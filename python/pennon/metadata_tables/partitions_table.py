@@ -74,11 +74,9 @@ def _last_change(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.Array]:
         found = last_changes(snapshot)
         versions = list(map(found.get, leaves["object_id"].to_pylist()))
     listed = versions_until(snapshot) if any(versions) else None
-    times = (
-        {}
-        if listed is None
-        else dict(zip(*(partition.to_pylist() for partition in listed), strict=True))
-    )
+    times: dict[int | None, object] = {}
+    if listed is not None:
+        times = dict(zip(*(column.to_pylist() for column in listed.columns), strict=True))
     at, by = _LAST_CHANGE
     return {
         at.name: pa.array([times.get(version) for version in versions], at.type),

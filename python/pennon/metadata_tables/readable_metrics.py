@@ -35,7 +35,7 @@ def metrics_field(snapshot: Snapshot) -> list[pa.Field]:
     return [pa.field(READABLE_METRICS, pa.struct(columns))] if columns else []
 
 
-def readable_metrics(snapshot: Snapshot, leaves: pa.Table) -> pa.Array:
+def readable_metrics(snapshot: Snapshot, leaves: pa.Table) -> pa.StructArray:
     """Give the metrics of partitions.
 
     Args:

@@ -29,7 +29,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def parents(versions: pa.Array) -> pa.Array:
+def parents(versions: pa.ChunkedArray) -> pa.Array:
     """Give the version before each, which need not be there any more; the first has none."""
     return pa.array(
         [version - 1 if version > 1 else None for version in versions.to_pylist()], pa.int64()

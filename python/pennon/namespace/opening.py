@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -117,7 +117,7 @@ def made_table(
     Raises:
         SchemaNotUnderstood: The schema is another object.
     """
-    if not isinstance(schema, pa.Schema):
+    if not isinstance(cast("object", schema), pa.Schema):
         kind = type(schema)
         raise SchemaNotUnderstood(type=f"{kind.__module__}.{kind.__qualname__}")
     table = table_ddl.create(

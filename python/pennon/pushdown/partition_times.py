@@ -156,7 +156,9 @@ class PartitionTimes:
     ) -> None:
         self.semantics = semantics
         self.spans = {f"c{column.id}": spans for column, spans in columns}
-        self.types = {f"c{column.id}": column.type for column, _ in columns}
+        self.types = {
+            f"c{column.id}": column.type for column, _ in columns if column.type is not None
+        }
         self.names: dict[exp.Expr, str] = {}
         self.values: dict[str, pa.Array] = {}
         for text in texts:

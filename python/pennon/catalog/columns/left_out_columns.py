@@ -48,9 +48,9 @@ def with_defaults(
         [5, 5]
     """
     texts = {
-        column.name: text.decode()
+        column.name: stated.decode()
         for column in columns
-        if (text := (column.metadata or {}).get(CURRENT_DEFAULT.encode())) is not None
+        if (stated := (column.metadata or {}).get(CURRENT_DEFAULT.encode())) is not None
     }
     values: dict[str, pa.Scalar] = {}
     for batch in batches:

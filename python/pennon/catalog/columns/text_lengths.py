@@ -29,13 +29,13 @@ def with_length_limits(columns: pa.Schema, known: pa.Schema) -> pa.Schema:
         known: All columns of the table.
     """
     limits = {
-        str(field.name).lower(): field.metadata[LENGTH_LIMIT.encode()]
+        str(field.name).lower(): (field.metadata or {})[LENGTH_LIMIT.encode()]
         for field in known
         if LengthLimit.of(field) is not None
     }
     return pa.schema(
         [
-            field.with_metadata({**(field.metadata or {}), LENGTH_LIMIT: limits[name]})
+            field.with_metadata({**(field.metadata or {}), LENGTH_LIMIT.encode(): limits[name]})
             if (name := str(field.name).lower()) in limits
             else field
             for field in columns

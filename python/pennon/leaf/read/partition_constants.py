@@ -77,7 +77,7 @@ def _texts(values: pa.Array) -> list[str | None]:
         return [None if value is None else value.hex() for value in values.to_pylist()]
     bits = _bits(kind)
     plain = values if bits is None else values.view(bits)
-    return plain.cast(pa.utf8()).to_pylist()  # type: ignore[no-any-return]
+    return plain.cast(pa.utf8()).to_pylist()
 
 
 def _value(text: str | None, kind: pa.DataType) -> pa.Array:

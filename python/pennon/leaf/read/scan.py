@@ -168,7 +168,7 @@ def _all_rows(
         # The dataset would find out of each row which fragment has it, for a third of the time.
         rows = fragments[0].take(range(dataset.count_rows()), names)
     else:
-        rows = dataset.take(range(dataset.count_rows()), names)
+        rows = dataset.take(list(range(dataset.count_rows())), names)
     if counted is not None:
         counted(rows.num_rows, rows.nbytes)
     batches: list[pa.RecordBatch] = rows.to_batches()

@@ -97,7 +97,7 @@ def _convert(array: pa.Array | None, match: FieldMatch, num_rows: int) -> pa.Arr
     )
 
 
-def _convert_struct(array: pa.StructArray, match: FieldMatch) -> pa.Array:
+def _convert_struct(array: pa.Array, match: FieldMatch) -> pa.Array:
     assert match.found is not None  # noqa: S101 - for the type checker
     places = {id(field): at for at, field in enumerate(match.found.children)}
     children = [
@@ -117,11 +117,11 @@ def _convert_struct(array: pa.StructArray, match: FieldMatch) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(match.wanted.type), mask=mask)
 
 
-def _convert_items(array: pa.ListArray, match: FieldMatch) -> pa.Array:
+def _convert_items(array: pa.Array, match: FieldMatch) -> pa.Array:
     return _convert(array.values, match.children[0], len(array.values))
 
 
-def _convert_entries(array: pa.MapArray, match: FieldMatch) -> pa.Array:
+def _convert_entries(array: pa.Array, match: FieldMatch) -> pa.Array:
     keys = _convert(array.keys, match.children[0], len(array.keys))
     items = _convert(array.items, match.children[1], len(array.items))
     wanted = match.wanted.type

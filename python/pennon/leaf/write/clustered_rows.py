@@ -19,6 +19,9 @@ from pennon.leaf.write.partition_tuples import partition_tuples, tuple_codes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pennon.manifest import Snapshot
     from pennon.spec.partition_spec import PartitionSpec
     from pennon.spec.write_order import WriteOrder
@@ -97,7 +100,7 @@ def _sorted(
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
     """Sort rows; the second array has the position where each of them was."""
     for rows in pa.Table.from_batches(gathered).combine_chunks().to_batches():
-        keys: list[tuple[pa.Array, str]] = []
+        keys: list[tuple[pa.Array | NDArray[np.generic], str]] = []
         if spec.fields:
             keys.append((tuple_codes(partition_tuples(rows, spec, snapshot)), "ascending"))
         if order is not None:
@@ -115,7 +118,7 @@ def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield rows.slice(start, _BATCH_ROWS)
 
 
-def _indices(keys: list[tuple[pa.Array, str]]) -> pa.Array:
+def _indices(keys: list[tuple[pa.Array | NDArray[np.generic], str]]) -> pa.Array:
     names = [f"key_{place}" for place in range(len(keys))]
     table = pa.table([values for values, _ in keys], names=names)
     directions = [direction for _, direction in keys]

@@ -47,11 +47,11 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     columns = []
     fields = [plain_field(column) for column in schema.arrow]
     for field in fields:
-        array = given.get(field.name)
-        if array is not None and not array.type.equals(field.type):
-            _check_fields(array.type, field.type, str(field.name), table)
+        values = given.get(field.name)
+        if values is not None and not values.type.equals(field.type):
+            _check_fields(values.type, field.type, str(field.name), table)
         column = (
-            pa.nulls(batch.num_rows, field.type) if array is None else _cast(array, field, table)
+            pa.nulls(batch.num_rows, field.type) if values is None else _cast(values, field, table)
         )
         null_path = _null_path(column, field)
         if null_path is not None:

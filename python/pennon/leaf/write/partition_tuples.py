@@ -91,8 +91,6 @@ def _values(batch: pa.RecordBatch, field: PartitionField, snapshot: Snapshot) ->
         return pa.nulls(batch.num_rows, wanted)
     arrays = [pa.nulls(batch.num_rows) if array is None else array for array in sources]
     values = field.derivation.apply(arrays)
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
     if not values.type.equals(wanted):
         try:
             values = values.cast(wanted)

@@ -228,8 +228,8 @@ def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset
     try:
         columns = columns_by_name(dataset, schema, source)
     except LeafTypeMismatch as error:
-        column, found, wanted = (error.parameters[key] for key in ("column", "found", "wanted"))
-        why = f"its column {column} is {found}, which does not promote to {wanted}"
+        name, found, wanted = (error.parameters[key] for key in ("column", "found", "wanted"))
+        why = f"its column {name} is {found}, which does not promote to {wanted}"
         raise refused(snapshot, source, why, "Change the column's type first") from error
     if columns.unknown:
         names = ", ".join(columns.unknown.values())

@@ -51,7 +51,7 @@ def recovered_tuple(
 def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
     if not rows.fields or not all(_is_ordered(field, rows) for field in rows.fields):
         return None
-    ends: dict[str, pa.Table] = {}
+    ends: dict[str, pa.Array] = {}
     num_rows = 0
     try:
         for batch in rows.scan(dataset):

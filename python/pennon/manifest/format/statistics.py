@@ -177,7 +177,8 @@ def without_columns(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     parts = pc.split_pattern(texts, f',"{COLUMN_STATISTICS}":', max_splits=1)
     first = pc.list_element(parts, 0)
     is_cut = pc.equal(pc.list_value_length(parts), 2)
-    return pc.if_else(is_cut, pc.binary_join_element_wise(first, "}", ""), first)
+    closed: pa.ChunkedArray = pc.binary_join_element_wise(first, "}", "")
+    return pc.if_else(is_cut, closed, first)
 
 
 def recorded_order(version: int, order: str) -> str:

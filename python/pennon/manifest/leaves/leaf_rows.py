@@ -45,7 +45,7 @@ _ONE_OF: Final = 100
 _FEW_TEXTS: Final = 500
 _FEW_TEXTS_OF: Final = 10
 
-MayMatch: TypeAlias = Callable[["NDArray[np.uint64]"], pa.BooleanArray]
+MayMatch: TypeAlias = Callable[["NDArray[np.uint64]"], pa.Array]
 
 
 def few_of(num_leaves: int) -> int:

@@ -268,7 +268,7 @@ class _Run:
         if held:
             yield pa.Table.from_batches(held)
 
-    def _pairs(self, rows: pa.Table) -> tuple[pa.Array, pa.Array]:
+    def _pairs(self, rows: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
         """Give the numbers of rows of the table and of rows of the source that are the same."""
         ours = rows.select(self.keys).append_column(_OURS, pa.array(range(len(rows)), pa.int64()))
         theirs = self.theirs.cast(

@@ -43,7 +43,9 @@ def carried_column(text: str | exp.Expr | None, columns: Mapping[str, pa.DataTyp
         text = tree.name if isinstance(tree, exp.Column) and len(tree.parts) == 1 else None
     name = (text or "").strip("`")
     kind = columns.get(name)
-    return None if not is_carried(kind) else Typed(exp.column(name, quoted=True), kind)
+    if kind is None or not is_carried(kind):
+        return None
+    return Typed(exp.column(name, quoted=True), kind)
 
 
 def struct_field(path: Sequence[str], columns: Mapping[str, pa.DataType]) -> Typed:

@@ -200,7 +200,10 @@ def task_texts(
     lists, listed = (
         pc.binary_join_element_wise(*tokens, ",") if tokens else "" for tokens in (relations, found)
     )
-    return pc.binary_join_element_wise('{"relations":[', lists, '],"keys":[', listed, "]}", "")
+    texts: pa.Array = pc.binary_join_element_wise(
+        '{"relations":[', lists, '],"keys":[', listed, "]}", ""
+    )
+    return texts
 
 
 def _splits_by_task(tasks: FragmentTasks, scan: int, leaves: pa.Table) -> pa.Array:
@@ -229,7 +232,8 @@ def _lists(tasks: FragmentTasks, numbers: Numbers, texts: pa.Array) -> pa.Array:
     counts = np.bincount(numbers, minlength=len(tasks.keys))
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
-    return pc.binary_join_element_wise("[", joined, "]", "")
+    lists: pa.Array = pc.binary_join_element_wise("[", joined, "]", "")
+    return lists
 
 
 def relation(scan: ScanToken, splits: Sequence[Split]) -> Relation:

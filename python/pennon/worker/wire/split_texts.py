@@ -102,7 +102,8 @@ def _num_rows(leaves: pa.Table) -> pa.ChunkedArray | str:
     if "num_rows" not in leaves.column_names:
         return ""
     counts = leaves["num_rows"].cast(pa.utf8())
-    return pc.binary_join_element_wise(',"rows":', counts, "").fill_null("")
+    texts: pa.ChunkedArray = pc.binary_join_element_wise(',"rows":', counts, "")
+    return texts.fill_null("")
 
 
 def _needs_escape(texts: pa.ChunkedArray) -> bool:
