@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,7 +29,8 @@ from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.expire import expire
 from pennon.maintenance.vacuum import vacuum
-from pennon.manifest.transaction_mode import mode_of
+from pennon.manifest.format import change_notice
+from pennon.manifest.transaction_mode import change_under_way, mode_of
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction, mode_change, strong, weak
 from pennon.transaction.mode_change import set_transaction_mode
@@ -257,8 +260,33 @@ def test_a_change_that_another_one_takes_over_says_so(
                 assert len(taken) <= number
                 return
         assert "another process" in why
+        assert None not in latest(base).leaves().table["read_version"].to_pylist()
         after = append(latest(base), {9: "eu"})
         assert (mode_of(after), regions(after)["eu"]) == ("strong", [1, 9])
+
+
+def test_a_change_that_takes_longer_than_its_notice_lasts_is_not_turned_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer on another machine cannot see that its process lives."""
+    base = filled(tmp_path / "t", "strong")
+    monkeypatch.setattr(change_notice, "_machine", lambda: secrets.token_hex(8))
+    monkeypatch.setattr(change_notice, "_OF_MODES_SECONDS", 2)
+
+    def write_late() -> None:
+        begun = change_under_way(latest(base))
+        assert begun is not None
+        assert begun.until is not None
+        while time.time() * 1000 < begun.until + 500:
+            time.sleep(0.1)
+        with pytest.raises(TransactionModeChanged, match="are being made weak"):
+            pennon.open(base.location).append([{"id": 9, "region": "eu"}])
+
+    with before_step(monkeypatch, mode_change, 5, write_late) as taken:
+        set_transaction_mode(base.location, "weak")
+    assert len(taken) > 5
+    assert mode_of(latest(base)) == "weak"
+    assert regions(latest(base)) == {"eu": [1], "us": [2, 5], None: [3]}
 
 
 def test_adopted_datasets_are_read_at_their_newest_in_a_table_that_became_weak(

@@ -57,7 +57,7 @@ def check_mode(newest: Snapshot, wanted: str) -> None:
             table=newest.location,
             why=_WHY_NOT.get(notice.target, f"its transactions are being made {notice.target}"),
             advice="Run it again when that has ended; a change whose process is gone is ended by"
-            " the next writer, on another machine after at most an hour, or at once by CALL"
+            " the next writer, on another machine after ten minutes, or at once by CALL"
             f" lance.system.set_transaction_mode('{newest.location}', '{wanted}')",
         )
     mode = mode_of(newest)

@@ -33,6 +33,7 @@ from pennon.manifest.commits.mode_commit import (
     end_change,
     forget_read_versions,
     opened_in_change,
+    refuse_older,
 )
 from pennon.manifest.commits.stated_commit import schema_id
 from pennon.manifest.commits.waiting import wait_for_others
@@ -40,6 +41,7 @@ from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, is_of_storage, storage_failure
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.manifest.transaction_mode import STRONG, WEAK, mode_of
+from pennon.transaction.renewed_change import renewed
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states
 
 if TYPE_CHECKING:
@@ -104,13 +106,17 @@ def set_transaction_mode(
         done.notes.append(f"its transactions are {mode} already")
         return done
     _check_leaves(snapshot)
+    is_taken_over = mode_of(snapshot) is None
     change = begin_change(snapshot, mode)
     work = _Change(location, change, options, done, progress)
     try:
-        if mode == WEAK:
-            work.make_weak()
-        else:
-            work.make_strong()
+        with renewed(location, change, options):
+            if is_taken_over:  # who made it before may have looked, and not committed yet
+                refuse_older(lambda: opened_in_change(location, change, options))
+            if mode == WEAK:
+                work.make_weak()
+            else:
+                work.make_strong()
     except (OSError, RuntimeError) as error:  # Lance's, of a leaf
         if not is_of_storage(error):
             raise

@@ -21,7 +21,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 from lance.dataset import MergeInsertBuilder
-from tests.torture.races.model import Impossible, State, Statement, condition_sql
+from tests.torture.races.model import SCHEMA, Impossible, State, Statement, condition_sql
 
 import pennon
 from pennon.catalog.configured_catalog import Catalog
@@ -108,9 +108,8 @@ def replace_by_own_rows(root: str, table: PartitionedNamespace, statement: State
 
 def merge(table: PartitionedNamespace, statement: Statement) -> None:
     """Run MERGE."""
-    rows = pa.Table.from_pylist(statement["rows"], schema=table.schema)
-    names = [name for name in rows.column_names if name in statement["rows"][0]]
-    merging = table.merge(rows.select(names), on="uid")
+    rows = pa.Table.from_pylist(statement["rows"], schema=SCHEMA)
+    merging = table.merge(rows, on="uid")
     if statement["matched"] == "update":
         merging = merging.when_matched_update_all()
     if statement["matched"] == "delete":
@@ -131,7 +130,7 @@ def run(root: str, statement: Statement) -> None:
     table = opened(root)
     now = dt.datetime.now(dt.UTC)
     kind, where = statement["kind"], condition_sql(statement.get("where") or [])
-    own = pa.Table.from_pylist(statement["rows"]) if "rows" in statement else None
+    own = pa.Table.from_pylist(statement["rows"], schema=SCHEMA) if "rows" in statement else None
     match kind:
         case "append" | "overwrite" | "overwrite_partitions" if own is None:
             write_own_rows(table, statement)

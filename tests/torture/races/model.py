@@ -8,8 +8,22 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any, Final
 
-__all__ = ["Impossible", "Part", "State", "Statement", "bag", "condition_sql", "serial_orders"]
+import pyarrow as pa
 
+__all__ = [
+    "SCHEMA",
+    "Impossible",
+    "Part",
+    "State",
+    "Statement",
+    "bag",
+    "condition_sql",
+    "serial_orders",
+]
+
+SCHEMA: Final = pa.schema(
+    {"uid": pa.int64(), "part": pa.string(), "half": pa.int32(), "v": pa.int32()}
+)
 Row = Mapping[str, Any]
 # A column, an operator, a value; a condition is a list of these, which all have to hold.
 Part = tuple[str, str, Any]
@@ -98,6 +112,7 @@ class State:
         return [{**row, "uid": row["uid"] + number * COPIED, "part": part} for row in read]
 
     def _filled(self, row: Row) -> Row:
+        self._need(*row)
         return {name: row.get(name, self.defaults.get(name)) for name in self.columns}
 
     def _need(self, *columns: str) -> None:
@@ -144,6 +159,7 @@ class State:
 
     def _merge(self, statement: Statement) -> State:
         source = {row["uid"]: row for row in statement["rows"]}
+        self._need(*statement["rows"][0])
         others = self.chosen(statement["others"]) if statement["others"] is not None else None
         rows = []
         for at, row in enumerate(self.rows):

@@ -10,15 +10,12 @@ from typing import Any, Final
 
 import lance
 import pyarrow as pa
-from tests.torture.races.model import Part, Row, State, Statement
+from tests.torture.races.model import SCHEMA, Part, Row, State, Statement
 
 import pennon
 
 __all__ = ["Race", "random_race"]
 
-_SCHEMA: Final = pa.schema(
-    {"uid": pa.int64(), "part": pa.string(), "half": pa.int32(), "v": pa.int32()}
-)
 _PARTS: Final = ("a", "b", "c")
 _KINDS: Final[dict[str, float]] = {
     "append": 4,
@@ -78,8 +75,8 @@ def random_race(choose: random.Random, root: Path, *, is_plain: bool = False) ->
 
 def _plain(choose: random.Random, root: Path) -> State:
     rows = [_row(choose, uid) for uid in range(choose.choice([0, 3, 6]))]
-    lance.write_dataset(pa.Table.from_pylist(rows, schema=_SCHEMA), f"{root}/plain")
-    return State(tuple(rows), tuple(_SCHEMA.names), (), {})
+    lance.write_dataset(pa.Table.from_pylist(rows, schema=SCHEMA), f"{root}/plain")
+    return State(tuple(rows), tuple(SCHEMA.names), (), {})
 
 
 def _partitioned(choose: random.Random, root: Path) -> State:
@@ -88,13 +85,13 @@ def _partitioned(choose: random.Random, root: Path) -> State:
     if choose.random() < 0.3:
         changes = ("delete", "update", "merge")
         properties = {f"write.{change}.mode": "copy-on-write" for change in changes}
-    table = pennon.connect(str(root)).create_table("t", _SCHEMA, fields, properties=properties)
-    state = State((), tuple(_SCHEMA.names), fields, {})
+    table = pennon.connect(str(root)).create_table("t", SCHEMA, fields, properties=properties)
+    state = State((), tuple(SCHEMA.names), fields, {})
     kept: dict[int, State] = {}
     for _ in range(choose.choice([0, 1, 2, 3])):
         kept[table.version] = state
         rows = [_row(choose, len(state.rows) + at) for at in range(choose.choice([1, 3, 5]))]
-        table.append(pa.Table.from_pylist(rows, schema=_SCHEMA))
+        table.append(pa.Table.from_pylist(rows, schema=SCHEMA))
         state = replace(state, rows=(*state.rows, *rows))
     if choose.random() < 0.4:
         default = choose.choice([None, 8])

@@ -5,7 +5,8 @@ that the mode changes, and every writer that looks behind it stops. Then the row
 ``read_version`` by a commit that is refused after any other change of rows: whoever looked before
 it commits before it, and is seen, or is refused. The last one states the new mode.
 
-Each change has a name of its own. A second one takes over from a first, which then cannot end.
+Each change has a name of its own, and says how long it may take; a long one is renewed. A second
+one takes over from a first, which then can change no row and cannot end.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ __all__ = [
     "forget_read_versions",
     "opened_in_change",
     "refuse_older",
+    "renew_change",
 ]
 
 _ATTEMPTS: Final = 40
@@ -80,9 +82,25 @@ def opened_in_change(
         TransactionModeChanged: Another one has taken over.
     """
     newest = Snapshot.open(location, storage_options=storage_options)
-    if newest.metadata.get(TRANSACTION) != change:
-        raise _taken_over(location)
+    _check_same(newest.metadata.get(TRANSACTION, ""), change, location)
     return newest
+
+
+def renew_change(location: str, change: str, storage_options: StorageOptions | None = None) -> None:
+    """Say that a change is still under way, so that nobody takes it for abandoned.
+
+    Args:
+        location: The namespace.
+        change: The name of the change.
+        storage_options: Given to Lance.
+
+    Raises:
+        StorageFailure: The storage refused.
+        TransactionModeChanged: It has ended, or another one has taken over.
+    """
+    manifest = open_manifest(location, storage_options=storage_options)
+    notice = _check_same(manifest.metadata.get(TRANSACTION, ""), change, location)
+    _state(manifest, location, str(notice.renewed()), storage_options)
 
 
 def refuse_older(opened: Callable[[], Snapshot]) -> Snapshot:
@@ -202,9 +220,16 @@ def end_change(
         TransactionModeChanged: Another change has taken over.
     """
     manifest = open_manifest(location, storage_options=storage_options)
-    if manifest.metadata.get(TRANSACTION) != change:
-        raise _taken_over(location)
+    _check_same(manifest.metadata.get(TRANSACTION, ""), change, location)
     return _state(manifest, location, mode, storage_options)
+
+
+def _check_same(stated: str, change: str, location: str) -> ChangeNotice:
+    """See that a change is under way, which may have been renewed since it began."""
+    now, begun = ChangeNotice.read(stated), ChangeNotice.read(change)
+    if now is None or begun is None or now.name != begun.name:
+        raise _taken_over(location)
+    return now
 
 
 def _state(

@@ -4,7 +4,8 @@ The text is ``changing to``, the target, a name drawn for this one change, and a
 process that is killed leaves it behind, and whoever writes next has to see that nobody will end it:
 
 * where it ran on this machine, by its process, which is gone;
-* else by the time, of which it uses the first half only where nothing would refuse it later.
+* else by the time, of which it uses the first half only where nothing would refuse it later. Who
+  needs longer states a later one while it works.
 
 A table that another one replaces may have lost its name already when the process is killed. So the
 notice says where the name is looked up.
@@ -18,7 +19,7 @@ import os
 import secrets
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -32,7 +33,7 @@ REPLACED: Final = "replaced"
 """No mode: another table is about to get the name, and nothing may be written any more."""
 
 _LASTS_SECONDS: Final = {ALTERED: 60, REPLACED: 600}
-_OF_MODES_SECONDS: Final = 3600
+_OF_MODES_SECONDS: Final = 600  # and again as long while the process works
 _OF_A_PROCESS: Final = Path("/proc")
 
 
@@ -74,10 +75,18 @@ class ChangeNotice:
     @classmethod
     def of_this_process(cls, target: str, named_at: NamedAt | None = None) -> Self:
         """Announce a change that this process makes."""
-        lasts = _LASTS_SECONDS.get(target, _OF_MODES_SECONDS)
-        until = int((time.time() + lasts) * 1000)
         name = secrets.token_hex(8)
-        return cls(target, name, _machine(), _process(os.getpid()) or "", until, named_at)
+        process = _process(os.getpid()) or ""
+        return cls(target, name, _machine(), process, named_at=named_at).renewed()
+
+    @property
+    def lasts_seconds(self) -> float:
+        """How long it lasts from the moment at which it was stated."""
+        return _LASTS_SECONDS.get(self.target, _OF_MODES_SECONDS)
+
+    def renewed(self) -> Self:
+        """Give the same change with all of its time before it."""
+        return replace(self, until=int((time.time() + self.lasts_seconds) * 1000))
 
     @classmethod
     def read(cls, text: str) -> Self | None:
@@ -132,7 +141,7 @@ class ChangeNotice:
 
     def is_nearly_over(self) -> bool:
         """Whether half of its time has passed: what others cannot refuse must not begin now."""
-        half = _LASTS_SECONDS.get(self.target, _OF_MODES_SECONDS) / 2
+        half = self.lasts_seconds / 2
         return self.until is not None and time.time() + half > self.until / 1000
 
 
