@@ -81,6 +81,15 @@ def renamed(name: str) -> Damage:
     return rename
 
 
+def unlocated(root: Path) -> None:
+    dataset = lance.dataset(str(root / "__manifest"))
+    dataset.update({"location": "NULL"}, where=f"object_id = '{handmade.US}'")
+
+
+def lacking(name: str) -> Damage:
+    return lambda root: lance.dataset(str(root / "__manifest")).drop_columns([name])
+
+
 def cut_manifest(root: Path) -> None:
     for path in (root / "__manifest" / "_versions").glob("*.manifest"):
         path.write_bytes(b"\x00")
@@ -217,6 +226,21 @@ DAMAGED: dict[str, tuple[Damage, type[errors.PennonError], str]] = {
         renamed("v02$k7m2n9p4q8r5s3t6$u3v7w1x5y9z2a4b8$dataset"),
         errors.LeafMisnamed,
         r"v02\$k7m2n9p4q8r5s3t6\$u3v7w1x5y9z2a4b8\$dataset.*\(v2, a name",
+    ),
+    "leaf without a location": (
+        unlocated,
+        errors.LeafNotLocated,
+        r"no location in the table row v2\$e9f0g1h2i3j4k5l6.*\$dataset",
+    ),
+    "no column metadata": (
+        lacking("metadata"),
+        errors.ManifestColumnMissing,
+        "no column metadata, which .*Add it as a string",
+    ),
+    "no column location": (
+        lacking("location"),
+        errors.ManifestColumnMissing,
+        "no column location, which ",
     ),
     "no manifest": (
         lambda root: shutil.rmtree(root / "__manifest"),

@@ -68,6 +68,8 @@ from pennon.errors.maintenance import (
 )
 from pennon.errors.manifest import (
     LeafMisnamed,
+    LeafNotLocated,
+    ManifestColumnMissing,
     ManifestColumnsLost,
     ManifestColumnType,
     ManifestMetadataLost,
@@ -212,10 +214,12 @@ __all__ = [
     "LeafFolderTaken",
     "LeafMisnamed",
     "LeafMissing",
+    "LeafNotLocated",
     "LeafReadAtReference",
     "LeafSchemaMismatch",
     "LeafTypeMismatch",
     "MalformedMessage",
+    "ManifestColumnMissing",
     "ManifestColumnType",
     "ManifestColumnsLost",
     "ManifestMetadataLost",

@@ -86,6 +86,30 @@ class LeafMisnamed(PennonError):
     sql_state = "55000"
 
 
+class LeafNotLocated(PennonError):
+    """A table row of ``__manifest`` does not say where the files of its partition are."""
+
+    condition = "LEAF_NOT_LOCATED"
+    template = (
+        "Cannot read {location}: version {version} of its __manifest has no location in the table"
+        " row {object_id}. Write the name of the partition's folder into it, or delete the row;"
+        " `pennon check` names every such row."
+    )
+    sql_state = "55000"
+
+
+class ManifestColumnMissing(PennonError):
+    """``__manifest`` lacks a column that every directory namespace has."""
+
+    condition = "MANIFEST_COLUMN_MISSING"
+    template = (
+        "Cannot read {location}: version {version} of its __manifest has no column {column}, which"
+        " the specification lists under Manifest Table Schema. Add it as a {wanted}; one named"
+        " metadata may be NULL in every row."
+    )
+    sql_state = "55000"
+
+
 class ManifestColumnType(PennonError):
     """A partition column of ``__manifest`` has a type that its spec does not allow."""
 

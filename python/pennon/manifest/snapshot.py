@@ -43,7 +43,7 @@ from pennon.manifest.format.properties import (
     user_properties,
 )
 from pennon.manifest.format.statistics import RECORDED_ORDER, order_column, statistics_columns
-from pennon.manifest.leaves.leaf_names import check_no_leaves
+from pennon.manifest.leaves.leaf_names import check_located, check_no_leaves
 from pennon.manifest.leaves.leaf_rows import MayMatch, fetched_lists, is_for_index, leaf_rows
 from pennon.manifest.leaves.partition_index import PartitionIndex, partition_index
 from pennon.manifest.repair.column_check import check_columns
@@ -207,6 +207,7 @@ class Snapshot:
 
         Raises:
             LeafMisnamed: A leaf is called as none of its spec.
+            LeafNotLocated: A leaf's row does not say where it is.
             ManifestMetadataLost: A leaf belongs to a spec version that is not there.
 
         Spec: "Partition Pruning", Appendix D.
@@ -253,6 +254,7 @@ class Snapshot:
         """Make what ``leaves`` returns of rows of the manifest."""
         rows = self._only_leaves(rows)
         self._refuse_doubled(rows["object_id"])
+        check_located(rows, location=self.location, version=self.version)
         references = self._references(rows)
         metadata = rows["metadata"]
         silent = pc.is_null(rows[READ_VERSION.name]) if self.has_read_versions else None

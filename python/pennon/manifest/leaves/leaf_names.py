@@ -1,17 +1,39 @@
-"""Refuses tables that are called as no leaf of their spec: their rows would go missing."""
+"""Refuses table rows that are called as no leaf of their spec, or do not say where it is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pennon.errors import LeafMisnamed, ManifestMetadataLost
+import pyarrow.compute as pc
+
+from pennon.errors import LeafMisnamed, LeafNotLocated, ManifestMetadataLost
 from pennon.manifest.format.names import ObjectId
 from pennon.spec.partition_spec import PartitionSpec, spec_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["check_no_leaves"]
+    import pyarrow as pa
+
+__all__ = ["check_located", "check_no_leaves"]
+
+
+def check_located(rows: pa.Table, *, location: str, version: int) -> None:
+    """Hold that the rows of leaves say where their files are.
+
+    Args:
+        rows: Rows of ``__manifest``, with ``object_id`` and ``location``.
+        location: Of the namespace.
+        version: Of its ``__manifest``.
+
+    Raises:
+        LeafNotLocated: One does not.
+
+    Spec: "Physical Layout and Naming".
+    """
+    if rows["location"].null_count:
+        leaf = rows["object_id"].filter(pc.is_null(rows["location"]))[0]
+        raise LeafNotLocated(location=location, version=version, object_id=leaf)
 
 
 def check_no_leaves(

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import lance
 import pyarrow as pa
 
-from pennon.errors import ManifestColumnsLost, ManifestColumnType
-from pennon.manifest.format.columns import READ_BRANCH, READ_TAG, READ_VERSION, partition_columns
+from pennon.errors import ManifestColumnMissing, ManifestColumnsLost, ManifestColumnType
+from pennon.manifest.format.columns import (
+    BASE_COLUMNS,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    partition_columns,
+)
 from pennon.manifest.format.properties import TRANSACTION
 from pennon.spec.partition_spec import PartitionSpec, is_same_kind
 
 __all__ = ["check_columns"]
+
+# ``base_objects`` is of no use to a reader, and the specification does not list it.
+_NEEDED: Final = BASE_COLUMNS[:-1]
 
 
 def check_columns(
@@ -30,13 +40,22 @@ def check_columns(
         metadata: The namespace's metadata map.
 
     Raises:
+        ManifestColumnMissing: It lacks one that every directory namespace has.
         ManifestColumnsLost: A foreign writer dropped some.
         ManifestColumnType: One has a type of another kind.
 
     Spec: "Manifest Table Schema".
     """
-    expected = partition_columns(specs.values())
     present = {field.name: field.type for field in manifest.schema}
+    for column in _NEEDED:
+        if column.name not in present:
+            raise ManifestColumnMissing(
+                location=location,
+                version=manifest.version,
+                column=column.name,
+                wanted=column.type,
+            )
+    expected = partition_columns(specs.values())
     lost = [name for name in expected if name not in present]
     if metadata.get(TRANSACTION) == "strong" and READ_VERSION.name not in present:
         lost.insert(0, READ_VERSION.name)
