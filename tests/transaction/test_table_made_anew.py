@@ -49,7 +49,7 @@ def test_the_driver_and_its_tasks_refuse_another_table(tmp_path: Path, versions:
     base = append(append(make(tmp_path), {1: "eu"}), {2: "us"})
     table, rows = PartitionedTable("t", base), stage(base, {7: "eu"})
     made_anew(base, versions=versions)
-    with pytest.raises(TableMadeAnew):
+    with pytest.raises(TableMadeAnew, match="Cannot use table t as"):
         PartitionedTable.open_base(
             "t", table.target, base.identity, WriteMode.APPEND, CommitIdentity.fresh()
         )

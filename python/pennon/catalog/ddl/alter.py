@@ -23,6 +23,7 @@ from pennon.catalog.ddl.table_statement import STATEMENT, OrderChange, statement
 from pennon.catalog.ddl.tag_change import change_tag
 from pennon.catalog.ddl.tag_statement import is_about_names, tag_change_of
 from pennon.catalog.ddl.write_order_change import checked_order, followed_order
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.partitioning import FieldChange, evolved_spec, partitioned_by_columns
 from pennon.catalog.tables.loaded_table import Table, load
 from pennon.errors import UnsupportedTableChange, WriteConflict
@@ -201,7 +202,9 @@ def _until_committed(catalog: Catalog, identifier: Name, change: _Change) -> Tab
     for _ in range(_ATTEMPTS):
         table = load(catalog, identifier)
         table.stored.check_alterable()
-        match change(table):
+        with by_name(table.name):
+            outcome = change(table)
+        match outcome:
             case ManifestCommitted():
                 return load(catalog, identifier)
             case ConcurrentChange():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 from pennon.caching.version_identity import LOOK
 from pennon.catalog.columns.text_lengths import with_length_limits
 from pennon.catalog.configured_catalog import is_local
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts.stored_table import StagedRows, StoredTable
 from pennon.catalog.name_changes import replace_partitioned
 from pennon.catalog.replacement import overlapped_partitions, replace_rows, whole_partitions
@@ -70,12 +71,14 @@ class PartitionedTable(StoredTable):
             base = Snapshot.open(location, version, None, storage)
         except SnapshotNotFound:
             newest = Snapshot.open(location, None, None, storage)
-            check_same_table(newest, target.table_id)
+            with by_name(name):
+                check_same_table(newest, target.table_id)
             is_append = mode is WriteMode.APPEND and is_blind
             if is_append or find_commit(location, commit.id, storage) is not None:
                 return cls(name, newest)
             raise _expired(name, version) from None
-        check_same_table(base, target.table_id)
+        with by_name(name):
+            check_same_table(base, target.table_id)
         if identity and identity.partition(LOOK)[0] != base.identity:
             raise TableMadeAnew(table=name, location=location)
         return cls(name, base)
@@ -229,7 +232,8 @@ class PartitionedTable(StoredTable):
     def _committed(self, transaction: Transaction) -> int:
         for _ in range(_COMMIT_ATTEMPTS):
             try:
-                outcome = transaction.commit()
+                with by_name(self.name):
+                    outcome = transaction.commit()
             except WriteConflict as error:  # of a leaf, which does not know the table's name
                 raise self._conflict(error.parameters["why"]) from error
             match outcome:
