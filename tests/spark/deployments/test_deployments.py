@@ -97,8 +97,8 @@ import subprocess, time
 jvm = str(spark._jvm.ProcessHandle.current().pid())
 listing = ["ps", "--ppid", jvm, "-o", "args="]
 deadline = time.monotonic() + 120
-while b"pennon.worker" not in (children := subprocess.check_output(listing)):
-    assert time.monotonic() < deadline, children
+while b"pennon.worker" not in subprocess.run(listing, capture_output=True).stdout:
+    assert time.monotonic() < deadline
     time.sleep(0.1)
 print(repr("started"))
 spark.stop()
@@ -107,3 +107,18 @@ spark.stop()
 
 def test_the_worker_starts_with_the_session_and_not_with_its_first_query(tmp_path: Path) -> None:
     assert printed(START + WAIT_FOR_A_WORKER, tmp_path) == "started"
+
+
+LIST_WORKERS = """
+import subprocess
+spark.range(9).groupBy("id").count().collect()
+jvm = str(spark._jvm.ProcessHandle.current().pid())
+children = subprocess.run(["ps", "--ppid", jvm, "-o", "args="], capture_output=True).stdout
+print(repr(b"pennon.worker" in children))
+spark.stop()
+"""
+
+
+def test_a_session_without_a_catalog_of_pennon_has_no_worker(tmp_path: Path) -> None:
+    other = {"spark.sql.catalog.lance": "of.another.Format"}
+    assert printed(START + LIST_WORKERS, tmp_path, other) is False

@@ -14,6 +14,8 @@ import dev.pennon.spark.statements.RowChangeMetadata;
 import dev.pennon.spark.statements.StatementOwners;
 import dev.pennon.spark.statements.TableChanges;
 import dev.pennon.spark.worker.WorkerProcess;
+import java.util.stream.Stream;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.SparkSessionExtensions;
 import scala.Function1;
 import scala.runtime.BoxedUnit;
@@ -36,7 +38,10 @@ public final class PennonExtensions implements Function1<SparkSessionExtensions,
     extensions.injectQueryStagePrepRule(session -> new ScanLinks());
     JoinPlanning.injectInto(extensions);
     // While Spark goes on with the session, whose first query finds the worker ready.
-    WorkerProcess.startEarly();
+    String catalog = PennonCatalog.class.getName();
+    if (Stream.of(SparkEnv.get().conf().getAll()).anyMatch(entry -> entry._2().equals(catalog))) {
+      WorkerProcess.startEarly();
+    }
     return BoxedUnit.UNIT;
   }
 }
