@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -51,6 +52,33 @@ def test_the_worker_says_that_it_is_ready(worker: Worker) -> None:
     assert worker.ready["ready"] is True
     assert worker.ready["pid"] == worker.process.pid
     assert worker.path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("is_driver", [True, False])
+def test_the_worker_of_an_executor_imports_nothing_of_catalogs(*, is_driver: bool) -> None:
+    """Pydantic comes with ``lance_namespace``, which only a driver asks."""
+    with tempfile.TemporaryDirectory() as folder:
+        abandoned = Path(folder) / "pennon-worker-abandoned"
+        abandoned.mkdir()
+        os.utime(abandoned, (0, 0))
+        started = subprocess.Popen(
+            [
+                *(sys.executable, "-P"),
+                *worker_arguments(JVM | {"driver": is_driver, "temporary": folder}),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
+        )
+        deadline = time.monotonic() + 60
+        # It tidies up once it has imported all that it means to.
+        while abandoned.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        mapped = Path(f"/proc/{started.pid}/maps").read_text()
+        present(started.stdin).close()
+        assert started.wait(10) == 0
+    assert not abandoned.exists()
+    assert ("/pydantic_core/" in mapped) is is_driver
 
 
 def test_a_worker_imports_no_pandas(worker: Worker) -> None:

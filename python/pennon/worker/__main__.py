@@ -46,6 +46,9 @@ def main() -> int:
     arguments.add_argument("--log-level", default=os.environ.get("PENNON_LOG_LEVEL", "INFO"))
     options = arguments.parse_args()
     faulthandler.enable()
+    # Imports make hundreds of thousands of objects that stay: looking through them for garbage
+    # takes a fifth of a start. `_warm_up` enables it again.
+    gc.disable()
     # Ctrl-C at a terminal reaches every process there. A shell of Spark cancels its query by it and
     # lives on: so does the worker, which ends with its JVM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,7 +75,7 @@ def main() -> int:
     _say(ready, ready_line(metadata_version(), socket))
     threading.Thread(target=_end_when_retired, args=(server, ready), daemon=True).start()
     threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
-    threading.Thread(target=_warm_up, args=(socket,), daemon=True).start()
+    threading.Thread(target=_warm_up, args=(socket, jvm), daemon=True).start()
     _wait_for_end_of_input()
     server.close()
     with contextlib.suppress(OSError):
@@ -141,14 +144,18 @@ def _server(path: Path, log_level: str) -> Server:
     return Server(path)
 
 
-def _warm_up(own: Path) -> None:
+def _warm_up(own: Path, jvm: Jvm) -> None:
     """Import what the first query needs while the JVM is still busy with itself; tidy up."""
     from pennon.worker.requests.dispatch import driver_handlers  # noqa: PLC0415
 
-    driver_handlers()
-    # Modules and classes stay for ever: without this, planning pays for their being looked through.
-    gc.collect()
-    gc.freeze()
+    try:
+        if jvm.driver:
+            driver_handlers()
+    finally:
+        # Modules and classes stay for ever: without this, planning pays for their being looked
+        # through. The little that is garbage among them is not worth the looking either.
+        gc.freeze()
+        gc.enable()
     remove_abandoned_sockets(own)
 
 
