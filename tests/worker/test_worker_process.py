@@ -81,6 +81,29 @@ def test_the_worker_of_an_executor_imports_nothing_of_catalogs(*, is_driver: boo
     assert ("/pydantic_core/" in mapped) is is_driver
 
 
+def test_the_files_of_a_killed_worker_are_removed_by_the_next_one(tmp_path: Path) -> None:
+    """What did not fit its memory: gigabytes, perhaps, of each worker that is killed."""
+
+    def folders() -> set[Path]:
+        return set(tmp_path.glob("pennon-files-*"))
+
+    killed = Worker(tmp_path)
+    (of_killed,) = folders()
+    (of_killed / "spilled.arrow").write_bytes(b"rows")
+    alive = Worker(tmp_path)
+    (of_alive,) = folders() - {of_killed}
+    os.kill(killed.process.pid, signal.SIGKILL)
+    assert killed.stop() == -signal.SIGKILL
+    following = Worker(tmp_path)
+    (of_following,) = folders() - {of_killed, of_alive}
+    deadline = time.monotonic() + 60
+    while of_killed.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert folders() == {of_alive, of_following}
+    assert [alive.stop(), following.stop()] == [0, 0]
+    assert folders() == set()
+
+
 def test_a_worker_imports_no_pandas(worker: Worker) -> None:
     """It is half of a worker's start, and nothing in one needs it."""
     pytest.importorskip("pandas")

@@ -175,10 +175,11 @@ class Worker:
     """A real worker process, as the JVM starts it.
 
     Args:
+        temporary_files: Where it writes what does not fit its memory.
         settings: Spark's, beside the master.
     """
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, temporary_files: Path | None = None, /, **settings: str) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.log = Path(self.folder.name) / "log"
         named = {f"spark.{key}": value for key, value in settings.items()}
@@ -193,7 +194,11 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin"},
+                env={
+                    "PYTHONPATH": str(SOURCES),
+                    "PATH": "/usr/bin:/bin",
+                    "TMPDIR": str(temporary_files or self.folder.name),
+                },
             )
         self.ready = json.loads(present(self.process.stdout).readline())
         self.path = Path(self.ready["socket"])

@@ -13,6 +13,7 @@ import gc
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -25,6 +26,7 @@ from pennon.caching import log_figures
 from pennon.errors import PackageVersion, PennonError
 from pennon.worker.arrow_import import import_arrow
 from pennon.worker.socket_folders import remove_abandoned_sockets, socket_in_new_folder
+from pennon.worker.temporary_files import remove_abandoned_files, temporary_files_in_own_folder
 
 if TYPE_CHECKING:
     from pennon.worker.handshake import Jvm
@@ -60,6 +62,7 @@ def main() -> int:
         import_arrow()
         jvm = _meet(options.jvm)
         socket = socket_in_new_folder(Path(jvm.temporary))
+        files = temporary_files_in_own_folder()
         server = _server(socket, options.log_level)
         from pennon.worker.handshake import ready as ready_line  # noqa: PLC0415 - as in _meet
     except PennonError as error:
@@ -73,15 +76,16 @@ def main() -> int:
         return 1
     threading.Thread(target=server.serve, daemon=True).start()
     _say(ready, ready_line(metadata_version(), socket))
-    threading.Thread(target=_end_when_retired, args=(server, ready), daemon=True).start()
+    threading.Thread(target=_end_when_retired, args=(server, ready, files), daemon=True).start()
     threading.Thread(target=_tell_life, args=(ready, jvm.timeout_seconds), daemon=True).start()
-    threading.Thread(target=_warm_up, args=(socket, jvm), daemon=True).start()
+    threading.Thread(target=_warm_up, args=(socket, files, jvm), daemon=True).start()
     _wait_for_end_of_input()
     server.close()
     with contextlib.suppress(OSError):
         socket.parent.rmdir()
     log_figures()
     logging.shutdown()
+    _remove(files)
     # Threads inside Lance may still run a scan that nobody wants any more.
     os._exit(0)
 
@@ -144,7 +148,7 @@ def _server(path: Path, log_level: str) -> Server:
     return Server(path)
 
 
-def _warm_up(own: Path, jvm: Jvm) -> None:
+def _warm_up(socket: Path, files: Path | None, jvm: Jvm) -> None:
     """Import what the first query needs while the JVM is still busy with itself; tidy up."""
     from pennon.worker.requests.dispatch import driver_handlers  # noqa: PLC0415
 
@@ -156,7 +160,9 @@ def _warm_up(own: Path, jvm: Jvm) -> None:
         # through. The little that is garbage among them is not worth the looking either.
         gc.freeze()
         gc.enable()
-    remove_abandoned_sockets(own)
+    remove_abandoned_sockets(socket)
+    if files is not None:
+        remove_abandoned_files(files)
 
 
 def _say(ready: object, message: dict[str, object]) -> None:
@@ -171,12 +177,18 @@ def _tell_life(ready: object, timeout_seconds: int) -> None:
         _say(ready, {"alive": True})
 
 
-def _end_when_retired(server: Server, ready: object) -> None:
+def _end_when_retired(server: Server, ready: object, files: Path | None) -> None:
     server.wait_until_retired(lambda: _say(ready, {"retired": True}))
     _LOG.warning("the worker ends: it computes only what nobody waits for any more")
     server.close()
     logging.shutdown()
+    _remove(files)
     os._exit(_ABANDONED)
+
+
+def _remove(files: Path | None) -> None:
+    if files is not None:
+        shutil.rmtree(files, ignore_errors=True)
 
 
 def _wait_for_end_of_input() -> None:
