@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import lance
+import pyarrow as pa
+import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
 from pennon.maintenance.checks.check import check
 from pennon.manifest import Snapshot
+from pennon.manifest.commits import manifest_commit
+from pennon.manifest.commits.fragment_merge import keep_small
 from pennon.manifest.versions.history import history
 from pennon.transaction import Committed, Transaction
 
@@ -39,6 +44,44 @@ def test_many_commits_leave_few_fragments_and_every_version_as_it_was(tmp_path: 
     sizes = sorted(version.stat().st_size for version in versions)
     assert sizes[len(sizes) // 2] < 4096  # and no filter of 32 kB in each
     assert sum(entry.operation == "append" for entry in history(base.location)) == 31
+
+
+def test_what_a_writer_knows_of_the_table_outlives_a_merge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It read the rows of every leaf anew behind each merge, and the more the longer it wrote."""
+    snapshot = append(make(tmp_path), {number: f"r{number}" for number in range(3)})
+    for number in range(3):
+        snapshot = append(snapshot, {number: f"r{number}"})
+    scanned: list[int] = []
+    to_table = lance.LanceDataset.to_table
+
+    def noted(dataset: lance.LanceDataset, *args: Any, **named: Any) -> pa.Table:
+        if dataset.uri.endswith("__manifest"):
+            scanned.append(dataset.version)
+        return to_table(dataset, *args, **named)
+
+    monkeypatch.setattr(lance.LanceDataset, "to_table", noted)
+    begun = snapshot.version
+    for number in range(30):
+        snapshot = append(snapshot, {number: f"r{number % 3}"})
+    assert latest(snapshot).version > begun + 30
+    assert scanned == []
+
+
+def test_a_merge_that_another_commit_came_before_has_other_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the writer knows of his version does not hold in that one."""
+    monkeypatch.setattr(manifest_commit, "keep_small", lambda _: False)
+    snapshot = make(tmp_path)
+    for number in range(9):
+        snapshot = append(snapshot, {number: f"r{number}"})
+    mine = lance.dataset(f"{snapshot.location}/__manifest")
+    with_theirs = append(snapshot, {9: "new"})
+    assert not keep_small(mine)
+    assert mine.version > with_theirs.version  # it was merged all the same
+    assert fragments(snapshot) < 5
 
 
 def test_merges_of_small_fragments_leave_the_large_as_it_is(tmp_path: Path) -> None:

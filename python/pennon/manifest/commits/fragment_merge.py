@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Final
 
 import lance
+from lance.fragment import FragmentMetadata
 
 from pennon.manifest.dataset.commit_conflict import is_conflict
 
@@ -29,22 +30,39 @@ _FAR_MORE: Final = 32
 _LEVELS: Final = (64, 1024, 16_384, 262_144)
 
 
-def keep_small(manifest: lance.LanceDataset) -> None:
+def keep_small(manifest: lance.LanceDataset) -> bool:
     """Merge the fragments of ``__manifest`` where they are many and small; never fails.
 
     Args:
-        manifest: The table at its newest version.
+        manifest: The table at its newest version; at that of the merge afterwards.
+
+    Returns:
+        Whether it was merged and has exactly the rows that it was given with: no other commit came
+        between.
     """
-    rows = [int(fragment.metadata.physical_rows) for fragment in manifest.get_fragments()]
-    level = _level(rows)
+    fragments = [fragment.metadata for fragment in manifest.get_fragments()]
+    level = _level([int(fragment.physical_rows) for fragment in fragments])
     if level is None:
-        return
+        return False
+    columns = manifest.schema
     try:
         manifest.optimize.compact_files(target_rows_per_fragment=level, num_threads=1)
+        return _is_made_of(manifest, fragments) and manifest.schema == columns
     except (OSError, RuntimeError, ValueError) as error:
         # What the commit has done stands whether its waste is cleared away or not.
         log = _LOG.debug if is_conflict(error) else _LOG.warning
         log("fragments of %s are not merged: %s", manifest.uri, error)
+        return False
+
+
+def _is_made_of(manifest: lance.LanceDataset, fragments: Sequence[FragmentMetadata]) -> bool:
+    """Whether a version is the rewrite of one that has exactly these fragments."""
+    made_by = manifest.read_transaction(manifest.version)
+    if made_by is None or not isinstance(made_by.operation, lance.LanceOperation.Rewrite):
+        return False
+    before = manifest.checkout_version(manifest.version - 1).get_fragments()
+    stated = [fragment.metadata.to_json() for fragment in before]
+    return stated == [fragment.to_json() for fragment in fragments]
 
 
 def _level(rows: Sequence[int]) -> int | None:

@@ -58,6 +58,8 @@ from pennon.predicate.dialect import DataFusion
 if TYPE_CHECKING:
     from lance.dataset import MergeInsertBuilder
 
+    from pennon.caching import TableKey
+
 __all__ = ["LeafChange", "commit_leaves", "existing_rows", "with_changes"]
 
 _LOG: Final = logging.getLogger(__name__)
@@ -168,10 +170,11 @@ def commit_leaves(
         return ConcurrentChange()
     committed = ManifestCommitted(base.version)
     try:
-        _keep_what_is_known(snapshot, base, rows.table, removed)
+        made = _keep_what_is_known(snapshot, base, rows.table, removed)
+        if keep_small(base):
+            _keep_beyond_merge(made, base)
     except (OSError, RuntimeError, ValueError) as error:  # the commit stands; the next one reads
         _LOG.warning("what was written to %s is not kept: %s", base.uri, error)
-    keep_small(base)
     return committed
 
 
@@ -299,10 +302,13 @@ def _version_rows(
 
 def _keep_what_is_known(
     snapshot: Snapshot, base: lance.LanceDataset, written: pa.Table, removed: Sequence[str]
-) -> None:
+) -> TableKey:
     """Keep for the next commit what this one has written.
 
     Where another commit came between, the version has more than was read and written here.
+
+    Returns:
+        The version that was made.
     """
     made = replace(snapshot.key, version=int(base.version), table=version_identity(base))
     if made.version == snapshot.version + 1 and len(written) <= MOST_NAMES:
@@ -310,6 +316,14 @@ def _keep_what_is_known(
         is_version = pc.equal(written["object_type"], TABLE_VERSION)
         versions = written["object_id"].filter(is_version).to_pylist()
         carry_sequence_numbers(snapshot.key, made, versions, removed)
+    return made
+
+
+def _keep_beyond_merge(made: TableKey, merged: lance.LanceDataset) -> None:
+    """Keep it for the version, too, in which the same rows are in fewer fragments."""
+    after = replace(made, version=int(merged.version), table=version_identity(merged))
+    carry_rows(made, after, merged.schema.empty_table(), ())
+    carry_sequence_numbers(made, after, (), ())
 
 
 def _condition_of_removal(base: lance.LanceDataset, removed: Sequence[str]) -> str:
