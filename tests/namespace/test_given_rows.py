@@ -11,6 +11,7 @@ import pennon
 from pennon.errors import (
     SchemaNotUnderstood,
     StorageFailure,
+    TableWithoutColumns,
     ValuesNotUnderstood,
     WriteColumnUnknown,
 )
@@ -71,3 +72,12 @@ def test_an_address_of_an_unknown_kind_is_not_called_damaged() -> None:
     with pytest.raises(StorageFailure, match="Check the address") as raised:
         pennon.open("foo://bucket/lake")
     assert "damaged" not in str(raised.value)
+
+
+def test_rows_without_a_value_are_rows_all_the_same(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", pa.schema({"region": pa.string()}), ["region"])
+    table.append([{}, {}])
+    assert table.scan().to_arrow().to_pylist() == [{"region": None}] * 2
+    bare = pennon.create(tmp_path / "bare", pa.schema([]))
+    with pytest.raises(TableWithoutColumns, match="Cannot write 2 rows"):
+        bare.append([{}, {}])

@@ -118,6 +118,17 @@ class WriteColumnUnknown(PennonError):
     sql_state = "42703"
 
 
+class TableWithoutColumns(PennonError):
+    """Rows are written to a table that has no columns, and so cannot hold them."""
+
+    condition = "TABLE_WITHOUT_COLUMNS"
+    template = (
+        "Cannot write {count} rows to {table}: it has no columns, and rows without any cannot be"
+        " stored. Add a column first, or select one for the new table."
+    )
+    sql_state = "42703"
+
+
 class WriteTypeMismatch(PennonError):
     """A value to write does not fit its column."""
 

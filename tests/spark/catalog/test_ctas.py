@@ -94,3 +94,18 @@ def test_a_path_is_created_by_a_query(spark: SparkSession, lake: Path) -> None:
     spark.sql(f"CREATE TABLE {path} PARTITIONED BY (id) AS SELECT id FROM RANGE(3)")
     assert rows_of(spark.table(path)) == [(0,), (1,), (2,)]
     spark.sql(f"DROP TABLE {path}")
+
+
+def test_rows_without_a_column_are_refused_and_not_lost(
+    spark: SparkSession, namespace: str
+) -> None:
+    nothing = spark.range(3).select()
+    with pytest.raises(PySparkException, match="TABLE_WITHOUT_COLUMNS"):
+        nothing.writeTo(f"{namespace}.t").create()
+    assert spark.sql(f"SHOW TABLES IN {namespace}").collect() == []
+    spark.sql(f"CREATE TABLE {namespace}.t")
+    with pytest.raises(PySparkException, match="TABLE_WITHOUT_COLUMNS"):
+        nothing.writeTo(f"{namespace}.t").append()
+    spark.sql(f"ALTER TABLE {namespace}.t ADD COLUMNS (a INT)")
+    nothing.writeTo(f"{namespace}.t").append()
+    assert rows_of(spark.table(f"{namespace}.t")) == [(None,)] * 3

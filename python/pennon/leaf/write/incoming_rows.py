@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pennon.errors import NotNullViolated, WriteColumnUnknown, WriteTypeMismatch
+from pennon.errors import (
+    NotNullViolated,
+    TableWithoutColumns,
+    WriteColumnUnknown,
+    WriteTypeMismatch,
+)
 from pennon.leaf.schema.array_conversion import relabelled
 from pennon.leaf.schema.plain_field import plain_field
 from pennon.spec.schema import children_of, with_children
@@ -32,6 +37,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     Raises:
         WriteColumnUnknown: The rows have a column, or a nested field, that the namespace has not.
         WriteTypeMismatch: A value does not fit its column's type.
+        TableWithoutColumns: There are rows, and no column.
         NotNullViolated: A NOT NULL column, nested ones too, has a NULL.
 
     Spec: "Schema".
@@ -58,6 +64,8 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
             raise NotNullViolated(column=null_path, table=table)
         columns.append(relabelled(column, field))
     if not columns:
+        if batch.num_rows:
+            raise TableWithoutColumns(table=table, count=batch.num_rows)
         return batch
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 

@@ -66,7 +66,10 @@ def _table_of(rows: Sequence[Mapping[Any, object]]) -> pa.Table:
             columns[str(name)] = pa.array([row.get(name) for row in rows])
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise ValuesNotUnderstood(column=name, why=error) from error
-    return pa.table(columns) if columns else pa.Table.from_pylist(list(rows))
+    if not columns:  # rows all the same: each column of theirs has its default, or is NULL
+        nothing = pa.array([{}] * len(rows), pa.struct([]))
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(nothing)])
+    return pa.table(columns)
 
 
 def _several(parts: Iterable[object]) -> Iterator[pa.RecordBatch]:

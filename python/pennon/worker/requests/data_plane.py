@@ -150,7 +150,9 @@ def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
 def _cast(stream: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Take the columns by their place: Spark has resolved the query's names already."""
     for batch in stream:
-        if batch.num_rows:
+        if not batch.num_columns:  # arrays alone would not say how many rows there are
+            yield batch
+        elif batch.num_rows:
             columns = map(with_offsets, batch.columns)
             yield pa.RecordBatch.from_arrays(
                 [
