@@ -13,6 +13,7 @@ from pennon.errors import (
     StorageFailure,
     TableWithoutColumns,
     ValuesNotUnderstood,
+    WriteColumnTwice,
     WriteColumnUnknown,
 )
 
@@ -81,3 +82,15 @@ def test_rows_without_a_value_are_rows_all_the_same(tmp_path: Path) -> None:
     bare = pennon.create(tmp_path / "bare", pa.schema([]))
     with pytest.raises(TableWithoutColumns, match="Cannot write 2 rows"):
         bare.append([{}, {}])
+
+
+def test_a_column_that_is_given_twice_is_said_to_be(tmp_path: Path) -> None:
+    table = pennon.create(tmp_path / "t", pa.schema({"id": pa.int64(), "v": pa.int64()}))
+    table.append([{"id": 1, "v": 1}])
+    with pytest.raises(WriteColumnTwice, match="Cannot write column ID "):
+        table.append([{"id": 1, "ID": 2}])
+    with pytest.raises(WriteColumnTwice, match="Cannot write column V "):
+        table.update({"v": 5, "V": 6})
+    merge = table.merge([{"id": 1, "v": 7}], on=["id", "ID"]).when_matched_update_all()
+    assert merge.execute().num_updated_rows == 1
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "v": 7}]

@@ -53,6 +53,7 @@ from pennon.errors.leaves import (
     PartitionValueOverflow,
     TableWithoutColumns,
     TextTooLong,
+    WriteColumnTwice,
     WriteColumnUnknown,
     WriteTypeMismatch,
 )
@@ -312,6 +313,7 @@ __all__ = [
     "UnsupportedTransform",
     "ValuesNotUnderstood",
     "VersionsDiffer",
+    "WriteColumnTwice",
     "WriteColumnUnknown",
     "WriteConflict",
     "WriteOptionNotSupported",

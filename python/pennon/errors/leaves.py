@@ -118,6 +118,17 @@ class WriteColumnUnknown(PennonError):
     sql_state = "42703"
 
 
+class WriteColumnTwice(PennonError):
+    """What is written has a column of the table twice."""
+
+    condition = "WRITE_COLUMN_TWICE"
+    template = (
+        "Cannot write column {column} to {table}: what is written has it more than once, in"
+        " whatever letters. Leave one of them."
+    )
+    sql_state = "42701"
+
+
 class TableWithoutColumns(PennonError):
     """Rows are written to a table that has no columns, and so cannot hold them."""
 

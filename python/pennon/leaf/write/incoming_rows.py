@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pennon.errors import (
     NotNullViolated,
     TableWithoutColumns,
+    WriteColumnTwice,
     WriteColumnUnknown,
     WriteTypeMismatch,
 )
@@ -35,6 +36,7 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
         table: The table's name for errors.
 
     Raises:
+        WriteColumnTwice: Two columns of the rows are one of the namespace.
         WriteColumnUnknown: The rows have a column, or a nested field, that the namespace has not.
         WriteTypeMismatch: A value does not fit its column's type.
         TableWithoutColumns: There are rows, and no column.
@@ -45,10 +47,12 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     given: dict[str, pa.Array] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         found = schema.field_by_path([name])
-        if found is None or found.field.name in given:
+        if found is None:
             raise WriteColumnUnknown(
                 column=name, table=table, columns=", ".join(schema.arrow.names)
             )
+        if found.field.name in given:
+            raise WriteColumnTwice(column=name, table=table)
         given[found.field.name] = array
     columns = []
     fields = [plain_field(column) for column in schema.arrow]

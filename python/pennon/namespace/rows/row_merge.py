@@ -207,7 +207,7 @@ class _Run:
         self.inserted = self.updated = self.removed = 0
         self.source = self._source()
         schema = table.snapshot.schema.arrow
-        self.keys = [_key_of(table, self.source, name) for name in merge.on]
+        self.keys = list(dict.fromkeys(_key_of(table, self.source, name) for name in merge.on))
         keys = self.source.select(self.keys)
         self.theirs = keys.append_column(_THEIRS, pa.array(range(len(keys)), pa.int64()))
         self.is_seen = np.zeros(len(keys), np.bool_)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.catalog.write_mode import WriteMode
-from pennon.errors import UnsupportedTableChange, WriteColumnUnknown, WriteTypeMismatch
+from pennon.errors import (
+    UnsupportedTableChange,
+    WriteColumnTwice,
+    WriteColumnUnknown,
+    WriteTypeMismatch,
+)
 from pennon.execution.computed_columns import ComputedColumns
 from pennon.leaf.changes.deleted_rows import DeletedRows, collect_deleted
 from pennon.leaf.read.metadata_columns import LEAF, LEAF_VERSION, ROW_ADDRESS
@@ -59,6 +64,7 @@ def update_where(table: Table, values: Mapping[str, object], where: str | None) 
 
     Raises:
         UnsupportedTableChange: A column hides the name of rows.
+        WriteColumnTwice: A column is there in small and in capital letters.
         WriteColumnUnknown: There is no such column.
         PredicateNotEvaluable: An expression, or the condition, is not understood outside of Spark.
         WriteConflict: Another commit changed rows that the condition is about.
@@ -94,6 +100,8 @@ class _Assignments:
             if found is None:
                 raise WriteColumnUnknown(column=name, table=table.name, columns=", ".join(names))
             column = found.field
+            if column.name in texts or column.name in self._constants:
+                raise WriteColumnTwice(column=name, table=table.name)
             if isinstance(value, str):
                 texts[column.name] = value
             else:
