@@ -93,6 +93,7 @@ from pennon.errors.processes.execution import (
     FragmentMemory,
     FragmentOverflow,
     FragmentRows,
+    FragmentText,
 )
 from pennon.errors.processes.installation import (
     CompiledSqlglot,
@@ -200,6 +201,7 @@ __all__ = [
     "FragmentMemory",
     "FragmentOverflow",
     "FragmentRows",
+    "FragmentText",
     "InternalError",
     "InvalidArrowJson",
     "InvalidColumnName",

@@ -59,6 +59,7 @@ class ComputedColumns:
         Raises:
             FragmentOverflow: A value does not fit its type.
             FragmentDivision: A number is divided by zero.
+            FragmentText: A text that is cast is no value of its type.
         """
         if self._is_empty or not rows.num_rows:
             return [pa.nulls(rows.num_rows, type_) for type_ in self.types]

@@ -109,6 +109,7 @@ def run_query(
         LeafMissing: A leaf's files are gone.
         FragmentOverflow: A value does not fit the type that it has in SQL.
         FragmentDivision: A number is divided by zero.
+        FragmentText: A text that is cast is no value of its type.
         FragmentRows: A subquery for one value has several.
         FragmentMemory: Even sort-merge joins need more memory than there is.
     """
@@ -193,6 +194,7 @@ def result_schema(
         FragmentFailed: DataFusion refuses the query.
         FragmentOverflow: A value that it computes already does not fit its type.
         FragmentDivision: There it divides by zero.
+        FragmentText: There it casts a text that is no value of its type.
     """
     context = SessionContext(SessionConfig(dict(_OPTIONS)))
     for position, schema in enumerate(relations):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, TypeAlias
 
 from pennon.errors import (
     FragmentDivision,
@@ -11,8 +11,10 @@ from pennon.errors import (
     FragmentMemory,
     FragmentOverflow,
     FragmentRows,
+    FragmentText,
 )
 from pennon.execution.memory import pool_bytes
+from pennon.predicate.expressions.texts.parsed_texts import NOT_READ
 from pennon.transforms.evaluation.datafusion_errors import DataFusionErrors
 
 _EXHAUSTED: Final = ("resources exhausted", "not enough memory", "failed to allocate")
@@ -39,13 +41,23 @@ _VALUES: Final = (
     re.compile(r"Can't cast value (?P<value>-?[\d.]+) to type (?P<type>\w+)"),
     re.compile(r"(?P<value>-?[\d.]+) is too (?:large|small) to store in a (?P<type>Decimal)"),
 )
+_TEXT: Final = re.compile(
+    r"Cannot cast string '(?P<value>.*)' to value of (?P<type>\w+)(?:\([^)]*\))? type", re.DOTALL
+)
 _SPARK_TYPES: Final = {
     "Int8": "TINYINT",
     "Int16": "SMALLINT",
     "Int32": "INT",
     "Int64": "BIGINT",
     "Decimal": "DECIMAL",
+    "Date32": "DATE",
+    "Timestamp": "TIMESTAMP",
 }
+
+
+_OfValues: TypeAlias = FragmentDivision | FragmentOverflow | FragmentText
+VALUE_FAILURES: Final = (FragmentDivision, FragmentOverflow, FragmentText)
+"""The errors of values that Spark cannot compute either."""
 
 
 def engine_failures() -> DataFusionErrors:
@@ -55,22 +67,26 @@ def engine_failures() -> DataFusionErrors:
 
 def _translated(
     error: BaseException,
-) -> FragmentDivision | FragmentMemory | FragmentOverflow | FragmentRows | FragmentFailed:
+) -> FragmentMemory | FragmentRows | FragmentFailed | _OfValues:
     counted = _NUMBER_OF_ROWS.search(str(error))
     if counted is not None:
         return FragmentRows(rows=counted["rows"])
     lowered = str(error).lower()
     if any(words in lowered for words in _EXHAUSTED):
         return FragmentMemory(pool=pool_bytes(), why=_reason(error))
-    return arithmetic_failure(error) or FragmentFailed(why=_reason(error))
+    return failure_of_values(error) or FragmentFailed(why=_reason(error))
 
 
-def arithmetic_failure(error: BaseException) -> FragmentDivision | FragmentOverflow | None:
+def failure_of_values(error: BaseException) -> _OfValues | None:
     """Give the error of a value that cannot be computed; None where another thing went wrong.
 
     Args:
         error: What DataFusion raised, or Lance, which computes filters by it.
     """
+    text = _TEXT.search(str(error))
+    if text is not None and text["type"] in _SPARK_TYPES:
+        value = text["value"].removeprefix(NOT_READ)
+        return FragmentText(value=repr(value), type=_SPARK_TYPES[text["type"]])
     lowered = str(error).lower()
     if any(words in lowered for words in _DIVISIONS):
         return FragmentDivision(why=_reason(error))

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from pennon.errors import FragmentDivision, FragmentFailed, FragmentOverflow
+from pennon.errors import FragmentFailed
 from pennon.execution.engine import rows_over
+from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
 from pennon.planning.scan_plan import plan_scan
@@ -89,7 +90,7 @@ def manifest_answer(
         if writer.prunings:
             return None
         rows = rows_over(query.sql, {_PARTITIONS: values})
-    except (Declined, FragmentDivision, FragmentFailed, FragmentOverflow):
+    except (Declined, FragmentFailed, *VALUE_FAILURES):
         # An error is one of the running query, and never of its planning.
         return None
     return _constant(query, rows) if rows.num_rows <= _MOST_GROUPS else None

@@ -106,7 +106,13 @@ sqrt(dec)
 -- declined: power(f64, 2)
 -- declined: ln(f64)
 -- declined: exp(f64)
--- declined: floor(CASE WHEN abs(f64) < 100 THEN f64 END)
+floor(CASE WHEN abs(f64) < 100 THEN f64 END)
+ceil(CASE WHEN abs(f64) < 100 THEN f64 END)
+floor(i32 / 7)
+floor(CASE WHEN isnan(f64) THEN f64 END)
+ceiling(CASE WHEN abs(f64) < 9.3E18D THEN f64 * 0.3D END)
+floor(CASE WHEN abs(f32) < 9 THEN f32 END) = 1
+floor(i64 * 1D)
 -- declined: i32 ^ n32
 -- declined: i32 ^ i32
 f64 > DOUBLE('NaN')

@@ -48,3 +48,38 @@ CAST(ntz AS STRING)
 -- declined: CAST(i32 AS BOOLEAN)
 -- declined: try_cast(i32 AS TINYINT)
 -- declined: try_add(i32, 1)
+CAST(CASE WHEN abs(f64) < 100 THEN f64 END AS BIGINT)
+CAST(CASE WHEN flag THEN 9.223372036854775807E18D ELSE -9.223372036854775808E18D END AS BIGINT)
+CAST(i64 * 1.9D AS BIGINT)
+CAST(CASE WHEN flag THEN 2147483647.9D ELSE -2147483648.9D END AS INT)
+CAST(int_text AS INT)
+CAST(int_text AS BIGINT)
+CAST(int_text AS TINYINT)
+CAST(int_text AS SMALLINT) + 1
+CAST(int_text AS INT) = 7
+CAST(int_text AS BIGINT) IN (3, 44)
+CASE WHEN s2 = 'a' THEN CAST(int_text AS INT) END
+CAST(concat(' ', i32) AS BIGINT) - 1
+CAST(day_text AS DATE)
+to_date(day_text)
+CAST(day_text AS DATE) = DATE '2020-02-29'
+CAST(day_text AS DATE) < DATE '2020-01-05'
+year(day_text)
+date_add(day_text, 1)
+to_date(day, 'yyyy-MM-dd')
+to_date(compact, 'yyyyMMdd')
+to_date(clock, 'yyyy-MM-dd HH:mm:ss')
+to_timestamp(clock, 'yyyy-MM-dd HH:mm:ss')
+to_date(concat(substring(day, 2, 0), '01.02.2020'), 'dd.MM.yyyy')
+to_timestamp(replace(clock, ' ', 't'), "yyyy-MM-dd'T'HH:mm:ss")
+to_timestamp(clock, 'yyyy-MM-dd HH:mm:ss') = TIMESTAMP '1999-01-31 23:59:59'
+-- declined: CAST(concat(i32, '') AS DOUBLE)
+-- declined: CAST(concat(i32, '') AS DECIMAL(12, 2))
+-- declined: CAST(clock AS TIMESTAMP)
+-- declined: CAST(CAST(d AS STRING) AS DATE)
+-- declined: CASE WHEN s2 = 'none' THEN to_date(day, 'yyyy-M-d') END
+-- declined: CASE WHEN s2 = 'none' THEN to_date(day, s) END
+try_cast(int_text AS INT)
+try_cast(s AS INT) IS NULL
+try_cast(concat(i32, s2) AS BIGINT) = 7
+-- declined: try_cast(s AS DATE)

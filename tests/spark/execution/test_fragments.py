@@ -314,3 +314,13 @@ def test_a_format_of_the_old_calendar_is_spark_s_to_write(
             expected = spark.sql(sql.format(f"({rows})", where)).collect()
             assert spark.sql(sql.format(f"{namespace}.t", where)).collect() == expected
             assert [row["year"] for row in expected] == ["12000"]
+
+
+def test_a_text_is_read_by_the_old_calendar_in_spark(spark: SparkSession, namespace: str) -> None:
+    """It takes the fourth of March of 1000 in the Julian calendar, and what follows a date."""
+    rows = "SELECT '1000-03-04 and more' AS s, 7 AS k"
+    spark.sql(f"CREATE TABLE {namespace}.t PARTITIONED BY (k) AS {rows}")
+    sql = "SELECT to_date(s, 'yyyy-MM-dd') AS d, count(*) AS n FROM {} GROUP BY 1"
+    with conf(spark, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}):
+        expected = spark.sql(sql.format(f"({rows})")).collect()
+        assert spark.sql(sql.format(f"{namespace}.t")).collect() == expected

@@ -38,6 +38,9 @@ MOMENTS += [
     "2000-02-29 13:14:15.161718",
 ]
 MOMENTS += ["1999-01-31 00:00:00", "2024-12-30 11:00:59.000999"]
+DAY_TEXTS = ["2020", "+2020-2", "2021-1-5", " 2020-02-29 \n", "1999-12-31T", "0000-12-1 anything"]
+DAY_TEXTS += ["-0044-3-15", "0012345-01-01", "-290307-01-01", "+5000000", "\x002020-01-01\x7f"]
+DAY_TEXTS += ["2020-01-05 \n2020", "2400-02-29T12:00:00Z", "-0000-2-29"]
 TEXTS = ["", "ab", "a%b", "a_b", "é", "éxé", " ab ", "\tab\n", "a\\b", "a\nb", "ABba", "ß", "İi"]
 TEXTS += ["aspecial x requestsb", "\U0001d4b3a", "a.(b", "aaxxaa", "a|%b|", "x", "ΑΣ", "b"]
 
@@ -63,6 +66,11 @@ VALUES: dict[str, tuple[pa.DataType, Sequence[object]]] = {
     "nf": (pa.float64(), [0.5, -3.0, 1e-300, math.inf, math.nan]),
     "s": (pa.string(), TEXTS),
     "s2": (pa.string(), ["", "a", "x", "é", "b", "aa"]),
+    "int_text": (pa.string(), ["0", " 12 ", "-7", "+5", "007", "\t3\n", "\x0044\x7f", "-0", "5"]),
+    "day_text": (pa.string(), [*DAYS, *DAY_TEXTS]),
+    "day": (pa.string(), [*DAYS, "0000-01-01", "+12345-12-31", "-0001-02-28", "-12345-01-01"]),
+    "compact": (pa.string(), [day.replace("-", "") for day in DAYS]),
+    "clock": (pa.string(), ["1999-01-31 23:59:59", "0001-01-01 00:00:00", "-0044-03-15 12:00:01"]),
     "d": (pa.date32(), [dt.date.fromisoformat(day) for day in DAYS]),
     "ntz": (pa.timestamp("us"), [dt.datetime.fromisoformat(moment) for moment in MOMENTS]),
     "ts": (

@@ -11,7 +11,7 @@ import pytest
 from tests.spark.assert_join import conf
 from tests.spark.expressions.expression_rows import VALUES, Expressions, edge_rows
 
-from pennon.errors import FragmentDivision, FragmentOverflow
+from pennon.errors import FragmentDivision, FragmentOverflow, FragmentText
 from pennon.predicate.expressions import Semantics
 
 if TYPE_CHECKING:
@@ -76,6 +76,14 @@ ERRORS: list[tuple[str, dict[str, Any]]] = [
     ("CAST(dec AS DECIMAL(4, 1))", {"dec": Decimal("999.95")}),
     ("CAST(f64 AS INT)", {"f64": 2147483648.0}),
     ("CAST(f64 AS INT)", {"f64": float("nan")}),
+    ("CAST(f64 AS BIGINT)", {"f64": float("nan")}),
+    ("CAST(f64 AS BIGINT)", {"f64": -9.3e18}),
+    ("floor(f64)", {"f64": 9.3e18}),
+    ("ceil(f64)", {"f64": float("-inf")}),
+    ("CAST(s AS INT)", {"s": "12.5"}),
+    ("CAST(s AS BIGINT) > 3", {"s": ""}),
+    ("CAST(s AS DATE)", {"s": "2021-02-29"}),
+    ("to_date(s, 'yyyy-MM-dd')", {"s": "2021-1-1"}),
     ("wide * wide", {"wide": Decimal("12345678901234567890.0")}),
     ("i32 / i8", {"i32": 1, "i8": 0}),
     ("f64 / nf", {"f64": 1.0, "nf": -0.0}),
@@ -101,10 +109,21 @@ def test_what_is_an_error_in_spark_is_an_error_or_left_to_spark(
         failing = Expressions.over(spark, rows, tmp_path / f"failing{at}")
         with conf(spark, {"spark.sql.ansi.enabled": "true"}):
             assert failing.is_error_in_spark(expression), expression
-            with pytest.raises((FragmentOverflow, FragmentDivision)):
+            with pytest.raises((FragmentOverflow, FragmentDivision, FragmentText)):
                 failing.compute(expression, SEMANTICS)
             empty = Expressions.over(spark, nothing, tmp_path / f"empty{at}")
             assert empty.compute(expression, SEMANTICS) == [None]
+
+
+def test_doubles_beyond_a_type_are_its_ends_without_ansi(
+    spark: SparkSession, expressions: Expressions
+) -> None:
+    calls = [f"{name}({of})" for name in ("floor", "ceil") for of in ("f64", "f64 * 1E19D", "nf")]
+    calls += [f"CAST({of} AS {kind})" for of in ("f64", "i64 * 9D") for kind in ("INT", "BIGINT")]
+    with conf(spark, {"spark.sql.ansi.enabled": "false"}):
+        compared = expressions.compare(calls, Semantics(ansi=False, is_utc=True))
+    assert compared.different == {}
+    assert compared.declined == {}
 
 
 def test_every_character_has_one_upper_and_one_lower_case(

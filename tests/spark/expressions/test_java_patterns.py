@@ -10,7 +10,7 @@ from tests.spark.assert_join import conf
 from tests.spark.expressions.expression_rows import Expressions, edge_rows
 
 from pennon.predicate.expressions import Semantics
-from pennon.predicate.expressions.java_patterns import JavaPattern
+from pennon.predicate.expressions.texts.java_patterns import JavaPattern
 from pennon.predicate.semantics import Declined
 
 if TYPE_CHECKING:

@@ -27,6 +27,17 @@ class FragmentDivision(PennonError):
     sql_state = "22012"
 
 
+class FragmentText(PennonError):
+    """A text is cast to a type of which it is no value, as under ANSI in Spark itself."""
+
+    condition = "CAST_INVALID_INPUT"
+    template = (
+        "Cannot compute a part of the query: the text {value} is no {type}."
+        " Correct it, or use try_cast, which gives NULL for it."
+    )
+    sql_state = "22018"
+
+
 class FragmentRows(PennonError):
     """A subquery that stands for one value has more than one row, as in Spark itself."""
 

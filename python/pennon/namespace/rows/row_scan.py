@@ -11,7 +11,7 @@ import pyarrow as pa
 from pennon.arguments import checked_methods
 from pennon.errors import PredicateNotEvaluable
 from pennon.execution import BatchStream, LeafRead, Relation, run_ahead
-from pennon.execution.engine_failures import arithmetic_failure
+from pennon.execution.engine_failures import failure_of_values
 from pennon.planning import plan_scan
 from pennon.planning.binding.bound_predicate import not_evaluable
 from pennon.predicate.dialect import DataFusion
@@ -195,6 +195,7 @@ def read_plan(plan: ScanPlan) -> BatchStream:
         LeafMissing: The files of a partition are gone.
         FragmentDivision: While the rows are read: the predicate divides by zero, as in Spark.
         FragmentOverflow: Likewise: a value does not fit its type.
+        FragmentText: Likewise: a text that is cast is no value of its type.
     """
     unknown = not_evaluable(plan.bound)
     if unknown is not None and len(plan.partitions):
@@ -211,7 +212,7 @@ def _computed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
         yield from batches
     except pa.ArrowInvalid as error:
-        failure = arithmetic_failure(error)
+        failure = failure_of_values(error)
         if failure is None:
             raise
         raise failure from error

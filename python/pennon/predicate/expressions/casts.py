@@ -10,11 +10,12 @@ NULL rules: NULL stays NULL.
 | a cast that loses digits, compared with a literal | cast first | a function around the cast |
 | decimal to DOUBLE | the nearest | only up to 15 digits, where DataFusion's is |
 | integer, boolean, decimal to text | all digits of the scale | without ANSI small scales only |
+| text to integer, to date | after blanks; an error, or NULL, for what is none | ``parsed_texts`` |
 | date to text | year, month, day; a sign before more than four digits | by cycles |
 | timestamp to text | in the session's zone, no zeros at the end | ``time_texts``; only in UTC |
 | date and timestamps among each other | in the session's zone | only in UTC; days of timestamps |
 | FLOAT to DOUBLE and back | the same, or the nearest | none |
-| DOUBLE to INT | cut; an error outside (ANSI) | only under ANSI |
+| DOUBLE to INT, BIGINT | cut; an error outside (ANSI), or the end | ``whole_numbers`` |
 | DOUBLE to decimal | its text half up; NaN is NULL | up to 14 digits, by the DOUBLE at the half |
 | boolean to number | 0 and 1 | none |
 """
@@ -27,7 +28,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions import calendar_cycles, time_texts
+from pennon.predicate.expressions import calendar_cycles, time_texts, whole_numbers
+from pennon.predicate.expressions.texts import parsed_texts
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     NTZ,
@@ -60,6 +62,14 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
     """
     if value.type == target:
         return value
+    if pa.types.is_string(value.type) and pa.types.is_signed_integer(target):
+        if not semantics.ansi:  # which cuts a fraction
+            raise Declined(why=f"a cast of {value.type} to {target}")
+        return parsed_texts.integer_of_text(value, target, is_tried=False)
+    if pa.types.is_string(value.type) and pa.types.is_date(target):
+        return parsed_texts.date_of_text(value, is_tried=not semantics.ansi)
+    if value.type == pa.float64() and target in (pa.int32(), pa.int64()):
+        return whole_numbers.cut_number(value, target, semantics)
     can_fail = _failure(value, target, semantics)
     if can_fail is None:
         raise Declined(why=f"a cast of {value.type} to {target}")
@@ -75,6 +85,19 @@ def converted(value: Typed, target: pa.DataType, semantics: Semantics) -> Typed:
         return Typed(_decimal_of_double(value.tree, target), target, can_fail=True)
     write = lossy_cast if _is_lossy(value, target) else cast
     return Typed(write(value.tree, target), target, can_fail=can_fail)
+
+
+def tried(value: Typed, target: pa.DataType) -> Typed:
+    """Cast a text, or give NULL where it is no value of the type (``try_cast``).
+
+    Raises:
+        Declined: No text; or no type that texts are cast to here.
+    """
+    if pa.types.is_string(value.type) and pa.types.is_signed_integer(target):
+        return parsed_texts.integer_of_text(value, target, is_tried=True)
+    if pa.types.is_string(value.type) and pa.types.is_date(target):
+        return parsed_texts.date_of_text(value, is_tried=True)
+    raise Declined(why=f"try_cast of {value.type} to {target}")
 
 
 def _time_text(value: Typed) -> exp.Expr:
@@ -106,8 +129,6 @@ def _failure(value: Typed, target: pa.DataType, semantics: Semantics) -> bool | 
         return _decimal_failure(source, target, semantics)
     if pa.types.is_floating(source) and pa.types.is_floating(target):
         return False
-    if source == pa.float64() and target == pa.int32():
-        return True if semantics.ansi else None
     if source == pa.float64() and pa.types.is_decimal(target):
         return True if semantics.ansi and target.precision < _DOUBLE_DIGITS else None
     if pa.types.is_boolean(source):

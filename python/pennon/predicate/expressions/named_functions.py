@@ -14,6 +14,7 @@ from sqlglot import exp
 from pennon.predicate.expressions import number_functions, text_functions, time_functions
 from pennon.predicate.expressions.arithmetic import decimal_of_unscaled, unscaled
 from pennon.predicate.expressions.quotients import average, quotient
+from pennon.predicate.expressions.texts import parsed_texts
 from pennon.predicate.semantics import Declined
 from pennon.predicate.spark_dialect import SparkSql
 from pennon.predicate.typed import Typed, enclosed, integer
@@ -228,6 +229,8 @@ def _other(node: exp.Expr, read: Reading, semantics: Semantics) -> Typed:
         match node.name.lower(), node.expressions:
             case "date_format", [value, pattern]:
                 return time_functions.formatted(read(value), read(pattern), semantics)
+            case "gettimestamp", [value, pattern]:
+                return parsed_texts.timestamp_of_text(read(value), read(pattern), semantics)
             case "readsidepadding", [value, size]:
                 return text_functions.char_read(read(value), read(size))
             case "pmod", [left, right]:

@@ -10,7 +10,7 @@ NULL rules: every function gives NULL for NULL.
 | no operator inverts bits | ``~`` | -1 minus the value |
 | ``%`` has the dividend's sign | ``pmod`` has the divisor's | the divisor is added |
 
-Declined: whole numbers of floats; powers, logarithms and trigonometry, of which the last digit
+Declined: powers, logarithms and trigonometry, of which the last digit
 differs between libraries.
 """
 
@@ -24,6 +24,7 @@ from sqlglot import exp
 from pennon.predicate.expressions.casts import converted
 from pennon.predicate.expressions.float_order import compared
 from pennon.predicate.expressions.quotients import remainder
+from pennon.predicate.expressions.whole_numbers import next_whole_number
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (
     MAX_DIGITS,
@@ -66,15 +67,17 @@ def square_root(value: Typed, semantics: Semantics) -> Typed:
 def whole_number(operator: type[exp.Floor | exp.Ceil], value: Typed, semantics: Semantics) -> Typed:
     """Give the next whole number below, or above.
 
-    A decimal keeps its digits before the point and one more; an integer is a BIGINT.
+    A decimal keeps its digits before the point and one more; an integer or a DOUBLE is a BIGINT.
 
     Raises:
-        Declined: A float: beyond BIGINT the versions of Spark differ.
+        Declined: No number, or a decimal of too many digits.
     """
     if value.is_decimal:
         return _whole_decimal(operator, value)
     if value.is_integer:
         return converted(value, _WHOLE, semantics)
+    if value.type == _DOUBLE:
+        return next_whole_number(operator, value, semantics)
     raise Declined(why=f"the next whole number of {value.type}")
 
 

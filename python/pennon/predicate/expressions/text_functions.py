@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.predicate.expressions.java_patterns import JavaPattern
+from pennon.predicate.expressions.texts.java_patterns import JavaPattern
 from pennon.predicate.like import read_pattern
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import (

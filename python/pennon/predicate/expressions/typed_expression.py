@@ -25,7 +25,7 @@ from pennon.predicate.expressions.arithmetic import (
     negated,
     rounded,
 )
-from pennon.predicate.expressions.casts import converted
+from pennon.predicate.expressions.casts import converted, tried
 from pennon.predicate.expressions.float_order import comparable, compared, extreme_float
 from pennon.predicate.expressions.named_functions import named_function
 from pennon.predicate.expressions.nested_columns import carried_column, struct_field
@@ -244,9 +244,12 @@ class _Reader:
 
     def cast(self, node: exp.Cast) -> Typed:
         target = arrow_type(node.to)
-        if target is None or not is_plain(target) or node.args.get("safe"):
+        if target is None or not is_plain(target):
             raise Declined(why=f"a cast to {node.to}")
-        return converted(self.read(node.this), target, self.semantics)
+        value = self.read(node.this)
+        if node.args.get("safe"):
+            return tried(value, target)
+        return converted(value, target, self.semantics)
 
     def membership(self, node: exp.In) -> Typed:
         value, *members = self.alike(

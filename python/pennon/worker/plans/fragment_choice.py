@@ -12,9 +12,10 @@ from uuid import uuid4
 import pyarrow as pa
 
 from pennon.catalog.columns.projected_columns import with_field_ids
-from pennon.errors import FragmentDivision, FragmentFailed, FragmentOverflow, MalformedMessage
+from pennon.errors import FragmentFailed, MalformedMessage
 from pennon.execution import Query
 from pennon.execution.engine import result_schema
+from pennon.execution.engine_failures import VALUE_FAILURES
 from pennon.execution.memory import executor_pool_bytes
 from pennon.leaf.schema.promotion import stream_type
 from pennon.plan import Filter, Group, Limit, Opaque, Plan, PlanNode, Project, Scan
@@ -357,8 +358,8 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
     parts = [part.schema for part in query.parts]
     try:
         planned = result_schema([scan.schema for scan in scans], query.sql, parts)
-    except (FragmentDivision, FragmentFailed, FragmentOverflow) as error:
-        why = f"a query that DataFusion refuses: {error.parameters['why']}"
+    except (FragmentFailed, *VALUE_FAILURES) as error:
+        why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
         raise Declined(why=why) from error
     for column, expected in zip(planned, query.schema, strict=True):
         found = stream_type(column.type)

@@ -11,6 +11,7 @@ import dev.pennon.spark.functions.Transforms;
 import dev.pennon.spark.worker.Messages;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
@@ -25,8 +26,8 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BitwiseOr;
 import org.apache.spark.sql.catalyst.expressions.BitwiseXor;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
-import org.apache.spark.sql.catalyst.expressions.DateFormatClass;
 import org.apache.spark.sql.catalyst.expressions.DecimalDivideWithOverflowCheck;
 import org.apache.spark.sql.catalyst.expressions.Divide;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
@@ -44,6 +45,7 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.TaggingExpression;
+import org.apache.spark.sql.catalyst.expressions.TimestampFormatterHelper;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
@@ -301,17 +303,16 @@ public final class ExpressionText {
     String outline = expression.withNewChildren(sequence(places)).sql();
     Matcher matcher = OPERAND.matcher(outline);
     StringBuilder text = new StringBuilder();
-    int found = 0;
     while (matcher.find()) {
       String operand = operands.set(Integer.parseInt(matcher.group(1)), null);
       if (operand == null) {
         throw new TypedLiteral.NotWritable();
       }
       matcher.appendReplacement(text, Matcher.quoteReplacement(operand));
-      found++;
     }
     boolean isSilent = OPERAND.matcher(outline).matches();
-    if (found < operands.size() || (isSilent && !(expression instanceof TaggingExpression))) {
+    if (operands.stream().anyMatch(Objects::nonNull)
+        || (isSilent && !(expression instanceof TaggingExpression))) {
       throw new TypedLiteral.NotWritable();
     }
     matcher.appendTail(text);
@@ -358,20 +359,17 @@ public final class ExpressionText {
     Object context = property(expression, "evalContext");
     Object zone = property(expression, "timeZoneId");
     Object isLossy = context == null ? null : property(context, "allowDecimalPrecisionLoss");
-    return isOfBits(expression)
-        || (mode == null || mode.equals(evalMode))
+    // Operators of bits never overflow, and have a mode all the same.
+    return expression instanceof BitwiseAnd
+        || expression instanceof BitwiseOr
+        || expression instanceof BitwiseXor
+        || (mode == null || mode.equals(evalMode)
+            || (expression instanceof Cast && mode.equals(EvalMode$.MODULE$.TRY())))
         && (fails == null || fails.equals(isAnsi))
         && (ansi == null || ansi.equals(isAnsi))
         && (isLossy == null || isLossy.equals(true))
-        && !(hasOldFormats && expression instanceof DateFormatClass)
+        && !(hasOldFormats && expression instanceof TimestampFormatterHelper)
         && (!(zone instanceof Some<?> known) || timeZone.equals(known.value()));
-  }
-
-  /** Operators of bits never overflow, and have a mode all the same. */
-  private static boolean isOfBits(Expression expression) {
-    return expression instanceof BitwiseAnd
-        || expression instanceof BitwiseOr
-        || expression instanceof BitwiseXor;
   }
 
   /** What a public method without parameters gives; null when there is no such method. */

@@ -1,0 +1,1 @@
+"""Texts that Java reads: its regular expressions, and its forms of numbers and times."""

@@ -1,0 +1,219 @@
+"""Texts read as integers, dates and timestamps: Spark's casts, and its reading by a pattern.
+
+NULL rules: NULL stays NULL.
+
+| DataFusion | Spark | guard |
+|---|---|---|
+| no space around an integer | spaces and control characters | trimmed before |
+| a cast compared with a literal compares texts | ``'07' = 7`` | a function around the cast |
+| dates as ``20200105``; of years 1 to 9999 | a year alone, a sign, a time behind | made of parts |
+| formats of chrono | of Java's strict parser | a regular expression of each pattern |
+
+Declined: texts as fractions, whose forms Java's parsers take from Unicode; texts as timestamps
+without a pattern, which may end with the name of a zone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pennon.predicate.semantics import Declined
+from pennon.predicate.typed import (
+    NTZ,
+    ZONED,
+    Typed,
+    binary,
+    call,
+    cast,
+    choice,
+    enclosed,
+    integer,
+    sql_type,
+)
+from pennon.predicate.values.literals import literal_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pennon.predicate.semantics import Semantics
+
+_LONG: Final = pa.int64()
+_BLANKS: Final = "".join(map(chr, range(33))) + "\x7f"
+_BLANK: Final = r"[\x00-\x20\x7f]*"
+_PLAIN_DATE: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_DATE: Final = (
+    rf"(?s)^{_BLANK}([+-]?[0-9]{{4,7}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T].*)?)?)?{_BLANK}$"
+)
+_CYCLE_YEARS: Final = 400
+_CYCLE_DAYS: Final = 146_097
+_NEAR: Final = 2000
+_MOST_NODES: Final = 100
+_MICROS: Final[Mapping[str, int]] = {
+    "dd": 86_400_000_000,
+    "HH": 3_600_000_000,
+    "mm": 60_000_000,
+    "ss": 1_000_000,
+}
+# A year has a sign where it has more than four digits; a negative one is not zero.
+_FIELDS: Final[Mapping[str, str]] = {
+    "yyyy": r"([0-9]{4}|\+[0-9]{5,15}|-[0-9]{4,15})",
+    "MM": "([0-9]{2})",
+    "dd": "([0-9]{2})",
+    "HH": "([01][0-9]|2[0-3])",
+    "mm": "([0-5][0-9])",
+    "ss": "([0-5][0-9])",
+}
+_PIECES: Final = re.compile(r"([A-Za-z])\1*|'T'|[-/.:, _]+")
+NOT_READ: Final = "not read: "
+"""What stands before a text, in an error, that is not read by a form of ours."""
+
+
+def integer_of_text(value: Typed, target: pa.DataType, *, is_tried: bool) -> Typed:
+    """Cast a text to an integer.
+
+    Args:
+        value: The text.
+        target: The type.
+        is_tried: Whether what is no integer is NULL; it is an error otherwise.
+    """
+    trimmed = call("btrim", value.tree, exp.Literal.string(_BLANKS))
+    # A function: DataFusion would compare the text where a literal is compared with the integer.
+    return Typed(call("greatest", _cast(trimmed, target, is_tried)), target, can_fail=not is_tried)
+
+
+def date_of_text(value: Typed, *, is_tried: bool) -> Typed:
+    """Cast a text to a date.
+
+    Args:
+        value: The text.
+        is_tried: Whether what is no date is NULL; it is an error otherwise.
+
+    Raises:
+        Declined: A text of many terms, which would be there several times.
+    """
+    whole = _repeatable(value)
+    fast = _cast(whole.copy(), pa.date32(), is_tried)
+    year, month, day = (_group(whole, _DATE, at) for at in (1, 2, 3))
+    parts = {"yyyy": year, "MM": _or_first(month), "dd": _or_first(day)}
+    slow = cast(
+        _cast(exp.paren(_days(parts, is_tried=is_tried)), pa.int32(), is_tried), pa.date32()
+    )
+    tree = choice(
+        (_matches(whole, _PLAIN_DATE), fast),
+        (_matches(whole, _DATE), slow),
+        default=exp.Null() if is_tried else _failure(whole),
+    )
+    return Typed(tree, pa.date32(), can_fail=not is_tried)
+
+
+def timestamp_of_text(value: Typed, pattern: Typed, semantics: Semantics) -> Typed:
+    """Read a text by a pattern of Java (``to_timestamp``, and ``to_date`` below its cast).
+
+    Raises:
+        Declined: Without ANSI, or where the session's zone is not UTC; a pattern that is computed,
+            or has other fields than a year, a month and what may follow, each in all its digits.
+    """
+    literal = literal_value(pattern.tree)
+    text = str(literal.as_py()) if literal is not None and literal.is_valid else ""
+    fields = _fields(text)
+    if not (semantics.ansi and semantics.is_utc) or fields is None:
+        raise Declined(why=f"the pattern {text}")
+    whole = _repeatable(value)
+    form = f"^{''.join(_FIELDS.get(field, _sign(field)) for field in fields)}$"
+    named = [field for field in fields if field in _FIELDS]
+    parts = {field: _group(whole, form, at) for at, field in enumerate(named, 1)}
+    terms = [_times(_days(parts, is_tried=False), _MICROS["dd"])]
+    terms += [_times(parts[unit], _MICROS[unit]) for unit in ("HH", "mm", "ss") if unit in parts]
+    micros = cast(exp.paren(reduce(partial(binary, exp.Add), terms)), _LONG)
+    is_minus_zero = call("regexp_like", parts["yyyy"].copy(), exp.Literal.string("^-0+$"))
+    is_read = exp.And(this=_matches(whole, form), expression=exp.Not(this=is_minus_zero))
+    read = choice((is_read, cast(micros, NTZ)), default=cast(_failure(whole), NTZ))
+    return Typed(cast(cast(read, _LONG), ZONED), ZONED, can_fail=True)
+
+
+def _fields(pattern: str) -> list[str] | None:
+    """Take a pattern apart; None where a text may be read in another way than by one expression."""
+    pieces = [found.group() for found in _PIECES.finditer(pattern)]
+    named = [piece for piece in pieces if piece in _FIELDS]
+    is_known = all(piece in _FIELDS or not piece[0].isalpha() for piece in pieces)
+    is_whole = "".join(pieces) == pattern and len(set(named)) == len(named)
+    # Digits in a row are told apart by how many there are behind the year.
+    is_apart = not any(
+        one in _FIELDS and other in _FIELDS for one, other in itertools.pairwise(pieces)
+    )
+    if not (is_known and is_whole and (is_apart or pieces[0] == "yyyy")):
+        return None
+    return pieces if {"yyyy", "MM"} <= set(named) else None
+
+
+def _sign(piece: str) -> str:
+    if piece == "'T'":
+        return "[Tt]"  # Spark's parser takes no notice of case
+    return "".join(f"\\x{{{ord(character):X}}}" for character in piece)
+
+
+def _days(parts: Mapping[str, exp.Expr], *, is_tried: bool) -> exp.Expr:
+    """Count the days since 1970, in the cycle of 400 years in which DataFusion has a calendar."""
+    year = cast(parts["yyyy"], _LONG)
+    cycle = integer(_CYCLE_YEARS, _LONG)
+    over = binary(exp.Add, binary(exp.Mod, year, cycle), cycle.copy())
+    near = binary(exp.Add, binary(exp.Mod, over, cycle.copy()), integer(_NEAR, _LONG))
+    pieces = [cast(exp.paren(near), pa.string()), _two_digits(parts["MM"])]
+    pieces.append(_two_digits(parts["dd"]) if "dd" in parts else exp.Literal.string("01"))
+    written = reduce(
+        lambda one, other: binary(
+            exp.DPipe, binary(exp.DPipe, one, exp.Literal.string("-")), other
+        ),
+        pieces,
+    )
+    day = cast(cast(_cast(written, pa.date32(), is_tried), pa.int32()), _LONG)
+    cycles = binary(exp.Div, binary(exp.Sub, year.copy(), near.copy()), cycle.copy())
+    return binary(exp.Add, day, binary(exp.Mul, cycles, integer(_CYCLE_DAYS, _LONG)))
+
+
+def _two_digits(digits: exp.Expr) -> exp.Expr:
+    return call("lpad", digits, integer(2, _LONG), exp.Literal.string("0"))
+
+
+def _or_first(digits: exp.Expr) -> exp.Expr:
+    """Take the first month, or day, where a text has none."""
+    is_none = binary(exp.EQ, digits, exp.Literal.string(""))
+    return choice((is_none, exp.Literal.string("1")), default=digits.copy())
+
+
+def _times(number: exp.Expr, micros: int) -> exp.Expr:
+    """Multiply so that nothing wraps: DataFusion's BIGINT would."""
+    factor = cast(exp.Literal.string(str(micros)), pa.decimal128(12, 0))
+    return binary(exp.Mul, cast(exp.paren(number), pa.decimal128(20, 0)), factor)
+
+
+def _repeatable(value: Typed) -> exp.Expr:
+    if value.type != pa.utf8() or sum(1 for _ in value.tree.walk()) > _MOST_NODES:
+        raise Declined(why="a text of many terms that is read")
+    return enclosed(value.tree)
+
+
+def _group(whole: exp.Expr, form: str, number: int) -> exp.Expr:
+    """Give what a group of a form has matched; an empty text where it has not."""
+    pieces = (exp.Literal.string(piece) for piece in (form, f"${{{number}}}"))
+    return cast(call("regexp_replace", whole.copy(), *pieces), pa.string())
+
+
+def _matches(whole: exp.Expr, form: str) -> exp.Expr:
+    return call("regexp_like", whole.copy(), exp.Literal.string(form))
+
+
+def _cast(tree: exp.Expr, target: pa.DataType, is_tried: bool) -> exp.Expr:  # noqa: FBT001
+    kind = exp.TryCast if is_tried else exp.Cast
+    return kind(this=tree, to=sql_type(target))
+
+
+def _failure(whole: exp.Expr) -> exp.Expr:
+    """Write what is an error for every text, and tells it."""
+    return cast(binary(exp.DPipe, exp.Literal.string(NOT_READ), whole.copy()), pa.date32())
