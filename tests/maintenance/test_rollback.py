@@ -14,11 +14,12 @@ import pytest
 from tests.transaction.lake import append, latest, make, regions, stage
 
 import pennon
-from pennon.errors import SnapshotNotFound
+from pennon.errors import PennonError, SnapshotNotFound
 from pennon.maintenance import expire as expire_module
 from pennon.maintenance import rollback as rollback_module
 from pennon.maintenance.checks.check import check
 from pennon.maintenance.rollback import rollback
+from pennon.manifest.commits import root_change, stated_commit
 from pennon.manifest.versions.tags import tags_of
 from pennon.transaction import Committed, Conflicted, Transaction
 
@@ -213,3 +214,27 @@ def test_rows_split_by_a_spec_that_was_rolled_back_are_not_taken_for_those_of_it
 
     assert isinstance(transaction.commit(), Conflicted)
     assert sales.scan().to_arrow().num_rows == 0
+
+
+@pytest.mark.xfail(strict=True, reason="Lance commits metadata behind a Restore that came between")
+def test_a_column_that_is_added_beside_a_rollback_brings_no_other_one_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The definition that was read before the rollback stands behind it."""
+    base = make(tmp_path)
+    names = pennon.open(base.location).schema.names
+    pennon.open(base.location).add_column("x", pa.int32())
+    made = stated_commit.commit_metadata
+
+    def late(*args: Any, **named: Any) -> lance.LanceDataset:
+        with monkeypatch.context() as free:
+            free.setattr(root_change, "commit_metadata", made)
+            if "x" in pennon.open(base.location).schema.names:
+                rollback(base.location, base.version)
+        return made(*args, **named)
+
+    monkeypatch.setattr(root_change, "commit_metadata", late)
+    with contextlib.suppress(PennonError):
+        pennon.open(base.location).add_column("y", pa.int32())
+    assert "x" not in pennon.open(base.location).schema.names
+    assert set(pennon.open(base.location).schema.names) <= {*names, "y"}

@@ -43,6 +43,9 @@ def main() -> int:
                 ended = contenders.run(race, root, choose)
                 told.update({"done": len(ended.done)} | ended.refusals)
                 wrong = problems(race, ended, root)
+            if (seed - options.seed) % 100 == 99:
+                sys.stdout.write(f"{seed - options.seed + 1} races, {failed} wrong\n")
+                sys.stdout.flush()
             if wrong:
                 failed += 1
                 lines = [

@@ -196,6 +196,8 @@ def main() -> None:
         gates.wait("begin")
         try:
             run(told["root"], told["statement"])
+        except Impossible:
+            say(refused="Impossible")
         except InternalError as error:
             say(failed=str(error))
         except PennonError as error:

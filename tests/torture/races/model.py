@@ -106,6 +106,7 @@ class State:
         ]
         number, part = statement["number"], statement["part"]
         if statement["makes"] == "total":
+            self._need("v")
             total = {"uid": number * COPIED, "part": part, "half": number % 2}
             value = len(read) + sum(row["v"] or 0 for row in read)
             return [{name: {**total, "v": value}.get(name) for name in self.columns}]
@@ -136,6 +137,8 @@ class State:
 
     def _overwrite_partitions(self, statement: Statement) -> State:
         made = self.made(statement)
+        if not self.fields:  # the one partition, be there rows for it or not
+            return self._with(made)
         touched = {tuple(row[name] for name in self.fields) for row in made}
         kept = [row for row in self.rows if tuple(row[name] for name in self.fields) not in touched]
         return self._with([*kept, *made])
