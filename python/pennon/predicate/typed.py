@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.semantics import Declined
-from pennon.predicate.values.literals import type_named
+from pennon.predicate.values.literals import to_expression, type_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,6 +149,25 @@ def lossy_cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
 def is_null(tree: exp.Expr) -> exp.Expr:
     """Write IS NULL of an operand."""
     return exp.Is(this=enclosed(tree), expression=exp.Null())
+
+
+def typed_literal(scalar: pa.Scalar) -> Typed:
+    """Write a value so that it has its type.
+
+    Raises:
+        Declined: Its type is not one of Spark's plain ones.
+    """
+    if pa.types.is_null(scalar.type):
+        return Typed(exp.Null(), scalar.type)
+    if not is_plain(scalar.type):
+        raise Declined(why=f"a literal of type {scalar.type}")
+    if not scalar.is_valid:
+        return Typed(cast(exp.Null(), scalar.type), scalar.type)
+    tree = to_expression(scalar)
+    is_typed = isinstance(tree, exp.Cast | exp.Boolean | exp.HexString) or pa.types.is_string(
+        scalar.type
+    )
+    return Typed(tree if is_typed else cast(tree, scalar.type), scalar.type)
 
 
 def binary(operator: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:

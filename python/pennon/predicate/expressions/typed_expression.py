@@ -43,9 +43,10 @@ from pennon.predicate.typed import (
     integer,
     is_null,
     is_plain,
+    typed_literal,
 )
 from pennon.predicate.values.literal_list import LiteralList
-from pennon.predicate.values.literals import arrow_type, literal_value, to_expression
+from pennon.predicate.values.literals import arrow_type, literal_value
 from pennon.predicate.values.long_lists import written_out
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def typed_expression(
     columns: Mapping[str, pa.DataType],
     semantics: Semantics,
     wanted: pa.DataType | None = None,
+    *,
+    is_filter: bool = False,
 ) -> Typed:
     """Read an expression of Spark and rewrite it for DataFusion.
 
@@ -75,6 +78,7 @@ def typed_expression(
         columns: The columns that it may name, and their types.
         semantics: The session's.
         wanted: The only type that the expression may have; None for any.
+        is_filter: Whether rows are chosen by it, maybe together with other conditions.
 
     Raises:
         Declined: A part of it is not known to be computed as Spark does.
@@ -94,9 +98,13 @@ def typed_expression(
     except (PredicateSyntaxError, PredicateTooDeep) as error:
         raise Declined(why=str(text)) from error
     try:
-        value = _Reader(columns, semantics).read(tree)
+        reader = _Reader(columns, semantics)
+        value = reader.read(tree)
     except RecursionError as error:
         raise Declined(why="an expression of too many levels") from error
+    if is_filter and reader.parses_texts:
+        # Another condition may leave out the texts that are an error; a scan computes all of them.
+        raise Declined(why="a condition that may fail to read a text")
     if wanted not in (None, value.type):
         raise Declined(why=f"{value.type} instead of {wanted}")
     return value
@@ -110,7 +118,7 @@ def typed_condition(
     Raises:
         Declined: It is not boolean, or a part of it is declined.
     """
-    return typed_expression(text, columns, semantics, pa.bool_()).tree
+    return typed_expression(text, columns, semantics, pa.bool_(), is_filter=True).tree
 
 
 class _Reader:
@@ -118,6 +126,7 @@ class _Reader:
         self.columns = columns
         self.semantics = semantics
         self.failing = 0
+        self.parses_texts = False
 
     def read(self, node: exp.Expr) -> Typed:
         """Read a node, and count what in it can be an error."""
@@ -130,7 +139,7 @@ class _Reader:
     def value(self, node: exp.Expr) -> Typed:
         literal = literal_value(node)
         if literal is not None:
-            return _literal(literal)
+            return typed_literal(literal)
         match node:
             case exp.Paren():
                 return self.read(node.this)
@@ -205,6 +214,7 @@ class _Reader:
                 return self.extreme(node)
             case exp.IsNan():
                 return self.is_nan(node)
+        self.parses_texts |= node.name.lower() == "gettimestamp"
         return named_function(node, self.read, self.semantics)
 
     def column(self, node: exp.Column) -> Typed:
@@ -249,7 +259,9 @@ class _Reader:
         value = self.read(node.this)
         if node.args.get("safe"):
             return tried(value, target)
-        return converted(value, target, self.semantics)
+        result = converted(value, target, self.semantics)
+        self.parses_texts |= result.can_fail and pa.types.is_string(value.type)
+        return result
 
     def membership(self, node: exp.In) -> Typed:
         value, *members = self.alike(
@@ -380,20 +392,6 @@ def _number(boolean: exp.Expr) -> exp.Expr:
 
 def _is_one(number: exp.Expr) -> exp.Expr:
     return exp.paren(exp.EQ(this=number, expression=integer(1, pa.int32())), copy=False)
-
-
-def _literal(scalar: pa.Scalar) -> Typed:
-    if pa.types.is_null(scalar.type):
-        return Typed(exp.Null(), scalar.type)
-    if not is_plain(scalar.type):
-        raise Declined(why=f"a literal of type {scalar.type}")
-    if not scalar.is_valid:
-        return Typed(cast(exp.Null(), scalar.type), scalar.type)
-    tree = to_expression(scalar)
-    is_typed = isinstance(tree, exp.Cast | exp.Boolean | exp.HexString) or pa.types.is_string(
-        scalar.type
-    )
-    return Typed(tree if is_typed else cast(tree, scalar.type), scalar.type)
 
 
 def _enclosed(value: Typed) -> exp.Expr:
