@@ -336,3 +336,20 @@ def test_a_text_is_read_by_the_old_calendar_in_spark(spark: SparkSession, namesp
     with conf(spark, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}):
         expected = spark.sql(sql.format(f"({rows})")).collect()
         assert spark.sql(sql.format(f"{namespace}.t")).collect() == expected
+
+
+def test_a_constant_that_an_outer_join_fills_with_nulls_is_none(
+    spark: SparkSession, namespace: str
+) -> None:
+    for name, field in (("few", "truncate(2, id)"), ("many", "bucket(8, id)")):
+        spark.sql(
+            f"CREATE TABLE {namespace}.{name} PARTITIONED BY ({field})"
+            " AS SELECT id, CAST(id % 6 AS INT) AS k FROM range(20)"
+        )
+    many = f"SELECT k FROM {namespace}.many"
+    query = (
+        f"SELECT DISTINCT a.k FROM (SELECT * FROM {namespace}.few WHERE k = 3) a"
+        f" RIGHT JOIN ({many} UNION ALL {many}) b ON a.k = b.k"
+    )
+    rows = [row.k for row in spark.sql(query).collect()]
+    assert sorted(rows, key=str) == [3, None]

@@ -102,9 +102,25 @@ def joined(
         on=condition,
         **{word: text for word, text in (("side", side), ("kind", kind)) if text},
     )
-    select = selected_from(left, name, _columns(types))
+    filled = {JoinType.LEFT: right.types, JoinType.RIGHT: left.types, JoinType.FULL: both}
+    columns = [
+        _opaque(column) if column in filled.get(node.join_type, {}) else written
+        for column, written in zip(types, _columns(types), strict=True)
+    ]
+    select = selected_from(left, name, columns)
     select.append("joins", beside)
     return Selected(select, types)
+
+
+def _opaque(column: str) -> exp.Expr:
+    """Write a column so that DataFusion believes nothing of it.
+
+    A column that a filter below has made constant is so above an outer join as well, it believes,
+    beside the NULLs: it takes the rows for sorted, and gives a group several times.
+    """
+    value = exp.column(column, quoted=True)
+    is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+    return named(exp.Case().when(is_there, value), column)
 
 
 def _condition(
