@@ -27,10 +27,11 @@ from pennon.plan.operator_names import name_of
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions.float_order import comparable
 from pennon.predicate.expressions.nested_columns import carried_column
-from pennon.predicate.expressions.typed_expression import typed_condition, typed_expression
+from pennon.predicate.expressions.typed_expression import typed_expression
 from pennon.predicate.semantics import Declined
 from pennon.predicate.typed import Typed, cast, enclosed, is_carried, is_plain
 from pennon.pushdown.selects.aggregated import aggregated
+from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
@@ -196,13 +197,9 @@ class FragmentWriter:
                 self.prunings |= node.prunings
                 if not node.leaves_out_rows and self.values.isdisjoint(below.types):
                     return below
-                condition = typed_condition(node.condition, below.types, self.semantics)
-                types = {
-                    name: kind for name, kind in below.types.items() if name not in self.values
-                }
-                names = [exp.column(name, quoted=True) for name in types]
-                rows = selected_from(below, f"t{position}", names)
-                return Selected(rows.where(condition, copy=False), types)
+                return filtered(
+                    f"t{position}", below, node.condition, self.semantics, self.values
+                )
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:

@@ -316,16 +316,22 @@ def test_a_format_of_the_old_calendar_is_spark_s_to_write(
             assert [row["year"] for row in expected] == ["12000"]
 
 
-def test_a_text_is_read_only_where_the_other_conditions_hold(
-    spark: SparkSession, namespace: str
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("CAST(s AS INT) > 3", 5),
+        ("to_date('2020-01-0' || s, 'yyyy-MM-dd') > '2020-01-04'", 4),
+        ("100 / (k - 9) < -20", 4),
+    ],
+)
+def test_a_condition_is_an_error_only_of_rows_that_no_other_one_leaves_out(
+    spark: SparkSession, namespace: str, condition: str, count: int
 ) -> None:
     rows = "SELECT id AS k, IF(id = 9, 'none', CAST(id AS STRING)) AS s FROM RANGE(10)"
     spark.sql(f"CREATE TABLE {namespace}.t PARTITIONED BY (bucket(2, k)) AS {rows}")
-    dated = "to_date('2020-01-0' || s, 'yyyy-MM-dd') > '2020-01-04'"
-    for read, count in (("CAST(s AS INT) > 3", 5), (dated, 4)):
-        sql = f"SELECT count(*) FROM {namespace}.t WHERE k BETWEEN 1 AND 8 AND {read}"
-        with conf(spark, {"spark.sql.session.timeZone": "UTC"}):
-            assert spark.sql(sql).collect()[0][0] == count
+    sql = f"SELECT count(*) FROM {namespace}.t WHERE k BETWEEN 1 AND 8 AND {condition}"
+    assert_same(spark, sql)
+    assert spark.sql(sql).collect()[0][0] == count
 
 
 def test_a_text_is_read_by_the_old_calendar_in_spark(spark: SparkSession, namespace: str) -> None:
