@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from datafusion import RuntimeEnvBuilder
 
-from pennon.errors import FragmentFailed, FragmentMemory, LeafMissing
+from pennon.errors import FragmentFailed, FragmentMemory, FragmentText, LeafMissing
 from pennon.execution import Fragment, LeafRead, Query, Relation, engine, run
 from pennon.execution.engine import result_schema, run_query
 from pennon.execution.leaf_table import register_relation
@@ -172,7 +172,7 @@ def test_a_query_that_datafusion_refuses_is_an_error_of_its_plan(tmp_path: Path)
     schema = pa.schema([WANTED.field("id")])
     with pytest.raises(FragmentFailed, match="nothing"):
         result_schema([schema], "SELECT `nothing` FROM `r0`")
-    with pytest.raises(FragmentFailed, match="'x'"):
+    with pytest.raises(FragmentText, match="'x'"):
         result_schema([schema], "SELECT CAST('x' AS INT) AS `a` FROM `r0`")
     planned = result_schema([schema], "SELECT `id` + 1 AS `a` FROM `r0`")
     assert planned.types == [pa.int64()]

@@ -126,6 +126,7 @@ QUERIES = [
     "SELECT s, count(*) FROM x WHERE DATE'2019-12-31' = d GROUP BY s",
     "SELECT s, count(*) FROM x WHERE NOT (1.37 <> dec) AND CAST(1 AS SMALLINT) = i16 GROUP BY s",
     "SELECT min(f + 1D), max(f + 1D) FROM x",
+    "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",
     "SELECT count(*), sum(v), min(s) FROM x WHERE id = -1",
     "SELECT id, {x} FROM x GROUP BY id",
     "SELECT f, count(*) FROM x GROUP BY f",
@@ -143,7 +144,6 @@ DECLINED = [
     "SELECT x.id, y.v FROM x JOIN y ON x.i = y.i",
     "SELECT x.id FROM x WHERE x.id NOT IN (SELECT id FROM y)",
     "SELECT id, v FROM x WHERE v > 1",
-    "SELECT i, min(f + 1D), max(f + 1D) FROM x GROUP BY i",
     "SELECT i, sort_array(collect_set(v)) FROM x GROUP BY i",
 ]
 

@@ -107,12 +107,12 @@ def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespac
         "SELECT k, max(id), count(region) + 1 FROM {t} WHERE k > 0 GROUP BY k",
         "SELECT max(i) FROM (SELECT id AS i, k FROM {t}) WHERE k = 1",
         "SELECT min(g), max(g), count(g), min(h), max(h), count(h) FROM {t}",
+        "SELECT k, min(g), max(h) FROM {t} GROUP BY k",
     ]
     read = [
         "SELECT max(f) FROM {t}",
         "SELECT min(f) FROM {t}",
         "SELECT max(zero) FROM {t}",
-        "SELECT k, min(g), max(h) FROM {t} GROUP BY k",
         "SELECT max(id + 1) FROM {t}",
         "SELECT max(long) FROM {t}",
         "SELECT sum(id), max(id) FROM {t}",
