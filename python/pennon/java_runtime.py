@@ -44,17 +44,17 @@ def check_java() -> JavaRuntime:
         JavaTooOld: It is older than 17.
     """
     home = os.environ.get("JAVA_HOME")
-    wanted = str(Path(home) / "bin" / "java") if home else "java"
-    command = shutil.which(wanted)
+    program = str(Path(home) / "bin" / "java") if home else "java"
+    command = shutil.which(program)
     if command is None:
         where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set and PATH has no java"
         raise JavaNotFound(where=where)
-    found = read_version(_ask(command))
-    if found is None:
+    version = read_version(_ask(command))
+    if version is None:
         raise JavaNotFound(where=f"{command} does not state its version")
-    text, feature = found
+    text, feature = version
     if feature < OLDEST_JAVA:
-        raise JavaTooOld(found=text, command=command)
+        raise JavaTooOld(actual=text, command=command)
     return JavaRuntime(command, text, feature)
 
 

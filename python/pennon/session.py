@@ -168,10 +168,10 @@ def find_jar() -> Path:
             return Path(stated).absolute()
         raise JarNotFound(place=stated)
     folder = Path(__file__).parent / "jars"
-    found = sorted(folder.glob("pennon*.jar"))
-    if not found:
+    jars = sorted(folder.glob("pennon*.jar"))
+    if not jars:
         raise JarNotFound(place=str(folder))
-    return found[-1]
+    return jars[-1]
 
 
 def source_path() -> str | None:

@@ -24,7 +24,7 @@ def check_spark_version(version: str) -> None:
     """
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if not OLDEST_SPARK <= numbers <= NEWEST_SPARK:
-        raise SparkVersionNotSupported(found=version, newest=_dotted(NEWEST_SPARK), **BOUNDS)
+        raise SparkVersionNotSupported(actual=version, newest=_dotted(NEWEST_SPARK), **BOUNDS)
 
 
 def _dotted(version: tuple[int, int]) -> str:

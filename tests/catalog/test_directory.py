@@ -161,7 +161,7 @@ def test_a_replaced_name_moves_once_and_upstream_sees_it(catalog: Catalog) -> No
     directory, client = Directory(catalog), upstream.connect("dir", {"root": catalog.root})
     new = create(catalog, "shop", "staged").snapshot.location
     replace_partitioned(directory, ("shop", "orders"), first, new)
-    assert directory.found(("shop", "orders")).location == new
+    assert directory.registration(("shop", "orders")).location == new
     described = client.describe_namespace(upstream.DescribeNamespaceRequest(id=["shop", "orders"]))
     assert f"{catalog.root}/{described.properties['location']}" == new
     with pytest.raises(WriteConflict, match="another writer replaced or dropped the table"):

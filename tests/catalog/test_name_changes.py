@@ -133,7 +133,7 @@ def test_of_two_renames_to_one_name_the_second_is_refused(catalog: Catalog) -> N
     for name in (ORDERS, SALES):
         create(catalog, name)
     directory = Directory(catalog)
-    [orders, sales] = [directory.found(name).location for name in (ORDERS, SALES)]
+    [orders, sales] = [directory.registration(name).location for name in (ORDERS, SALES)]
     root = catalog.root
     assert not registered_location.rename_registration(root, ORDERS, SALES, {})
     assert not registered_location.rename_registration(root, ("shop", "gone"), ("shop", "x"), {})

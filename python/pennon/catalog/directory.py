@@ -96,12 +96,12 @@ class Directory:
         self._check_root()
         if not namespace:
             return {LOCATION: plain_path(self.catalog.root)}
-        found = self._describe(namespace)
-        if found is None or is_table(found):
+        properties = self._describe(namespace)
+        if properties is None or is_table(properties):
             raise NamespaceNotFound(
                 namespace=self.catalog.full_name(namespace), near=self._near_namespaces(namespace)
             )
-        return dict(found)
+        return dict(properties)
 
     def create_namespace(
         self, namespace: Name, properties: Mapping[str, str], *, if_not_exists: bool
@@ -119,8 +119,8 @@ class Directory:
         if (existing := self._describe(namespace)) is not None:
             if if_not_exists and not is_table(existing):
                 return
-            there = "a table" if is_table(existing) else "a namespace"
-            raise NamespaceAlreadyExists(namespace=self.catalog.full_name(namespace), there=there)
+            kind = "a table" if is_table(existing) else "a namespace"
+            raise NamespaceAlreadyExists(namespace=self.catalog.full_name(namespace), kind=kind)
         request = upstream.CreateNamespaceRequest(id=list(namespace), properties=dict(properties))
         self._ask("create namespace", namespace, lambda: self._client.create_namespace(request))
 
@@ -190,7 +190,7 @@ class Directory:
             Registration(self.catalog.address(answer.location), False) if answer.location else None
         )
 
-    def found(self, identifier: Name) -> Registration:
+    def registration(self, identifier: Name) -> Registration:
         """Find a table by its name.
 
         Raises:
@@ -214,9 +214,9 @@ class Directory:
         self.properties(identifier[:-1])
         name = self.catalog.full_name(identifier)
         if self.find(identifier) is not None:
-            raise TableAlreadyExists(table=name, there="a table")
+            raise TableAlreadyExists(table=name, kind="a table")
         if self._describe(identifier) is not None:
-            raise TableAlreadyExists(table=name, there="a namespace")
+            raise TableAlreadyExists(table=name, kind="a namespace")
 
     def register(self, identifier: Name, location: str) -> None:
         """Make a partitioned namespace known under a name: the last step of a creation."""
@@ -227,7 +227,7 @@ class Directory:
             self._client.create_namespace(request)
         except upstream_errors.NamespaceAlreadyExistsError as error:
             name = self.catalog.full_name(identifier)
-            raise TableAlreadyExists(table=name, there="a table") from error
+            raise TableAlreadyExists(table=name, kind="a table") from error
         except upstream_errors.LanceNamespaceError as error:
             raise self._refused("create table", identifier, error) from error
 
@@ -304,14 +304,14 @@ class Directory:
         names: Callable[[Any], list[str]],
         parent: Name,
     ) -> list[str]:
-        found: list[str] = []
+        listed: list[str] = []
         token: str | None = None
         while True:
             answer = self._ask("list", parent, partial(ask, token))
-            found += names(answer)
+            listed += names(answer)
             before, token = token, answer.page_token or None
             if token is None or token == before:
-                return found
+                return listed
 
     def _near_namespaces(self, namespace: Name) -> str:
         if self.find(namespace) is not None:

@@ -108,12 +108,12 @@ def clustering(spec: PartitionSpec, schema: NamespaceSchema) -> tuple[SparkTrans
         spec: The spec that is written with.
         schema: The full namespace schema.
     """
-    found: list[SparkTransform] = []
+    transforms: list[SparkTransform] = []
     for function in spec_functions(spec, schema):
         for transform in _evaluable(function, _columns(function, schema)):
-            if transform not in found:
-                found.append(transform)
-    return tuple(found)
+            if transform not in transforms:
+                transforms.append(transform)
+    return tuple(transforms)
 
 
 def sorting(
@@ -131,11 +131,11 @@ def sorting(
     """
     if order is None:
         return clustering(spec, schema)
-    found: list[SparkTransform] = []
+    transforms: list[SparkTransform] = []
     for function in spec_functions(spec, schema):
         if function.grouping.spark_name is not None:
-            found += _evaluable(function, _columns(function, schema))
-    return (*found, *map(sort_key, order.columns))
+            transforms += _evaluable(function, _columns(function, schema))
+    return (*transforms, *map(sort_key, order.columns))
 
 
 def sort_key(column: OrderColumn) -> SparkTransform:

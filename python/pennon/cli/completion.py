@@ -92,8 +92,8 @@ def completions(statement: str, before: str, names: LakeNames) -> list[tuple[str
     Returns:
         Texts, each with how many characters left of the cursor it takes the place of.
     """
-    found = _TYPED.search(before)
-    typed = found.group() if found is not None else ""
+    match = _TYPED.search(before)
+    typed = match.group() if match is not None else ""
     lead = before[: len(before) - len(typed)]
     word = _WORD_BEFORE.search(lead)
     previous = word.group(1).upper() if word is not None else ""
@@ -127,13 +127,13 @@ def _candidates(previous: str, typed: str, statement: str, names: LakeNames) -> 
 
 def _named_tables(statement: str, names: LakeNames) -> Mapping[str, str]:
     """Give the tables that a statement names, by alias or last name."""
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for table, alias in _NAMED.findall(statement):
         full = table if table.startswith(f"{names.catalog}.") else ""
         if full:
             is_alias = alias and alias.upper() not in KEYWORDS
-            found[alias if is_alias else full.rpartition(".")[2]] = full
-    return found
+            tables[alias if is_alias else full.rpartition(".")[2]] = full
+    return tables
 
 
 def _columns(table: str, names: LakeNames) -> Iterator[str]:

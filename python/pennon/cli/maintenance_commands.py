@@ -129,9 +129,9 @@ def _add_upkeep(commands: _Commands[argparse.ArgumentParser]) -> None:
     rewritten.add_argument("--dry-run", action="store_true", help="list the partitions only")
     rewritten.set_defaults(run=_rewrite_partitions)
     rolled = _command(commands, "rollback", "make an older version the newest one again")
-    wanted = rolled.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--version", dest="at", type=int, help="the version")
-    wanted.add_argument(
+    target = rolled.add_mutually_exclusive_group(required=True)
+    target.add_argument("--version", dest="at", type=int, help="the version")
+    target.add_argument(
         "--timestamp",
         type=moment,
         metavar="TIME",
@@ -212,11 +212,11 @@ def _is_root(location: str, options: argparse.Namespace) -> bool:
 
 def _show(report: CheckReport) -> None:
     order = {severity: at for at, severity in enumerate(Severity)}
-    found = sorted(report.findings, key=lambda finding: order[finding.severity])
-    for finding in found[:_MOST_FINDINGS]:
+    findings = sorted(report.findings, key=lambda finding: order[finding.severity])
+    for finding in findings[:_MOST_FINDINGS]:
         _say(str(finding))
-    if len(found) > _MOST_FINDINGS:
-        _say(f"… and {len(found) - _MOST_FINDINGS} more; --json prints all")
+    if len(findings) > _MOST_FINDINGS:
+        _say(f"… and {len(findings) - _MOST_FINDINGS} more; --json prints all")
     _say(
         f"{report.location} at version {report.version}: {report.leaves} leaves,"
         f" {report.rows} rows checked, {len(report.violations)} violations"

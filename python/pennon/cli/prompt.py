@@ -99,8 +99,8 @@ def _session(names: LakeNames | None) -> PromptSession[str] | None:
     def complete(_: object, document: Any, __: object) -> Iterator[Completion]:
         """Complete the word before the cursor, by the statement around it."""
         before = document.text_before_cursor
-        found = completions(document.text, before, names) if names is not None else ()
-        for completed, taken in found:
+        candidates = completions(document.text, before, names) if names is not None else ()
+        for completed, taken in candidates:
             yield Completion(completed, start_position=-taken)
 
     completer = type("Names", (Completer,), {"get_completions": complete})()

@@ -54,8 +54,8 @@ def statements_of(text: str) -> list[Statement]:
     parts = [*pieces, rest]
     behind = [_EXPECTED.match(part) for part in [*parts[1:], ""]]
     return [
-        Statement(part.strip(), None if found is None else found.group(1))
-        for part, found in zip(parts, behind, strict=True)
+        Statement(part.strip(), None if match is None else match.group(1))
+        for part, match in zip(parts, behind, strict=True)
         if has_sql(part)
     ]
 

@@ -93,7 +93,7 @@ class Story:
         for name, sql in (("planes", PLANES_JOIN), ("weather", WEATHER_JOIN)):
             print()
             screen.statement(sql)
-            found, frame = self._fetch(f"flights with {name}", sql)
+            rows, frame = self._fetch(f"flights with {name}", sql)
             plan = ExecutedPlan.of(frame)
             screen.statement(plan.print_join())
             with self._shuffled():
@@ -106,8 +106,8 @@ class Story:
                 f"shuffles: {plan.shuffles}, with partitioning ignored: {shuffled.shuffles}",
             )
             _check(
-                _same_rows(found, expected),
-                f"the same {found.num_rows:,} rows as the shuffled join, compared one by one",
+                _same_rows(rows, expected),
+                f"the same {rows.num_rows:,} rows as the shuffled join, compared one by one",
             )
 
     def evolve(self) -> None:

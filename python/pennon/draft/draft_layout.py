@@ -77,13 +77,13 @@ class Layout:
 
     def values(self, evidence: LeafEvidence | None) -> dict[str, pa.Scalar]:
         """Give the partition values that a leaf's name states, by field id."""
-        found: dict[str, pa.Scalar] = {}
+        values: dict[str, pa.Scalar] = {}
         for at, (own, fields) in self.understood.items():
             fit = None if evidence is None else evidence.fits[at][own]
             if fit is not None:
                 ids = (field.field_id for field in fields)
-                found.update(zip(ids, fit.values, strict=True))
-        return found
+                values.update(zip(ids, fit.values, strict=True))
+        return values
 
     def specs(self, leaves: Sequence[ManifestRow]) -> list[PartitionSpec]:
         """Give one spec per set of fields that leaf names state; the last one has all fields."""

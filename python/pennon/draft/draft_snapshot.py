@@ -95,7 +95,9 @@ _evidence: Final[Cache[LeafEvidence]] = Cache(
     "evidence of drafts' leaves", max_bytes=16 << 20, weigh=lambda _: _VALUE_BYTES
 )
 _readings: Final[Cache[list[Reading]]] = Cache(
-    "readings of drafts", max_bytes=1 << 20, weigh=lambda found: _VALUE_BYTES * (1 + len(found))
+    "readings of drafts",
+    max_bytes=1 << 20,
+    weigh=lambda readings: _VALUE_BYTES * (1 + len(readings)),
 )
 _snapshots: Final[Cache[DraftSnapshot]] = Cache(
     "snapshots of drafts",
@@ -203,8 +205,8 @@ def _made(
         )
         for column in draft.columns
     ]
-    found = _examined(draft, datasets, known, schema, options)
-    chosen = chosen_readings(draft.columns, known, found)
+    evidence = _examined(draft, datasets, known, schema, options)
+    chosen = chosen_readings(draft.columns, known, evidence)
     layout = Layout.of(schema, known, chosen)
     root = "" if key.location == draft.location else draft.location
     leaves = [
@@ -212,7 +214,7 @@ def _made(
             draft_leaf,
             root,
             datasets.get(draft_leaf.object_id),
-            layout.values(found.get(draft_leaf.object_id)),
+            layout.values(evidence.get(draft_leaf.object_id)),
         )
         for draft_leaf in draft.leaves
     ]
@@ -261,8 +263,8 @@ def _newest(draft: DraftNamespace, options: StorageOptions) -> dict[str, lance.L
             return None
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = zip(draft.leaves, pool.map(opened, draft.leaves), strict=True)
-        return {leaf.object_id: dataset for leaf, dataset in found if dataset is not None}
+        opened_leaves = zip(draft.leaves, pool.map(opened, draft.leaves), strict=True)
+        return {leaf.object_id: dataset for leaf, dataset in opened_leaves if dataset is not None}
 
 
 def _examined(
@@ -289,7 +291,7 @@ def _examined(
         )
         return _evidence.find(key, partial(examine, dataset, leaf, known, schema, most))
 
-    there = [draft_leaf for draft_leaf in draft.leaves if draft_leaf.object_id in datasets]
+    readable = [draft_leaf for draft_leaf in draft.leaves if draft_leaf.object_id in datasets]
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = zip(there, pool.map(looked_at, there), strict=True)
-        return {leaf.object_id: evidence for leaf, evidence in found}
+        examined = zip(readable, pool.map(looked_at, readable), strict=True)
+        return {leaf.object_id: evidence for leaf, evidence in examined}

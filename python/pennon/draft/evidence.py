@@ -96,26 +96,30 @@ def examine(
     fits = []
     for at, known in enumerate(readings):
         text = None if leaf.texts is None else leaf.texts[at]
-        found = [_fit(text, reading, rows, schema) for reading in known]
-        if not is_complete and any(found) and _may_hide_nulls(dataset, known, rows, schema):
-            found = [None for _ in known]
-        fits.append(tuple(found))
+        fits_of_column = [_fit(text, reading, rows, schema) for reading in known]
+        if (
+            not is_complete
+            and any(fits_of_column)
+            and _may_hide_nulls(dataset, known, rows, schema)
+        ):
+            fits_of_column = [None for _ in known]
+        fits.append(tuple(fits_of_column))
     return LeafEvidence(num_rows, is_complete, tuple(fits))
 
 
 def _columns(readings: Sequence[Sequence[Reading]], schema: NamespaceSchema) -> pa.Schema:
-    wanted: dict[str, pa.Field] = {}
+    columns: dict[str, pa.Field] = {}
     for known in readings:
         for reading in known:
             for field in reading.spec.fields:
                 for source in _paths(field.source_ids, schema):
-                    wanted[source[0]] = schema.arrow.field(source[0])
-    return pa.schema(list(wanted.values()))
+                    columns[source[0]] = schema.arrow.field(source[0])
+    return pa.schema(list(columns.values()))
 
 
 def _paths(source_ids: Sequence[int], schema: NamespaceSchema) -> list[tuple[str, ...]]:
-    found = [schema.field_by_id(number) for number in source_ids]
-    return [schema_field.path for schema_field in found if schema_field is not None]
+    fields = [schema.field_by_id(number) for number in source_ids]
+    return [schema_field.path for schema_field in fields if schema_field is not None]
 
 
 def _first_rows(dataset: lance.LanceDataset, columns: pa.Schema, most: int) -> pa.Table:
@@ -140,19 +144,19 @@ def _fit(text: str | None, reading: Reading, rows: pa.Table, schema: NamespaceSc
         tuples.append(nulls)
     if not rows.num_rows:
         return Fit(tuple(tuples[0]), 0) if tuples else None
-    found = []
+    first_values = []
     for field in reading.spec.fields:
         sources = [_source(rows, path) for path in _paths(field.source_ids, schema)]
         values = field.derivation.apply(sources).cast(field.result_type)
         different = values.unique()
         if len(different) != 1:
             return None
-        found.append(different[0])
-    if not any(_same(found, line) for line in tuples):
+        first_values.append(different[0])
+    if not any(_same(first_values, line) for line in tuples):
         return None
     (first, *_) = _paths(reading.spec.fields[0].source_ids, schema)
     seen = _source(rows, first).drop_null().unique()
-    return Fit(tuple(found), len(seen))
+    return Fit(tuple(first_values), len(seen))
 
 
 def _source(rows: pa.Table, path: tuple[str, ...]) -> pa.Array:
@@ -184,8 +188,8 @@ def _may_hide_nulls(
             continue
         is_null = exp.Is(this=exp.column(path[0], quoted=True), expression=exp.Null())
         column = pa.schema([schema.arrow.field(path[0])])
-        found = scan_leaf(dataset, column, is_null.sql(dialect=DataFusion))
-        if any(batch.num_rows for batch in found):
+        batches = scan_leaf(dataset, column, is_null.sql(dialect=DataFusion))
+        if any(batch.num_rows for batch in batches):
             return True
     return False
 

@@ -51,15 +51,15 @@ class Reading:
     def values(self, text: str) -> list[list[pa.Scalar]]:
         """Give the partition values that a name can mean: as it stands, and percent-decoded."""
         kinds = [field.result_type for field in self.spec.fields]
-        found = []
+        choices = []
         for spelling in dict.fromkeys((text, unquote(text))):
             try:
                 numbers = self.numbers(spelling)
                 pairs = [] if numbers is None else list(zip(numbers, kinds, strict=True))
-                found += [[pa.scalar(number, kind) for number, kind in pairs]] if pairs else []
+                choices += [[pa.scalar(number, kind) for number, kind in pairs]] if pairs else []
             except (ValueError, OverflowError, pa.ArrowInvalid):
                 continue
-        return found
+        return choices
 
 
 def is_null_text(text: str) -> bool:
@@ -72,7 +72,7 @@ def readings(column: DraftColumn, schema: NamespaceSchema) -> list[Reading]:
 
     Spec: the draft, §3.1 to §3.6.
     """
-    found = []
+    possible = []
     for meaning, function, literals, numbers in _forms(column, schema):
         arguments: list[dict[str, object]] = [{"literal": literal} for literal in literals]
         arguments += [{"column": list(path)} for path in column.sources]
@@ -81,8 +81,8 @@ def readings(column: DraftColumn, schema: NamespaceSchema) -> list[Reading]:
             spec = spec_of(schema, [call])
         except PennonError:
             continue  # this reading does not take the column's type
-        found.append(Reading(meaning, call, spec, numbers))
-    return found
+        possible.append(Reading(meaning, call, spec, numbers))
+    return possible
 
 
 _Form = tuple[str, str, Sequence[object], _Numbers]

@@ -18,7 +18,7 @@ class NamespaceAlreadyExists(PennonError):
 
     condition = "NAMESPACE_ALREADY_EXISTS"
     template = (
-        "Cannot create namespace {namespace}: there is {there} of that name."
+        "Cannot create namespace {namespace}: there is {kind} of that name."
         " Choose another name, or add IF NOT EXISTS."
     )
     sql_state = "42P06"
@@ -109,7 +109,7 @@ class TableAlreadyExists(PennonError):
 
     condition = "TABLE_ALREADY_EXISTS"
     template = (
-        "Cannot create table {table}: there is {there} of that name."
+        "Cannot create table {table}: there is {kind} of that name."
         " Choose another name, or drop it first."
     )
     sql_state = "42P07"
@@ -149,7 +149,7 @@ class TableVersionNotFound(PennonError):
     """A version or a time to travel to does not exist."""
 
     condition = "TABLE_VERSION_NOT_FOUND"
-    template = "Cannot read {table} {wanted}: {why}. Choose one of the versions that exist."
+    template = "Cannot read {table} {asked}: {why}. Choose one of the versions that exist."
     sql_state = "42K0E"
 
 

@@ -45,8 +45,8 @@ class LeafTypeMismatch(PennonError):
 
     condition = "LEAF_TYPE_MISMATCH"
     template = (
-        "Cannot read column {column} of leaf {leaf}: it is stored as {found}, which does not"
-        " promote to the table's {wanted}. Rewrite the leaf with the table's type."
+        "Cannot read column {column} of leaf {leaf}: it is stored as {actual}, which does not"
+        " promote to the table's {expected}. Rewrite the leaf with the table's type."
     )
     sql_state = "42846"
 
@@ -56,7 +56,7 @@ class LeafSchemaMismatch(PennonError):
 
     condition = "LEAF_SCHEMA_MISMATCH"
     template = (
-        "Cannot write column {column} to leaf {leaf}: it stores {found}, the table has {wanted}."
+        "Cannot write column {column} to leaf {leaf}: it stores {actual}, the table has {expected}."
         " Rewrite the leaf with the table's schema, then write again."
     )
     sql_state = "42846"
@@ -102,7 +102,7 @@ class PartitionValueOverflow(PennonError):
     condition = "PARTITION_VALUE_OVERFLOW"
     template = (
         "Cannot write to {table}: a value of partition field {field} does not fit the manifest's"
-        " {wanted}: {why}. Replace the partition field, so that the next spec has the wider type."
+        " {expected}: {why}. Replace the partition field, so that the next spec has the wider type."
     )
     sql_state = "22003"
 
@@ -145,7 +145,7 @@ class WriteTypeMismatch(PennonError):
 
     condition = "WRITE_TYPE_MISMATCH"
     template = (
-        "Cannot write {found} to column {column} of {table}: its type is {wanted} and {why}."
+        "Cannot write {actual} to column {column} of {table}: its type is {expected} and {why}."
         " Cast it in the query."
     )
     sql_state = "42846"

@@ -104,7 +104,7 @@ class ManifestColumnMissing(PennonError):
     condition = "MANIFEST_COLUMN_MISSING"
     template = (
         "Cannot read {location}: version {version} of its __manifest has no column {column}, which"
-        " the specification lists under Manifest Table Schema. Add it as a {wanted}; one named"
+        " the specification lists under Manifest Table Schema. Add it as a {expected}; one named"
         " metadata may be NULL in every row."
     )
     sql_state = "55000"
@@ -115,9 +115,9 @@ class ManifestColumnType(PennonError):
 
     condition = "MANIFEST_COLUMN_TYPE"
     template = (
-        "Cannot read {location}: column {column} of its __manifest is {found}, but the "
+        "Cannot read {location}: column {column} of its __manifest is {actual}, but the "
         "partition spec "
-        "declares {wanted}. Correct the spec's result_type."
+        "declares {expected}. Correct the spec's result_type."
     )
     sql_state = "55000"
 

@@ -9,7 +9,7 @@ class InvalidArrowJson(PennonError):
     """A JSON object does not describe an Arrow field or type."""
 
     condition = "INVALID_ARROW_JSON"
-    template = "Cannot read {where}: found {found}, expected {wanted}. Correct the JSON text."
+    template = "Cannot read {where}: found {actual}, expected {expected}. Correct the JSON text."
     sql_state = "22032"
 
 
@@ -30,7 +30,7 @@ class InvalidNamespaceSchema(PennonError):
 
     condition = "INVALID_NAMESPACE_SCHEMA"
     template = (
-        "Cannot use the namespace schema: {where} has {found}, expected {wanted}. Correct the"
+        "Cannot use the namespace schema: {where} has {actual}, expected {expected}. Correct the"
         " schema."
     )
     sql_state = "22032"
@@ -41,7 +41,7 @@ class InvalidPartitionSpec(PennonError):
 
     condition = "INVALID_PARTITION_SPEC"
     template = (
-        "Cannot use {key}: {where} has {found}, expected {wanted}. Correct the spec, or "
+        "Cannot use {key}: {where} has {actual}, expected {expected}. Correct the spec, or "
         "upgrade Pennon."
     )
     sql_state = "22032"
@@ -126,7 +126,7 @@ class WriteOrderTypeNotSupported(PennonError):
 
     condition = "WRITE_ORDER_TYPE_NOT_SUPPORTED"
     template = (
-        "Cannot order writes by '{order}': column {column} is {found}. Choose columns that are"
+        "Cannot order writes by '{order}': column {column} is {actual}. Choose columns that are"
         " numbers, booleans, dates, timestamps in microseconds, texts or binary."
     )
     sql_state = "42804"

@@ -18,7 +18,7 @@ class InvalidTransform(PennonError):
 
     condition = "INVALID_TRANSFORM"
     template = (
-        "Cannot use partition transform {transform}: it takes {expected}, not {found}. "
+        "Cannot use partition transform {transform}: it takes {expected}, not {actual}. "
         "Write it as {form}."
     )
     sql_state = "22023"

@@ -72,10 +72,10 @@ class ComputedColumns:
         context = SessionContext(SessionConfig(options))
         context.register_record_batches(_ROWS, [[_plain(rows)]])
         with engine_failures():
-            found = pa.Table.from_batches(
+            computed = pa.Table.from_batches(
                 [batch.to_pyarrow() for batch in context.sql(self._query).execute_stream()]
             )
-        return [column.combine_chunks() for column in found.columns]
+        return [column.combine_chunks() for column in computed.columns]
 
 
 def _resolved(text: str, names: Sequence[str]) -> exp.Expr:
@@ -85,10 +85,10 @@ def _resolved(text: str, names: Sequence[str]) -> exp.Expr:
         if column.table:
             continue  # a field of a struct
         alike = [name for name in names if name.lower() == column.name.lower()]
-        found = [name for name in alike if name == column.name] or alike
-        if len(found) != 1:
+        candidates = [name for name in alike if name == column.name] or alike
+        if len(candidates) != 1:
             raise UnknownColumn(column=column.name, columns=", ".join(names))
-        column.set("this", exp.to_identifier(found[0], quoted=True))
+        column.set("this", exp.to_identifier(candidates[0], quoted=True))
     return tree
 
 

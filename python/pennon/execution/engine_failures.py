@@ -104,7 +104,7 @@ def _reason(error: BaseException) -> str:
 def _value(text: str) -> dict[str, str]:
     """Find the value that does not fit, and Spark's name of the type; empty texts where unknown."""
     for value in _VALUES:
-        found = value.search(text)
-        if found is not None:
-            return {"value": found["value"], "type": _SPARK_TYPES.get(found["type"], "")}
+        match = value.search(text)
+        if match is not None:
+            return {"value": match["value"], "type": _SPARK_TYPES.get(match["type"], "")}
     return {"value": "", "type": ""}

@@ -94,22 +94,23 @@ def filtered(
         filters: What rules out rows of them.
         parts: The rows of its parts.
     """
-    found = list(relations)
+    pruned = list(relations)
     for filter_ in filters:
-        relation, rows = found[filter_.relation], parts[filter_.part]
+        relation, rows = pruned[filter_.relation], parts[filter_.part]
         values = _few_values(filter_, rows)
         if values is None:
             continue
         if not len(values):
-            found[filter_.relation] = replace(relation, leaves=())
+            pruned[filter_.relation] = replace(relation, leaves=())
             continue
-        wanted = _condition(filter_, values, len(relation.leaves))
-        if wanted is not None:
+        key_condition = _condition(filter_, values, len(relation.leaves))
+        if key_condition is not None:
             leaves = tuple(
-                replace(leaf, residual=_both(leaf.residual, wanted)) for leaf in relation.leaves
+                replace(leaf, residual=_both(leaf.residual, key_condition))
+                for leaf in relation.leaves
             )
-            found[filter_.relation] = replace(relation, leaves=leaves)
-    return found
+            pruned[filter_.relation] = replace(relation, leaves=leaves)
+    return pruned
 
 
 def _few_values(row_filter: RowFilter, rows: ReplicatedRows) -> pa.Array | None:
@@ -129,8 +130,8 @@ def _condition(row_filter: RowFilter, values: pa.Array, num_leaves: int) -> str 
     """Write a list, or a range without other values between them; None where neither is."""
     column = exp.column(row_filter.name, quoted=True)
     if len(values) <= _MOST_VALUES and len(values) * num_leaves <= _MOST_WRITTEN:
-        wanted = condition(Comparison(Operator.IN, tuple(values)), column)
-        return wanted.sql(dialect=DataFusion)
+        is_one_of = condition(Comparison(Operator.IN, tuple(values)), column)
+        return is_one_of.sql(dialect=DataFusion)
     if not pa.types.is_integer(values.type):
         return None
     ends = pc.min_max(values)
@@ -144,5 +145,5 @@ def _condition(row_filter: RowFilter, values: pa.Array, num_leaves: int) -> str 
     return exp.and_(*bounds).sql(dialect=DataFusion)
 
 
-def _both(residual: str | None, wanted: str) -> str:
-    return wanted if residual is None else f"({residual}) AND ({wanted})"
+def _both(residual: str | None, key_condition: str) -> str:
+    return key_condition if residual is None else f"({residual}) AND ({key_condition})"

@@ -158,17 +158,17 @@ def _counted(scanned: Iterator[pa.RecordBatch], work: StreamWork) -> Iterator[pa
 
 
 def _is_expressible(match: FieldMatch) -> bool:
-    if is_metadata_column(match.wanted):
+    if is_metadata_column(match.expected):
         return False
-    if match.found is None:
-        return not match.wanted.type.num_fields
-    found, wanted = match.found.arrow.type, match.wanted.type
-    if pa.types.is_nested(wanted):
-        return match.is_same and _unmarked(found).equals(_unmarked(wanted), check_metadata=True)
-    if pa.types.is_dictionary(found):
+    if match.stored is None:
+        return not match.expected.type.num_fields
+    stored, expected = match.stored.arrow.type, match.expected.type
+    if pa.types.is_nested(expected):
+        return match.is_same and _unmarked(stored).equals(_unmarked(expected), check_metadata=True)
+    if pa.types.is_dictionary(stored):
         return False
-    is_cut = pa.types.is_timestamp(found) and pa.types.is_timestamp(wanted)
-    return stream_type(found) == wanted or not (is_cut or pa.types.is_time(found))
+    is_cut = pa.types.is_timestamp(stored) and pa.types.is_timestamp(expected)
+    return stream_type(stored) == expected or not (is_cut or pa.types.is_time(stored))
 
 
 def _unmarked(data_type: pa.DataType) -> pa.DataType:
@@ -180,14 +180,14 @@ def _unmarked(data_type: pa.DataType) -> pa.DataType:
 
 
 def _column(match: FieldMatch) -> exp.Expr:
-    wanted = match.wanted
-    if match.found is None:
-        value = lacking(wanted, initial_default(wanted))
-        return exp.alias_(value, wanted.name, quoted=True)
-    stored = exp.column(match.found.name, quoted=True)
-    if match.found.arrow.type == wanted.type or pa.types.is_nested(wanted.type):
-        return exp.alias_(stored, wanted.name, quoted=True)
-    return exp.alias_(arrow_cast(stored, wanted.type), wanted.name, quoted=True)
+    expected = match.expected
+    if match.stored is None:
+        value = lacking(expected, initial_default(expected))
+        return exp.alias_(value, expected.name, quoted=True)
+    stored = exp.column(match.stored.name, quoted=True)
+    if match.stored.arrow.type == expected.type or pa.types.is_nested(expected.type):
+        return exp.alias_(stored, expected.name, quoted=True)
+    return exp.alias_(arrow_cast(stored, expected.type), expected.name, quoted=True)
 
 
 def _own_columns(schema: pa.Schema) -> list[exp.Expr]:

@@ -82,10 +82,10 @@ class ProcessCost:
 def peak_bytes() -> int:
     """Give the most memory that the process has had; 0 where the system does not report it."""
     try:
-        found = _PEAK.search(_STATUS.read_text(encoding="ascii", errors="replace"))
+        match = _PEAK.search(_STATUS.read_text(encoding="ascii", errors="replace"))
     except OSError:
         return 0
-    return int(found[1]) << 10 if found else 0
+    return int(match[1]) << 10 if match else 0
 
 
 def _forget_peak() -> None:

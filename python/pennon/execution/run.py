@@ -105,15 +105,15 @@ def coalesced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         [1, 2, 3]
     """
     held: list[pa.RecordBatch] = []
-    num_rows, num_bytes, wanted = 0, 0, 1
+    num_rows, num_bytes, target_rows = 0, 0, 1
     for batch in batches:
         held.append(batch)
         num_rows += batch.num_rows
         num_bytes += batch.nbytes
-        if num_rows < wanted and num_bytes < _COALESCED_BYTES:
+        if num_rows < target_rows and num_bytes < _COALESCED_BYTES:
             continue
         yield held[0] if len(held) == 1 else pa.concat_batches(held)
-        wanted = min(_COALESCED_ROWS, 2 * num_rows)
+        target_rows = min(_COALESCED_ROWS, 2 * num_rows)
         held, num_rows, num_bytes = [], 0, 0
     if held:
         yield held[0] if len(held) == 1 else pa.concat_batches(held)

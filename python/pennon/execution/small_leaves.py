@@ -193,14 +193,14 @@ def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
 def _unfiltered(residual: str, relation: Relation) -> _Way | None:
     """Read the columns of a filter, too; None for one that names other than plain columns."""
     condition = sqlglot.parse_one(residual, dialect=DataFusion)
-    known, wanted = relation.namespace_schema, relation.schema
+    known, schema_read = relation.namespace_schema, relation.schema
     columns = list(condition.find_all(exp.Column))
     if condition.find(exp.Dot) or not all(_is_plain(column, known) for column in columns):
         return None
     for column in columns:
         column.set("this", exp.to_identifier(column.name, quoted=True))
-    names = sorted({column.name for column in columns} - set(wanted.names))
-    schema = pa.schema([*wanted, *map(known.field, names)])
+    names = sorted({column.name for column in columns} - set(schema_read.names))
+    schema = pa.schema([*schema_read, *map(known.field, names)])
     return _Way(LeafViews(schema, known), condition)
 
 

@@ -244,10 +244,10 @@ def are_there(
         storage_options: Given to Lance.
     """
     session = LanceFileSession(uri, storage_options=dict(storage_options or {}) or None)
-    wanted = {f"data/{path}" for path in paths}
-    if len(wanted) > _MOST_ASKED_FOR:
-        return wanted <= set(session.list("data"))
-    return all(map(session.contains, wanted))
+    names = {f"data/{path}" for path in paths}
+    if len(names) > _MOST_ASKED_FOR:
+        return names <= set(session.list("data"))
+    return all(map(session.contains, names))
 
 
 def resolve_reference(

@@ -152,11 +152,11 @@ class _Compaction:
 
     def run(self, snapshot: Snapshot, leaves: Sequence[str], *, is_dry: bool = False) -> None:
         """Rewrite some leaves with one commit; one after the other where that meets another."""
-        found = self._rewrites(snapshot, leaves)
+        rewrites = self._rewrites(snapshot, leaves)
         if is_dry:
-            self._count(list(found.values()), list(found), 0)
+            self._count(list(rewrites.values()), list(rewrites), 0)
             return
-        if not found or self._try(snapshot, found):
+        if not rewrites or self._try(snapshot, rewrites):
             return
         for leaf in leaves:
             self._alone(snapshot, leaf)
@@ -167,19 +167,19 @@ class _Compaction:
         text = object_id
         for _ in range(_MEETINGS):
             newest = Snapshot.open(location, storage_options=options)
-            found = self._rewrites(newest, [object_id])
-            if not found or self._try(newest, found):
+            rewrites = self._rewrites(newest, [object_id])
+            if not rewrites or self._try(newest, rewrites):
                 return
-            text = next(iter(found))
+            text = next(iter(rewrites))
         self.done.notes.append(f"partition {text} is left alone: other commits change its rows")
 
-    def _try(self, snapshot: Snapshot, found: dict[str, LeafRewrite]) -> bool:
-        rewrites = list(found.values())
-        outcome, files_after = rewrite_leaves(snapshot, rewrites, self.target_bytes)
+    def _try(self, snapshot: Snapshot, rewrites: dict[str, LeafRewrite]) -> bool:
+        leaf_rewrites = list(rewrites.values())
+        outcome, files_after = rewrite_leaves(snapshot, leaf_rewrites, self.target_bytes)
         match outcome:
             case Committed(version):
                 self.done.version = version
-                self._count(rewrites, list(found), files_after)
+                self._count(leaf_rewrites, list(rewrites), files_after)
                 return True
             case Conflicted() | Retryable():
                 return False
@@ -195,12 +195,12 @@ class _Compaction:
 
     def _rewrites(self, snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, LeafRewrite]:
         """Find what to rewrite, by the partitions' values."""
-        found = {}
+        rewrites = {}
         for state in leaf_states(snapshot, leaves).values():
             rewrite = self._of(snapshot, state)
             if rewrite is not None:
-                found[partition_text(state.values)] = rewrite
-        return found
+                rewrites[partition_text(state.values)] = rewrite
+        return rewrites
 
     def _of(self, snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
         is_elsewhere = state.read_branch is not None or state.read_tag is not None

@@ -95,8 +95,8 @@ def forgotten_version(
 def detached_versions(uri: str, storage_options: StorageOptions) -> list[int]:
     """List the detached versions of a leaf, by the files that hold them."""
     files = LanceFileSession(uri, storage_options=dict(storage_options) or None).list("_versions")
-    found = (_DETACHED.fullmatch(name) for name in files)
-    return sorted(int(match_.group(1)) for match_ in found if match_ is not None)
+    matches = (_DETACHED.fullmatch(name) for name in files)
+    return sorted(int(match_.group(1)) for match_ in matches if match_ is not None)
 
 
 def _statistics(metadata: str | None) -> tuple[int, int | None] | None:

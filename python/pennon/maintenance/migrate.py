@@ -197,8 +197,8 @@ class _Migration:
         if any(_same(first, line) for line in stated):
             return True
         names = [partition_field.field_id for partition_field in reading.spec.fields]
-        found = tuple_text(dict(zip(names, first, strict=True)))
-        self.contradiction[at] = f"the rows of leaf {leaf.location} have {found}"
+        row_tuple = tuple_text(dict(zip(names, first, strict=True)))
+        self.contradiction[at] = f"the rows of leaf {leaf.location} have {row_tuple}"
         return False
 
     def chosen(self) -> tuple[PartitionSpec, list[str]]:
@@ -217,7 +217,7 @@ class _Migration:
         return spec, notes
 
     def _values(self, leaf: DraftLeaf, spec: PartitionSpec) -> dict[str, pa.Scalar]:
-        found: dict[str, pa.Scalar] = {}
+        by_field: dict[str, pa.Scalar] = {}
         for at, known in enumerate(self.readings):
             values = self.tuples[leaf.object_id, id(known[0])]
             if values is None:
@@ -229,8 +229,8 @@ class _Migration:
                     if partition_field.derives_as(own)
                 )
                 value = pa.scalar(None, own.result_type) if values is None else values[index]
-                found[target.field_id] = value
-        return found
+                by_field[target.field_id] = value
+        return by_field
 
     def rows(
         self, spec: PartitionSpec, salt: str, *, strong: bool

@@ -142,7 +142,7 @@ class _Repair:
     specs: Mapping[int, PartitionSpec]
     raw: RawRows
     lost: dict[str, pa.DataType]
-    found: dict[str, _Values] = field(default_factory=dict)
+    recovered: dict[str, _Values] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @classmethod
@@ -150,10 +150,10 @@ class _Repair:
         manifest = open_manifest(location, storage_options=options)
         metadata = dict(manifest.metadata)
         specs = read_specs(metadata, location)
-        wanted = partition_columns(specs.values())
+        expected = partition_columns(specs.values())
         if metadata.get(TRANSACTION) == "strong":
-            wanted = {READ_VERSION.name: READ_VERSION.type, **wanted}
-        lost = {name: kind for name, kind in wanted.items() if name not in manifest.schema.names}
+            expected = {READ_VERSION.name: READ_VERSION.type, **expected}
+        lost = {name: kind for name, kind in expected.items() if name not in manifest.schema.names}
         schema = read_schema(metadata, location)
         return cls(
             location, options, manifest, schema, specs, RawRows.read(location, manifest), lost
@@ -189,7 +189,7 @@ class _Repair:
         ids, kinds = rows["object_id"].to_pylist(), rows["object_type"].to_pylist()
         for at, (object_id, object_type) in enumerate(zip(ids, kinds, strict=True)):
             if types.get(object_id) == object_type:
-                self.found[object_id] = {name: column[at] for name, column in columns.items()}
+                self.recovered[object_id] = {name: column[at] for name, column in columns.items()}
             elif object_type in (NAMESPACE, TABLE):
                 gone += 1
         if gone:
@@ -203,12 +203,12 @@ class _Repair:
         tables = [
             manifest_row
             for manifest_row in self.raw.of_type(TABLE).values()
-            if manifest_row.object_id not in self.found
+            if manifest_row.object_id not in self.recovered
             and manifest_row.parsed is not None
             and manifest_row.parsed.spec_version in self.specs
         ]
         for at, table in enumerate(tables, 1):
-            self.found[table.object_id] = self._read(table)
+            self.recovered[table.object_id] = self._read(table)
             progress("leaves read", at, len(tables))
         self._inherit()
         return len(tables)
@@ -217,18 +217,18 @@ class _Repair:
         version: int | None = None
         values: _Values = {}
         if READ_VERSION.name in self.lost:
-            found = forgotten_version(self.location, row, self.options)
-            if isinstance(found, VersionUnknown):
-                shown = ", ".join(map(str, found.candidates[:5]))
+            lost = forgotten_version(self.location, row, self.options)
+            if isinstance(lost, VersionUnknown):
+                shown = ", ".join(map(str, lost.candidates[:5]))
                 raise ManifestNotRepairable(
                     location=self.location,
-                    why=f"which version of leaf {row.location} was meant is not known: {found.why}"
+                    why=f"which version of leaf {row.location} was meant is not known: {lost.why}"
                     f" (candidates: {shown})",
                     advice="Restore an earlier version of __manifest, or drop and adopt the leaf",
                 )
-            version = found.version
+            version = lost.version
             values[READ_VERSION.name] = pa.scalar(version, READ_VERSION.type)
-            self.notes.append(f"leaf {row.location}: version {version} is taken, {found.why}")
+            self.notes.append(f"leaf {row.location}: version {version} is taken, {lost.why}")
         parsed = row.parsed
         spec = self.specs[parsed.spec_version] if parsed is not None else None
         if spec is None or not any(
@@ -278,7 +278,7 @@ class _Repair:
         missing = {
             manifest_row.object_id: manifest_row
             for manifest_row in self.raw.of_type(NAMESPACE).values()
-            if manifest_row.object_id not in self.found and manifest_row.parsed is not None
+            if manifest_row.object_id not in self.recovered and manifest_row.parsed is not None
         }
         for object_id in [
             manifest_row.object_id for manifest_row in self.raw.of_type(TABLE).values()
@@ -289,8 +289,8 @@ class _Repair:
                 if row is None or row.parsed is None or row.parsed.spec_version not in self.specs:
                     continue
                 own = self.specs[row.parsed.spec_version].fields[: depth - 1]
-                known = self.found.get(object_id, {})
-                self.found[row.object_id] = {
+                known = self.recovered.get(object_id, {})
+                self.recovered[row.object_id] = {
                     partition_field.column: known[partition_field.column]
                     for partition_field in own
                     if partition_field.column in known
@@ -311,7 +311,7 @@ class _Repair:
         columns: dict[str, pa.Array] = {"object_id": pa.array(ids, pa.utf8())}
         for name, kind in self.lost.items():
             null = pa.scalar(None, kind)
-            values = [self.found.get(id_, {}).get(name, null) for id_ in ids]
+            values = [self.recovered.get(id_, {}).get(name, null) for id_ in ids]
             columns[name] = pa.array([_as(value, kind) for value in values], kind)
         return pa.table(columns)
 
@@ -320,10 +320,10 @@ class _Repair:
         if earlier is None:
             return None
         rows = earlier.to_table(filter=f"object_type = '{TABLE_VERSION}'")
-        there = {row.object_id for row in self.raw.rows}
+        present = {row.object_id for row in self.raw.rows}
         tables = set(self.raw.of_type(TABLE))
         mask = [
-            object_id not in there and object_id.rpartition(SEPARATOR)[0] in tables
+            object_id not in present and object_id.rpartition(SEPARATOR)[0] in tables
             for object_id in rows["object_id"].to_pylist()
         ]
         kept = rows.filter(pa.array(mask, pa.bool_()))

@@ -180,10 +180,10 @@ def _staged(snapshot: Snapshot, states: Sequence[LeafState]) -> list[StagedParti
     target = WriteTarget(snapshot.location, snapshot.version, spec.spec_version, options)
     order = WriteOrder.of(snapshot.properties, snapshot.schema)
     staged = write_partitions(clustered(_rows(snapshot, states), snapshot, spec, order), target)
-    there = sum(_leaf(snapshot, state).count_rows() for state in states)
-    if sum(partition.num_rows for partition in staged) != there:
+    expected_rows = sum(_leaf(snapshot, state).count_rows() for state in states)
+    if sum(partition.num_rows for partition in staged) != expected_rows:
         Transaction(snapshot).abort(staged)
-        raise InternalError(what=f"of {there} rows of older partitions others were read")
+        raise InternalError(what=f"of {expected_rows} rows of older partitions others were read")
     return staged
 
 

@@ -74,18 +74,18 @@ def rollback(
 
     Spec: "Read Behavior".
     """
-    wanted = open_manifest(location, version, timestamp, storage_options)
-    specs = read_specs(wanted.metadata, location)
+    target = open_manifest(location, version, timestamp, storage_options)
+    specs = read_specs(target.metadata, location)
     newest = open_manifest(location, storage_options=storage_options)
-    if wanted.version == newest.version:
+    if target.version == newest.version:
         return int(newest.version)
-    _check_modes(wanted, newest, location)
-    with _held(wanted, location, storage_options):
+    _check_modes(target, newest, location)
+    with _held(target, location, storage_options):
         try:
-            restored = copy_with_records(wanted, newest, storage_options)
+            restored = copy_with_records(target, newest, storage_options)
             restored = _with_ids_given(restored, newest, location)
             number, version = max(specs), restored.version
-            made = int(restore_version(newest, version, wanted, number, storage_options).version)
+            made = int(restore_version(newest, version, target, number, storage_options).version)
             if made > newest.version + 1:  # other commits came first, and what they recorded went
                 # Where that version has expired since, what it read has gone with it. The rollback
                 # is made, and nothing behind that may tell that it failed.
@@ -97,24 +97,24 @@ def rollback(
     return made  # and not the newest one, which another writer may have made since
 
 
-def _check_modes(wanted: lance.LanceDataset, newest: lance.LanceDataset, location: str) -> None:
+def _check_modes(target: lance.LanceDataset, newest: lance.LanceDataset, location: str) -> None:
     """Refuse a version that would not have the rows that it had.
 
     Raises:
         RollbackRefused: The version, or the newest one, is not of strong transactions. In weak mode
             a version names no version of a leaf, and its writers commit to leaves.
     """
-    of_wanted = wanted.metadata.get(TRANSACTION, STRONG)
+    of_target = target.metadata.get(TRANSACTION, STRONG)
     of_newest = newest.metadata.get(TRANSACTION, STRONG)
-    if of_wanted == of_newest == STRONG:
+    if of_target == of_newest == STRONG:
         return
     why = "its transactions are weak, so that partitions are read at their newest rows"
     advice = "Write back the rows that you miss"
-    if of_newest != STRONG and of_wanted == STRONG:
-        advice += f", which VERSION AS OF {wanted.version} still reads"
+    if of_newest != STRONG and of_target == STRONG:
+        advice += f", which VERSION AS OF {target.version} still reads"
     if of_newest == STRONG:
         why = "its transactions were weak then, and no version says which rows partitions had"
-    raise RollbackRefused(table=location, version=wanted.version, why=why, advice=advice)
+    raise RollbackRefused(table=location, version=target.version, why=why, advice=advice)
 
 
 @contextlib.contextmanager

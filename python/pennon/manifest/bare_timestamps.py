@@ -61,13 +61,13 @@ def with_stored_timestamps(
 
 def _bare_columns(metadata: Mapping[str, str]) -> set[str]:
     columns = object_from_text(metadata[SCHEMA], SCHEMA).get("fields")
-    found = set()
+    names = set()
     for column in columns if isinstance(columns, list) else []:
         kind = column.get("type")
         name = kind.get("type") if isinstance(kind, Mapping) else kind
         if isinstance(name, str) and name.strip().lower() == _BARE:
-            found.add(str(column["name"]))
-    return found
+            names.add(str(column["name"]))
+    return names
 
 
 def _leaf_schemas(

@@ -70,8 +70,8 @@ def column_bounds(
         return {}
     if leaves.num_rows <= few_of(snapshot.num_leaves):
         entries = statistics_entries(leaves["metadata"])
-        found = {number: entries.bounds(number, kind) for number, kind in columns.items()}
-        known = {number: bounds for number, bounds in found.items() if bounds is not None}
+        stated = {number: entries.bounds(number, kind) for number, kind in columns.items()}
+        known = {number: bounds for number, bounds in stated.items() if bounds is not None}
     else:
         known, _ = _over_fragments(snapshot, leaves[ADDRESS].to_numpy(), columns)
     return _where(leaves[IS_COUNTED].combine_chunks(), known)
@@ -164,13 +164,13 @@ def _over_fragments(
     numbers = addresses >> np.uint64(_FRAGMENT_SHIFT)
     fragments = {fragment.fragment_id: fragment for fragment in snapshot.manifest.get_fragments()}
     pieces: list[_Piece] = []
-    found: list[dict[int, ColumnBounds]] = []
+    by_fragment: list[dict[int, ColumnBounds]] = []
     for number in np.unique(numbers).tolist():
         piece, bounds = _of_fragment(
             snapshot, fragments[number], addresses[numbers == number], columns
         )
         pieces.append(piece)
-        found.append(bounds)
+        by_fragment.append(bounds)
     stated = np.concatenate([piece.addresses for piece in pieces])
     # Where all rows of the pieces are asked for nothing has to be moved.
     place = None
@@ -183,7 +183,7 @@ def _over_fragments(
 
     known = {
         field_id: ColumnBounds(
-            *map(joined, zip(*(bounds[field_id].arrays for bounds in found), strict=True))
+            *map(joined, zip(*(bounds[field_id].arrays for bounds in by_fragment), strict=True))
         )
         for field_id in columns
     }

@@ -207,15 +207,15 @@ def draft_properties(
 
 def _enabled(objects: Sequence[Mapping[str, object]]) -> dict[str, dict[str, object]]:
     """Give the properties of the namespaces of the draft by their ids."""
-    found: dict[str, dict[str, object]] = {}
+    enabled: dict[str, dict[str, object]] = {}
     for object_ in objects:
         if object_["object_type"] == NAMESPACE and DRAFT_ENABLED in str(object_["metadata"]):
             kept = object_from_text(str(object_["metadata"]), f"metadata of {object_['object_id']}")
             inner = kept.get("properties")
             properties = inner if isinstance(inner, dict) else kept
             if is_draft(properties):
-                found[str(object_["object_id"])] = properties
-    return found
+                enabled[str(object_["object_id"])] = properties
+    return enabled
 
 
 def _properties(
@@ -226,16 +226,16 @@ def _properties(
 ) -> tuple[str, dict[str, object]]:
     if not above and is_draft(manifest.metadata):
         return "", dict(manifest.metadata)
-    found = _enabled(objects)
-    if above in found:
-        return above, found[above]
-    if above is None and len(found) == 1:
-        return next(iter(found.items()))
+    enabled = _enabled(objects)
+    if above in enabled:
+        return above, enabled[above]
+    if above is None and len(enabled) == 1:
+        return next(iter(enabled.items()))
     why = f"neither its metadata nor one of its namespaces has {DRAFT_ENABLED} = true"
     advice = "Name the folder of a namespace of the older draft"
-    if found and above is None:
-        why = f"it holds several: {', '.join(found)}"
-        name = next(iter(found)).replace(SEPARATOR, "/")
+    if enabled and above is None:
+        why = f"it holds several: {', '.join(enabled)}"
+        name = next(iter(enabled)).replace(SEPARATOR, "/")
         advice = f"Name one of them, as {location}/{name}"
     raise DraftNotReadable(location=location, why=why, advice=advice)
 
@@ -288,7 +288,7 @@ def _column(location: str, written: object, schema: NamespaceSchema) -> DraftCol
 
 
 def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tuple[str, ...], ...]:
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     ids = written.get("source-ids") or [written.get("source-id")]
     for id_ in [written["name"]] if "name" in written else (ids if isinstance(ids, list) else []):
         if isinstance(id_, str):
@@ -297,5 +297,5 @@ def _names(written: Mapping[str, object], schema: NamespaceSchema) -> tuple[tupl
             known = schema.field_by_id(id_) if isinstance(id_, int) else None
         if known is None:
             return ()
-        found.append(known.path)
-    return tuple(found)
+        paths.append(known.path)
+    return tuple(paths)

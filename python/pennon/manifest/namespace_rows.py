@@ -76,8 +76,8 @@ def row_of_leaf(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, object]
 
     Spec: "Read Behavior".
     """
-    found = snapshot.leaves(_is_object(path)).table
-    rows: list[dict[str, object]] = found.slice(0, 1).to_pylist()
+    leaves = snapshot.leaves(_is_object(path)).table
+    rows: list[dict[str, object]] = leaves.slice(0, 1).to_pylist()
     return rows[0] if rows else {}
 
 

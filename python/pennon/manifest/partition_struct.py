@@ -52,5 +52,5 @@ def spec_versions(leaves: pa.Table) -> pa.ChunkedArray:
         >>> spec_versions(pa.table({"object_id": ["v2$x$dataset"]})).to_pylist()
         [2]
     """
-    found = pc.extract_regex(leaves["object_id"], r"^v(?P<version>\d+)\$")
-    return pc.struct_field(found, "version").cast(pa.int32())
+    captured = pc.extract_regex(leaves["object_id"], r"^v(?P<version>\d+)\$")
+    return pc.struct_field(captured, "version").cast(pa.int32())

@@ -242,8 +242,8 @@ def _inserted(manifest: lance.LanceDataset, row: pa.Table, instead_of: exp.Expr)
 
 def _is_there(manifest: lance.LanceDataset, object_id: str, row: pa.Table) -> bool:
     """Whether a name has what a row was to give it: the namespace at the same place."""
-    found = manifest.to_table(filter=_is_named(object_id).sql(dialect=DataFusion))
-    return all(found.column(name) == row.column(name) for name in ("object_type", "metadata"))
+    existing = manifest.to_table(filter=_is_named(object_id).sql(dialect=DataFusion))
+    return all(existing.column(name) == row.column(name) for name in ("object_type", "metadata"))
 
 
 def _is_named(object_id: str) -> exp.Expr:

@@ -213,7 +213,7 @@ class Snapshot:
         Spec: "Partition Pruning", Appendix D.
         """
         index = self._index if is_for_index(condition, may_match) else None
-        found = leaf_rows(
+        selected = leaf_rows(
             self.manifest,
             index,
             self._row_columns,
@@ -224,7 +224,7 @@ class Snapshot:
             is_brief="metadata" not in beside,
         )
         names = [f"flag_{at}" for at in range(len(flags))]
-        return replace(found, table=self._shown(found.table, [*names, *beside]))
+        return replace(selected, table=self._shown(selected.table, [*names, *beside]))
 
     def leaves_of(
         self, spec_version: int, tuples: Sequence[pa.RecordBatch]
@@ -298,10 +298,10 @@ class Snapshot:
     def _references(self, rows: pa.Table) -> dict[str, pa.ChunkedArray]:
         """Give the branch and the tag of each leaf; nothing where no leaf has one."""
         null = pa.chunked_array([pa.nulls(len(rows), pa.utf8())])
-        found = {name: rows[name] for name in self._reference_columns}
-        if all(column.null_count == len(rows) for column in found.values()):
+        references = {name: rows[name] for name in self._reference_columns}
+        if all(column.null_count == len(rows) for column in references.values()):
             return {}
-        return {name: found.get(name, null) for name in (READ_BRANCH, READ_TAG)}
+        return {name: references.get(name, null) for name in (READ_BRANCH, READ_TAG)}
 
     def _only_leaves(self, rows: pa.Table) -> pa.Table:
         names = rows["object_id"]
@@ -341,8 +341,8 @@ class Snapshot:
         if not newest:
             return stated
         at = pc.index_in(rows["object_id"], value_set=pa.array(newest.keys(), pa.utf8()))
-        found = pa.array(newest.values(), pa.uint64())
-        return pc.coalesce(stated, pc.take(found, at))
+        current = pa.array(newest.values(), pa.uint64())
+        return pc.coalesce(stated, pc.take(current, at))
 
 
 # The parsed metadata, mostly, and what Lance remembers of the manifest's files.

@@ -124,10 +124,10 @@ class StatisticsEntries:
         at = np.flatnonzero(self.field_id == field_id)
         if not len(at):
             return None
-        found = self.table.take(pa.array(at))
+        entries = self.table.take(pa.array(at))
         try:
-            lower = _read(found["lower"], data_type)
-            upper = _read(found["upper"], data_type)
+            lower = _read(entries["lower"], data_type)
+            upper = _read(entries["upper"], data_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         place = np.full(self.num_rows, -1)
@@ -139,9 +139,9 @@ class StatisticsEntries:
             pa.array(place >= 0),
             _taken(lower, index),
             _taken(upper, index),
-            _taken(found["null_counts"], index),
+            _taken(entries["null_counts"], index),
             pa.array(is_exact),
-            _taken(found["distinct_counts"], index),
+            _taken(entries["distinct_counts"], index),
         )
 
 

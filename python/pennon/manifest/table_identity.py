@@ -33,17 +33,17 @@ def table_id(snapshot: Snapshot) -> str:
     return hashlib.blake2b(snapshot.salt, digest_size=8).hexdigest()
 
 
-def check_same_table(snapshot: Snapshot, wanted: str) -> None:
+def check_same_table(snapshot: Snapshot, identity: str) -> None:
     """Refuse to go on with another table than the one that was seen before.
 
     Args:
         snapshot: What is at the location now.
-        wanted: The ``table_id`` of what was there; empty where nobody kept it.
+        identity: The ``table_id`` of what was there; empty where nobody kept it.
 
     Raises:
         TableMadeAnew: It is another one.
     """
-    if wanted and table_id(snapshot) != wanted:
+    if identity and table_id(snapshot) != identity:
         raise TableMadeAnew(table=snapshot.location, location=snapshot.location)
 
 

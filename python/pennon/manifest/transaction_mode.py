@@ -41,12 +41,12 @@ def mode_of(snapshot: Snapshot) -> str | None:
     return STRONG if snapshot.is_strong else WEAK
 
 
-def check_mode(newest: Snapshot, wanted: str) -> None:
+def check_mode(newest: Snapshot, expected: str) -> None:
     """Refuse what was begun in another mode than there is now.
 
     Args:
         newest: The namespace as it is at this moment.
-        wanted: The mode that the write was begun in.
+        expected: The mode that the write was begun in.
 
     Raises:
         TransactionModeChanged: It is another one, or is being changed.
@@ -58,9 +58,9 @@ def check_mode(newest: Snapshot, wanted: str) -> None:
             why=_WHY_NOT.get(notice.target, f"its transactions are being made {notice.target}"),
             advice="Run it again when that has ended; a change whose process is gone is ended by"
             " the next writer, on another machine after ten minutes, or at once by CALL"
-            f" lance.system.set_transaction_mode('{newest.location}', '{wanted}')",
+            f" lance.system.set_transaction_mode('{newest.location}', '{expected}')",
         )
     mode = mode_of(newest)
-    if mode != wanted:
+    if mode != expected:
         why = f"its transactions became {mode} after the statement had begun"
         raise TransactionModeChanged(table=newest.location, why=why, advice="Run it again")

@@ -70,24 +70,26 @@ def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
             opened = list(pool.map(fragments, some.to_pylist()))
             of_leaf = [start + at for at, files in enumerate(opened) for _ in files]
             rows = [row for files in opened for row in files]
-            found = pa.Table.from_pylist(rows, _OF_FRAGMENTS)
+            of_fragments = pa.Table.from_pylist(rows, _OF_FRAGMENTS)
             taken = named.take(pa.array(of_leaf, pa.int64()))
             for name in _OF_FRAGMENTS.names:
-                taken = taken.append_column(_OF_FRAGMENTS.field(name), found[name])
+                taken = taken.append_column(_OF_FRAGMENTS.field(name), of_fragments[name])
             if metrics is not None:
                 is_whole = pa.array(
                     [len(files) == 1 for files in opened for _ in files], pa.bool_()
                 )
                 of_parts = metrics_of_parts(
-                    metrics.take(pa.array(of_leaf, pa.int64())), found["record_count"], is_whole
+                    metrics.take(pa.array(of_leaf, pa.int64())),
+                    of_fragments["record_count"],
+                    is_whole,
                 )
                 taken = taken.append_column(READABLE_METRICS, of_parts)
             yield taken
 
 
 def _fragments(snapshot: Snapshot, location: str, version: object) -> list[dict[str, object]]:
-    wanted = version if isinstance(version, int) else None
-    leaf = open_leaf(snapshot.location, location, wanted, snapshot.storage_options)
+    leaf_version = version if isinstance(version, int) else None
+    leaf = open_leaf(snapshot.location, location, leaf_version, snapshot.storage_options)
     folder = leaf_uri(snapshot.location, location)
     return [_row(folder, fragment) for fragment in leaf.get_fragments()]
 

@@ -35,13 +35,13 @@ def _schema(_: Snapshot) -> pa.Schema:
 
 
 def _rows(snapshot: Snapshot, _: Selection) -> Iterator[pa.Table]:
-    found = versions_until(snapshot)
+    versions = versions_until(snapshot)
     yield pa.table(
         {
-            "made_current_at": found["committed_at"],
-            "snapshot_id": found["version"],
-            "parent_id": parents(found["version"]),
-            "is_current_ancestor": pa.array([True] * len(found), pa.bool_()),
+            "made_current_at": versions["committed_at"],
+            "snapshot_id": versions["version"],
+            "parent_id": parents(versions["version"]),
+            "is_current_ancestor": pa.array([True] * len(versions), pa.bool_()),
         }
     )
 

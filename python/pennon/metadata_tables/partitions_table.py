@@ -71,8 +71,8 @@ def _last_change(snapshot: Snapshot, leaves: pa.Table) -> dict[str, pa.Array]:
     """Tell at which version each partition became what it is; NULL where that is not known."""
     versions: list[int | None] = [None] * len(leaves)
     if snapshot.layout is TableLayout.PARTITIONED:
-        found = last_changes(snapshot)
-        versions = list(map(found.get, leaves["object_id"].to_pylist()))
+        changes = last_changes(snapshot)
+        versions = list(map(changes.get, leaves["object_id"].to_pylist()))
     listed = versions_until(snapshot) if any(versions) else None
     times: dict[int | None, object] = {}
     if listed is not None:

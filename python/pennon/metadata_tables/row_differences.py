@@ -115,21 +115,21 @@ class _Leaf:
         """Give the fragments by their files."""
         if self.dataset is None:
             return {}
-        found: dict[tuple[str, ...], _Place] = {}
+        by_files: dict[tuple[str, ...], _Place] = {}
         for at, fragment in enumerate(self.dataset.get_fragments()):
             metadata, deletions = fragment.metadata, fragment.metadata.deletion_file
             path = None if deletions is None else deletions.path(fragment.fragment_id)
-            found[tuple(file.path for file in metadata.files)] = (at, path)
-        return found
+            by_files[tuple(file.path for file in metadata.files)] = (at, path)
+        return by_files
 
     def rows_not_in(self, other: _Leaf) -> Iterator[pa.RecordBatch]:
         """Read the rows of fragments that the other has not, or has with more deletions."""
         theirs = other.fragments()
         for files, (at, deletions) in self.fragments().items():
-            there = theirs.get(files)
-            if there is not None and there[1] == deletions:
+            counterpart = theirs.get(files)
+            if counterpart is not None and counterpart[1] == deletions:
                 continue
-            kept = None if there is None else other.offsets(there[0])
+            kept = None if counterpart is None else other.offsets(counterpart[0])
             for batch in self.rows(at):
                 rows = batch
                 if kept is not None:
@@ -150,8 +150,8 @@ class _Leaf:
             return np.empty(0, np.int64)
         fragment = self.dataset.get_fragments()[at]
         rows = self.dataset.scanner(columns=[], with_row_address=True, fragments=[fragment])
-        found = rows.to_table()["_rowaddr"].to_numpy().astype(np.int64)
-        return np.asarray(found & _OFFSETS)
+        addresses = rows.to_table()["_rowaddr"].to_numpy().astype(np.int64)
+        return np.asarray(addresses & _OFFSETS)
 
 
 def _offsets(batch: pa.RecordBatch) -> NDArray[np.int64]:
@@ -175,24 +175,24 @@ def _without_moved(deleted: pa.Table, inserted: pa.Table) -> RowDifference:
 
 
 def paired(
-    found: RowDifference, key: Sequence[str]
+    difference: RowDifference, key: Sequence[str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
     """Tell which rows are one row that got other values: those with equal keys.
 
     Args:
-        found: What a commit did.
+        difference: What a commit did.
         key: Columns whose values identify a row; NULL is a value here.
 
     Returns:
         For each deleted and for each inserted row whether the other side has its like; None where
         several rows of one side are alike, and the other side has them too.
     """
-    left, right = len(found.deleted), len(found.inserted)
+    left, right = len(difference.deleted), len(difference.inserted)
     if not left or not right:
         return np.zeros(left, np.bool_), np.zeros(right, np.bool_)
     names = list(key)
     values = _numbered(
-        pa.concat_tables([found.deleted.select(names), found.inserted.select(names)])
+        pa.concat_tables([difference.deleted.select(names), difference.inserted.select(names)])
     )
     size = int(values.max()) + 1
     before = np.bincount(values[:left], minlength=size)

@@ -41,15 +41,15 @@ def _schema(_: Snapshot) -> pa.Schema:
 
 
 def _rows(snapshot: Snapshot, selection: Selection) -> Iterator[pa.Table]:
-    found = versions_until(snapshot)
+    versions = versions_until(snapshot)
     columns = {
-        "committed_at": found["committed_at"],
-        "snapshot_id": found["version"],
-        "parent_id": parents(found["version"]),
+        "committed_at": versions["committed_at"],
+        "snapshot_id": versions["version"],
+        "parent_id": parents(versions["version"]),
     }
     if {"operation", "summary"} & {*selection.columns}:
         entries = _entries(snapshot)
-        made = [entries.get(version) for version in found["version"].to_pylist()]
+        made = [entries.get(version) for version in versions["version"].to_pylist()]
         operations = [None if entry is None else entry.operation for entry in made]
         columns["operation"] = pa.array(operations, pa.utf8())
         summaries = [[] if entry is None else _summary(entry) for entry in made]

@@ -47,11 +47,11 @@ def _rows(snapshot: Snapshot, _: Selection) -> Iterator[pa.Table]:
 
 
 def _described(snapshot: Snapshot, field: PartitionField) -> dict[str, object]:
-    found = [snapshot.schema.field_by_id(id_) for id_ in field.source_ids]
+    sources = [snapshot.schema.field_by_id(id_) for id_ in field.source_ids]
     # A dropped column has no name any more; its id is what the spec says.
     names = [
         f"<dropped column {source}>" if column is None else str(column)
-        for source, column in zip(field.source_ids, found, strict=True)
+        for source, column in zip(field.source_ids, sources, strict=True)
     ]
     return {
         "field_id": field.field_id,

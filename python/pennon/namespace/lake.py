@@ -118,7 +118,7 @@ class Lake:
             True
         """
         parts = parts_of(self._catalog, name)
-        return parts[0] if is_path(name) else Directory(self._catalog).found(parts).location
+        return parts[0] if is_path(name) else Directory(self._catalog).registration(parts).location
 
     def create_table(
         self,
@@ -147,8 +147,8 @@ class Lake:
         """
         stated = {} if comment is None else {"comment": comment}
         parts = parts_of(self._catalog, name)
-        wanted = {**(properties or {}), **stated}
-        return made_table(self._catalog, parts, schema, partition_by, wanted)
+        all_properties = {**(properties or {}), **stated}
+        return made_table(self._catalog, parts, schema, partition_by, all_properties)
 
     def register_table(self, name: str, path: str) -> PartitionedNamespace:
         """Give a name to a table that is there already; it stays where it is.
@@ -192,7 +192,7 @@ class Lake:
         """
         identifier = parts_of(self._catalog, name)
         if not table_ddl.drop(self._catalog, identifier):
-            Directory(self._catalog).found(identifier)
+            Directory(self._catalog).registration(identifier)
 
     def rename_table(self, name: str, to: str) -> None:
         """Give a table another name; its files stay where they are.

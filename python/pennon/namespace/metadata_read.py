@@ -31,11 +31,11 @@ def read_metadata_table(table: Table, name: str) -> pa.Table:
         for metadata_table in METADATA_TABLES.values()
         if has_manifest or not metadata_table.needs_manifest
     }
-    found = known.get(name.lower())
-    if found is None:
+    definition = known.get(name.lower())
+    if definition is None:
         near = f"the metadata tables of {table.name} are {', '.join(sorted(known))}"
         raise TableNotFound(table=f"{table.name}.{name}", near=near)
-    schema = found.schema(table.snapshot)
-    parts = found.rows(table.snapshot, Selection(tuple(schema.names)))
+    schema = definition.schema(table.snapshot)
+    parts = definition.rows(table.snapshot, Selection(tuple(schema.names)))
     tables = [part.select(schema.names).cast(schema) for part in parts]
     return pa.concat_tables(tables) if tables else schema.empty_table()

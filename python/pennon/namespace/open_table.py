@@ -273,8 +273,8 @@ class OpenTable:
             >>> table = pennon.create(tempfile.mkdtemp() + "/t", schema)
             >>> version = table.append([{"id": 1, "v": 1}, {"id": 2, "v": 2}])
             >>> later = table.update({"v": 5}, where="id = 2")
-            >>> found = table.changes(version, key=["id"])
-            >>> list(zip(found["_change_type"].to_pylist(), found["v"].to_pylist()))
+            >>> changes = table.changes(version, key=["id"])
+            >>> list(zip(changes["_change_type"].to_pylist(), changes["v"].to_pylist()))
             [('update_preimage', 2), ('update_postimage', 5)]
         """
         end = self._table if until is None else self._loaded(until)

@@ -22,21 +22,21 @@ CONSTANTS: Final = "constants"
 """The column of a plan's table that has them."""
 
 
-def with_constants(plan: ScanPlan, wanted: pa.Schema) -> ScanPlan:
+def with_constants(plan: ScanPlan, asked: pa.Schema) -> ScanPlan:
     """Add to a plan the constants that its splits carry for metadata columns.
 
     Args:
         plan: The chosen partitions.
-        wanted: Columns of ``constant_columns``, in the types that they are read in; of
+        asked: Columns of ``constant_columns``, in the types that they are read in; of
             ``_partition`` some fields can be left out.
 
     Returns:
         The plan, unchanged where nothing is wanted; a plain table has NULLs.
     """
-    if not len(wanted) or plan.snapshot.layout is TableLayout.PLAIN:
+    if not len(asked) or plan.snapshot.layout is TableLayout.PLAIN:
         return plan
     columns: dict[str, pa.Array | dict[str, pa.Array]] = {}
-    for column in wanted:
+    for column in asked:
         if column.name in SPEC_VERSIONS:
             columns[column.name] = _array(spec_versions(plan.table), column.type)
         elif column.type.num_fields:

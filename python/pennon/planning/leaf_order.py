@@ -56,7 +56,7 @@ def mergeable_scans(assigned: pa.Table, leaves: Mapping[int, pa.Table]) -> list[
         assigned: What is read under each key: scan, key, leaf, first_fragment and end_fragment.
         leaves: For each scan whose table has a write order, its chosen partitions.
     """
-    found: list[int] = []
+    mergeable: list[int] = []
     for scan in leaves.keys() & set(pc.unique(assigned["scan"]).to_pylist()):
         is_read = pc.and_(pc.equal(assigned["scan"], scan), pc.is_valid(assigned["leaf"]))
         rows = assigned.filter(is_read)
@@ -65,8 +65,8 @@ def mergeable_scans(assigned: pa.Table, leaves: Mapping[int, pa.Table]) -> list[
         by_key = pa.table({"key": rows["key"], "files": files}).group_by("key")
         most = pc.max(by_key.aggregate([("files", "sum")])["files_sum"])
         if (most.as_py() or 0) <= _MOST_MERGED:
-            found.append(scan)
-    return sorted(found)
+            mergeable.append(scan)
+    return sorted(mergeable)
 
 
 def _num_files(leaves: pa.Table) -> pa.ChunkedArray:

@@ -128,9 +128,9 @@ def _possible(
         case AllOf(parts):
             return _all([_possible(part, known, every) for part in parts], every)
         case AnyOf(parts):
-            found = [_possible(part, known, every) for part in parts]
+            conjuncts = [_possible(part, known, every) for part in parts]
             result = pc.invert(every)
-            for conjunct in found:
+            for conjunct in conjuncts:
                 result = pc.or_(result, conjunct)
             return result
         case Opaque(implied=implied) if implied is not None:
@@ -162,8 +162,8 @@ def _compared(comparison: Comparison, bounds: ColumnBounds) -> pa.Array:
         if any(literal.as_py() != literal.as_py() for literal in comparison.literals):
             return has_values
         bounds = _without_nan(bounds)
-    found = _within(comparison, bounds)
-    return has_values if found is None else pc.and_kleene(has_values, found)
+    is_within = _within(comparison, bounds)
+    return has_values if is_within is None else pc.and_kleene(has_values, is_within)
 
 
 def _without_nan(bounds: ColumnBounds) -> ColumnBounds:
@@ -200,10 +200,10 @@ def _within(comparison: Comparison, bounds: ColumnBounds) -> pa.Array | None:
         case Operator.STARTS_WITH:
             prefix = comparison.literal.as_py()
             above = text_above(prefix)
-            found = pc.greater_equal(upper, comparison.literal)
+            may_reach = pc.greater_equal(upper, comparison.literal)
             if above is None:
-                return found
-            return pc.and_kleene(found, pc.less(lower, pa.scalar(above, lower.type)))
+                return may_reach
+            return pc.and_kleene(may_reach, pc.less(lower, pa.scalar(above, lower.type)))
     return None
 
 

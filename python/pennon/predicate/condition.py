@@ -54,11 +54,11 @@ def condition(comparison: Comparison, column: exp.Expression) -> exp.Expression:
     if operator is Operator.IS_NOT_NULL:
         return is_not_null(column)
     if operator in (Operator.IN, Operator.NOT_IN):
-        found = one_of(column, literals)
-        return found if operator is Operator.IN else negation(found)
+        positive = one_of(column, literals)
+        return positive if operator is Operator.IN else negation(positive)
     if operator in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
-        found = exp.StartsWith(this=column.copy(), expression=to_expression(comparison.literal))
-        return found if operator is Operator.STARTS_WITH else negation(found)
+        positive = exp.StartsWith(this=column.copy(), expression=to_expression(comparison.literal))
+        return positive if operator is Operator.STARTS_WITH else negation(positive)
     if pa.types.is_floating(comparison.literal.type):
         return _float_condition(operator, float(comparison.literal.as_py()), comparison, column)
     return _binary(operator, column, comparison.literal)
@@ -74,21 +74,21 @@ def is_not_null(column: exp.Expression) -> exp.Expression:
     return exp.Not(this=is_null(column))
 
 
-def negation(found: exp.Expression) -> exp.Expression:
+def negation(tree: exp.Expression) -> exp.Expression:
     """Write NOT; NULL stays NULL."""
-    match found:
+    match tree:
         case exp.Not():
-            inner: exp.Expression = found.this
+            inner: exp.Expression = tree.this
             return inner.this if isinstance(inner, exp.Paren) else inner
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-            opposite = {kind: operator.negated for operator, kind in _BINARY.items()}[type(found)]
-            return _BINARY[opposite](this=found.this, expression=found.expression)
+            opposite = {kind: operator.negated for operator, kind in _BINARY.items()}[type(tree)]
+            return _BINARY[opposite](this=tree.this, expression=tree.expression)
         case exp.Boolean():
-            return exp.Boolean(this=not found.this)
+            return exp.Boolean(this=not tree.this)
         case exp.And() | exp.Or():
-            return exp.Not(this=exp.Paren(this=found))
+            return exp.Not(this=exp.Paren(this=tree))
         case _:
-            return exp.Not(this=found)
+            return exp.Not(this=tree)
 
 
 def one_of(column: exp.Expression, literals: Sequence[pa.Scalar]) -> exp.Expression:
@@ -104,10 +104,10 @@ def one_of(column: exp.Expression, literals: Sequence[pa.Scalar]) -> exp.Express
     plain = [value for value in values if not math.isnan(value) and value != 0]
     if 0.0 in values:
         plain += [0.0, -0.0]
-    found = [_membership(column, [_float(v, kind) for v in plain])] if plain else []
+    alternatives = [_membership(column, [_float(v, kind) for v in plain])] if plain else []
     if any(math.isnan(value) for value in values):
-        found.append(_is_nan(column))
-    return _either(*found) if len(found) > 1 else found[0]
+        alternatives.append(_is_nan(column))
+    return _either(*alternatives) if len(alternatives) > 1 else alternatives[0]
 
 
 def _either(first: exp.Expression, second: exp.Expression) -> exp.Expression:

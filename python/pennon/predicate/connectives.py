@@ -54,12 +54,12 @@ def _joined(
             return plain
         if plain != neutral:
             kept[plain] = None
-    found: exp.Expression | None = None
+    tree: exp.Expression | None = None
     other = exp.Or if kind is exp.And else exp.And
     for plain in kept:
         part = exp.Paren(this=plain) if isinstance(plain, other) else plain
-        found = part if found is None else kind(this=found, expression=part)
-    return neutral if found is None else _without_parentheses(found)
+        tree = part if tree is None else kind(this=tree, expression=part)
+    return neutral if tree is None else _without_parentheses(tree)
 
 
 def _without_parentheses(condition: exp.Expression) -> exp.Expression:

@@ -100,12 +100,12 @@ def _normalize(node: exp.Expr, *, negate: bool) -> exp.Expression:
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return _comparison(node, negate=negate)
         case _:
-            found = typed(cast("exp.Expression", node))
-            if isinstance(found, exp.Null):
+            normal = typed(cast("exp.Expression", node))
+            if isinstance(normal, exp.Null):
                 return _never()
-            if isinstance(found, exp.Boolean):
-                return exp.Boolean(this=bool(found.this) is not negate)
-            return exp.Not(this=exp.Paren(this=found)) if negate else found
+            if isinstance(normal, exp.Boolean):
+                return exp.Boolean(this=bool(normal.this) is not negate)
+            return exp.Not(this=exp.Paren(this=normal)) if negate else normal
 
 
 def operands(node: exp.And | exp.Or) -> list[exp.Expression]:
@@ -175,8 +175,8 @@ def _comparison(node: exp.Expression, *, negate: bool) -> exp.Expression:
     kind: type[exp.Expression] = type(node)
     if _is_literal(left) and not _is_literal(right):
         left, right, kind = right, left, _FLIPPED[kind]
-    found = kind(this=left, expression=right)
-    return negation(found) if negate else found
+    comparison = kind(this=left, expression=right)
+    return negation(comparison) if negate else comparison
 
 
 def _null_safe(left: exp.Expression, right: exp.Expression, *, is_equality: bool) -> exp.Expression:
@@ -216,8 +216,8 @@ def _membership(node: exp.In, *, negate: bool) -> exp.Expression:
     distinct = list(dict.fromkeys(kept))
     if len(distinct) == 1:
         return _comparison(exp.EQ(this=subject, expression=distinct[0]), negate=negate)
-    found = exp.In(this=subject, expressions=distinct)
-    return exp.Not(this=found) if negate else found
+    membership = exp.In(this=subject, expressions=distinct)
+    return exp.Not(this=membership) if negate else membership
 
 
 def _is(node: exp.Is, *, negate: bool) -> exp.Expression:
@@ -225,8 +225,8 @@ def _is(node: exp.Is, *, negate: bool) -> exp.Expression:
     if isinstance(node.expression, exp.Boolean):
         return _is_truth(node, negate=negate)
     if not isinstance(node.expression, exp.Null):
-        found: exp.Expression = exp.Is(this=subject, expression=node.expression.copy())
-        return exp.Not(this=found) if negate else found
+        test: exp.Expression = exp.Is(this=subject, expression=node.expression.copy())
+        return exp.Not(this=test) if negate else test
     if _is_literal(subject):
         return exp.Boolean(this=_is_null_literal(subject) is not negate)
     return is_not_null(subject) if negate else is_null(subject)
@@ -262,8 +262,8 @@ def _like(node: exp.Like, escape: str, *, negate: bool) -> exp.Expression:
     ):
         if text_asked is not None:
             return _text_test(test, subject, exp.Literal.string(text_asked), negate=negate)
-    found = exp.Like(this=subject, expression=exp.Literal.string(str(pattern)))
-    return exp.Not(this=found) if negate else found
+    like = exp.Like(this=subject, expression=exp.Literal.string(str(pattern)))
+    return exp.Not(this=like) if negate else like
 
 
 def _text_test(
@@ -274,8 +274,8 @@ def _text_test(
         return _never()
     if isinstance(text, exp.Literal) and text.name == "":
         return _never() if negate else is_not_null(subject)
-    found = test(this=subject, expression=text)
-    return exp.Not(this=found) if negate else found
+    tested = test(this=subject, expression=text)
+    return exp.Not(this=tested) if negate else tested
 
 
 def typed(node: exp.Expression) -> exp.Expression:

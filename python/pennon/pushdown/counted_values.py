@@ -58,28 +58,28 @@ def counted_values(
     Spec: "Manifest Table Schema" (metadata).
     """
     types = {field.id: field.field.type for field in plan.snapshot.schema.fields}
-    wanted = {
+    counted = {
         ids[column.name]: column
         for column in columns
         if column.name in ids and column.type is not None and _is_known(column, types, ids)
     }
-    if not wanted or not table.num_rows:
+    if not counted or not table.num_rows:
         return {}
     leaves = with_statistics(plan, table)
     if leaves is None:
         return {}
-    found: dict[str, pa.ChunkedArray] = {}
+    answers: dict[str, pa.ChunkedArray] = {}
     for number, bounds in column_bounds(
-        plan.snapshot, leaves, {number: types[number] for number in wanted}
+        plan.snapshot, leaves, {number: types[number] for number in counted}
     ).items():
         if not pc.all(pc.and_(bounds.is_known, bounds.is_exact)).as_py() or _is_ambiguous(bounds):
             continue
-        column = wanted[number]
+        column = counted[number]
         least, most, values = counted_names(column.id)
-        found[least] = pa.chunked_array([bounds.lower.cast(column.type)])
-        found[most] = pa.chunked_array([bounds.upper.cast(column.type)])
-        found[values] = pc.subtract(table["num_rows"], bounds.null_count)
-    return found
+        answers[least] = pa.chunked_array([bounds.lower.cast(column.type)])
+        answers[most] = pa.chunked_array([bounds.upper.cast(column.type)])
+        answers[values] = pc.subtract(table["num_rows"], bounds.null_count)
+    return answers
 
 
 def _is_ambiguous(bounds: ColumnBounds) -> bool:

@@ -212,7 +212,7 @@ def _no_partitions(scan: PlanNode) -> pa.Table:
 
 def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str | None:
     """Find the manifest's column with the values of a source in partitions of all these specs."""
-    found = [
+    ids_by_spec = [
         {
             field.column
             for field in spec.fields
@@ -220,7 +220,7 @@ def _identity_column(specs: Sequence[PartitionSpec], source: int | None) -> str 
         }
         for spec in specs
     ]
-    shared = set.intersection(*found) if found else set[str]()
+    shared = set.intersection(*ids_by_spec) if ids_by_spec else set[str]()
     return min(shared, default=None)
 
 
@@ -309,10 +309,10 @@ class _PartitionWriter(FragmentWriter):
         columns: list[exp.Expr] = [exp.column(name, quoted=True) for name in kept]
         rest: list[Output] = []
         for output in outputs:
-            found = self.counted(output.text, below.types)
-            if not found:
+            counted = self.counted(output.text, below.types)
+            if not counted:
                 rest.append(output)
-            for tree, as_named in zip(found, counted_names(output.id), strict=False):
+            for tree, as_named in zip(counted, counted_names(output.id), strict=False):
                 carried[as_named] = below.types[tree]
                 columns.append(named(exp.column(tree, quoted=True), as_named))
         made = super().computed(below, name, rest)

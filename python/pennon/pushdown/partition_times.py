@@ -172,8 +172,8 @@ class PartitionTimes:
             return tree
         holder = exp.Paren(this=tree.copy())
         self._replace(holder)
-        found: exp.Expr = holder.this
-        return found
+        replaced: exp.Expr = holder.this
+        return replaced
 
     def _replace(self, node: exp.Expr) -> None:
         for child in list(node.iter_expressions()):
@@ -222,8 +222,8 @@ class PartitionTimes:
         )
         columns = [exp.alias_(cast(value.tree, value.type), "value"), exp.column("at")]
         query = exp.select(*columns).from_(_INSTANTS).sql(dialect=DataFusion)
-        found = rows_over(query, {_INSTANTS: rows}).sort_by("at")["value"]
-        codes = pc.dictionary_encode(found, null_encoding="encode").combine_chunks().indices
+        values = rows_over(query, {_INSTANTS: rows}).sort_by("at")["value"]
+        codes = pc.dictionary_encode(values, null_encoding="encode").combine_chunks().indices
         numbers = codes.to_numpy(zero_copy_only=False)
         of_span = np.repeat(
             numbers[times.starts], np.diff(np.append(times.starts, len(times.hours)))
@@ -231,7 +231,7 @@ class PartitionTimes:
         if not np.array_equal(of_span, numbers[:-1]):
             return None
         at = np.where(spans.is_null, len(times.hours), times.starts[times.span_of])
-        return found.combine_chunks().take(pa.array(at))
+        return values.combine_chunks().take(pa.array(at))
 
     def _unit(self, node: exp.Expr) -> EpochUnit | None:
         """What an expression asks of its times: the day, or the hour; None for more."""

@@ -35,7 +35,7 @@ from pennon.pushdown.selects.filtered import filtered
 from pennon.pushdown.selects.grouped import Aggregate, grouped
 from pennon.pushdown.selects.grouping_sets import grouping_sets
 from pennon.pushdown.selects.join_conditions import null_aware_pair
-from pennon.pushdown.selects.joined import joined, only_row, with_wanted_keys
+from pennon.pushdown.selects.joined import joined, only_row, restricted_to_keys
 from pennon.pushdown.selects.ordered import with_columns_of
 from pennon.pushdown.selects.selected import (
     Selected,
@@ -197,9 +197,7 @@ class FragmentWriter:
                 self.prunings |= node.prunings
                 if not node.leaves_out_rows and self.values.isdisjoint(below.types):
                     return below
-                return filtered(
-                    f"t{position}", below, node.condition, self.semantics, self.values
-                )
+                return filtered(f"t{position}", below, node.condition, self.semantics, self.values)
             case Project() as node:
                 return self.project(position, node)
             case Join() as node:
@@ -376,10 +374,10 @@ class FragmentWriter:
         """Leave out the rows of groups that no join wants."""
         part = FragmentWriter(self.nodes, restriction.part, self.semantics).query()
         column = f"c{restriction.column}"
-        wanted = selected_table(f"p{len(self.parts)}", [exp.column(column, quoted=True)])
+        keys = selected_table(f"p{len(self.parts)}", [exp.column(column, quoted=True)])
         self.parts.append(part)
         types = {field.name: field.type for field in part.schema if field.name == column}
-        return with_wanted_keys(name, below, f"c{restriction.key}", Selected(wanted, types))
+        return restricted_to_keys(name, below, f"c{restriction.key}", Selected(keys, types))
 
     def aggregated(self, call: AggregateCall, columns: Mapping[str, pa.DataType]) -> Typed:
         """Write one call of an aggregate function.
@@ -388,7 +386,7 @@ class FragmentWriter:
             call: The function and its argument.
             columns: The types of the columns below.
         """
-        found = aggregated(call, columns, self.semantics)
-        if found.type != call.type:
-            raise Declined(why=f"a {call.name} of type {call.type} that would be {found.type}")
-        return found
+        aggregate = aggregated(call, columns, self.semantics)
+        if aggregate.type != call.type:
+            raise Declined(why=f"a {call.name} of type {call.type} that would be {aggregate.type}")
+        return aggregate

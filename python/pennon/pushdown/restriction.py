@@ -46,7 +46,7 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
         The restriction by the smallest side; None where nothing restricts it.
     """
     plan = division.plan
-    found = [
+    restrictions = [
         Restriction(key, part, column)
         for key, position, attribute in _wanted(plan, root)
         for part, column in _places(plan, position, attribute)
@@ -56,7 +56,9 @@ def restriction_of(division: Division, root: int, semantics: Semantics) -> Restr
     ]
     most = _LARGEST_SHARE * division.sizes[root].read_bytes
     small = (
-        restriction for restriction in found if division.sizes[restriction.part].read_bytes <= most
+        restriction
+        for restriction in restrictions
+        if division.sizes[restriction.part].read_bytes <= most
     )
     return min(small, key=lambda one: division.sizes[one.part].read_bytes, default=None)
 

@@ -107,14 +107,14 @@ def runtime_prunings(plan: Plan, query: FragmentQuery) -> tuple[RuntimePruning, 
         plan: The whole query.
         query: That of a fragment.
     """
-    found = (
+    prunings = (
         RuntimePruning(scan, function, number, column)
         for number, part in enumerate(query.parts)
         for column, scan, function in _of_part(plan, part, {other.root for other in query.parts})
         # A part that restricts an aggregate stands beside other scans in the plan.
         if scan in query.scans
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(prunings))
 
 
 def key_filters(
@@ -128,7 +128,7 @@ def key_filters(
         restriction: Which groups of its uppermost aggregate are computed.
     """
     roots = {part.root for part in query.parts}
-    found: list[KeyFilter] = []
+    filters: list[KeyFilter] = []
     for number, part in enumerate(query.parts):
         for attribute, scan, column in (
             *ruled_out_by(plan, part.root, part.columns, roots),
@@ -143,8 +143,8 @@ def key_filters(
                 and part.schema.field(name).type == column.type
                 and _is_filtered_by(plan, scan, column)
             ):
-                found.append(KeyFilter(scan, column.name, number, name, rows))
-    return tuple(dict.fromkeys(found))
+                filters.append(KeyFilter(scan, column.name, number, name, rows))
+    return tuple(dict.fromkeys(filters))
 
 
 def pruning_sides(division: Division, root: int) -> frozenset[int]:

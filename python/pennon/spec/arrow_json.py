@@ -143,7 +143,7 @@ def _nested_to_json(data_type: pa.DataType) -> dict[str, object]:
         name = "list" if pa.types.is_list(data_type) else "large_list"
         return {"type": name, "fields": [field_to_json(data_type.value_field)]}
     raise InvalidArrowJson(
-        where="type", found=str(data_type), wanted="an Arrow type that Lance stores"
+        where="type", actual=str(data_type), expected="an Arrow type that Lance stores"
     )
 
 
@@ -190,12 +190,12 @@ def type_from_json(written: object, where: str = "type") -> pa.DataType:
         written = {"type": written}
     if not isinstance(written, Mapping) or not isinstance(written.get("type"), str):
         raise InvalidArrowJson(
-            where=where, found=repr(written), wanted='an object with a "type" name'
+            where=where, actual=repr(written), expected='an object with a "type" name'
         )
     spelled: str = written["type"]
     matched = _SPELLING.fullmatch(spelled)
     if matched is None:
-        raise InvalidArrowJson(where=where, found=repr(spelled), wanted="an Arrow type name")
+        raise InvalidArrowJson(where=where, actual=repr(spelled), expected="an Arrow type name")
     name = matched.group(1).lower()
     name = _SYNONYMS.get(spelled.strip().lower(), _SYNONYMS.get(name, name))
     parameters = matched.group(2)
@@ -211,13 +211,15 @@ def type_from_json(written: object, where: str = "type") -> pa.DataType:
     return _nested_from_json(name, written, where)
 
 
-def _whole(found: object, where: str) -> int:
+def _whole(value: object, where: str) -> int:
     try:
-        if isinstance(found, (int, str)) and not isinstance(found, bool):
-            return int(found)
+        if isinstance(value, (int, str)) and not isinstance(value, bool):
+            return int(value)
     except ValueError as error:
-        raise InvalidArrowJson(where=where, found=repr(found), wanted="a whole number") from error
-    raise InvalidArrowJson(where=f"{where}.length", found=repr(found), wanted="a whole number")
+        raise InvalidArrowJson(
+            where=where, actual=repr(value), expected="a whole number"
+        ) from error
+    raise InvalidArrowJson(where=f"{where}.length", actual=repr(value), expected="a whole number")
 
 
 def _decimal(name: str, parameters: str | None, length: object, where: str) -> pa.DataType:
@@ -231,8 +233,8 @@ def _decimal(name: str, parameters: str | None, length: object, where: str) -> p
     except ValueError as error:
         raise InvalidArrowJson(
             where=where,
-            found=f"precision {precision}, scale {scale}",
-            wanted=f"what {name} can hold",
+            actual=f"precision {precision}, scale {scale}",
+            expected=f"what {name} can hold",
         ) from error
 
 
@@ -241,7 +243,9 @@ def _temporal(name: str, parameters: str | None, where: str) -> pa.DataType:
     unit_text, _, zone_text = (parameters or default).partition(",")
     unit = _UNITS.get(unit_text.strip().lower())
     if unit is None:
-        raise InvalidArrowJson(where=where, found=repr(unit_text), wanted="a unit s, ms, us or ns")
+        raise InvalidArrowJson(
+            where=where, actual=repr(unit_text), expected="a unit s, ms, us or ns"
+        )
     try:
         if name == "time32":
             return pa.time32(unit)
@@ -250,7 +254,9 @@ def _temporal(name: str, parameters: str | None, where: str) -> pa.DataType:
         if name == "duration":
             return pa.duration(unit)
     except ValueError as error:
-        raise InvalidArrowJson(where=where, found=repr(unit), wanted=f"a unit of {name}") from error
+        raise InvalidArrowJson(
+            where=where, actual=repr(unit), expected=f"a unit of {name}"
+        ) from error
     zone = _zone(zone_text.strip())
     if zone is None and name != "timestamp":
         zone = "UTC"
@@ -267,12 +273,12 @@ def _zone(text: str) -> str | None:
 def _nested_from_json(name: str, written: Mapping[str, object], where: str) -> pa.DataType:
     if name not in {"struct", "list", "large_list", "fixed_size_list", "map"}:
         raise InvalidArrowJson(
-            where=where, found=repr(written["type"]), wanted="a known Arrow type name"
+            where=where, actual=repr(written["type"]), expected="a known Arrow type name"
         )
     children = written.get("fields")
     if not isinstance(children, Sequence) or isinstance(children, str):
         raise InvalidArrowJson(
-            where=f"{where}.fields", found=repr(children), wanted="an array of fields"
+            where=f"{where}.fields", actual=repr(children), expected="an array of fields"
         )
     fields = [field_from_json(child, f"{where}.fields[{at}]") for at, child in enumerate(children)]
     if name == "struct":
@@ -282,8 +288,8 @@ def _nested_from_json(name: str, written: Mapping[str, object], where: str) -> p
     if len(fields) != 1:
         raise InvalidArrowJson(
             where=f"{where}.fields",
-            found=f"{len(fields)} fields",
-            wanted=f"the one item of a {name}",
+            actual=f"{len(fields)} fields",
+            expected=f"the one item of a {name}",
         )
     if name == "fixed_size_list":
         return pa.list_(fields[0], _whole(written.get("length"), where))
@@ -295,7 +301,9 @@ def _map(fields: Sequence[pa.Field], where: str) -> pa.DataType:
         fields = list(fields[0].type)
     if len(fields) != 2:  # noqa: PLR2004 - a key and a value
         raise InvalidArrowJson(
-            where=f"{where}.fields", found=f"{len(fields)} fields", wanted="a map's key and value"
+            where=f"{where}.fields",
+            actual=f"{len(fields)} fields",
+            expected="a map's key and value",
         )
     key, item = fields
     return pa.map_(key.with_nullable(False), item)
@@ -314,19 +322,19 @@ def field_from_json(written: object, where: str = "field") -> pa.Field:
     Spec: "Schema", Appendix A.
     """
     if not isinstance(written, Mapping):
-        raise InvalidArrowJson(where=where, found=repr(written), wanted="a field object")
+        raise InvalidArrowJson(where=where, actual=repr(written), expected="a field object")
     name = written.get("name")
     if not isinstance(name, str):
-        raise InvalidArrowJson(where=f"{where}.name", found=repr(name), wanted="a string")
+        raise InvalidArrowJson(where=f"{where}.name", actual=repr(name), expected="a string")
     nullable = written.get("nullable", True)
     if not isinstance(nullable, bool):
         raise InvalidArrowJson(
-            where=f"{where}.nullable", found=repr(nullable), wanted="true or false"
+            where=f"{where}.nullable", actual=repr(nullable), expected="true or false"
         )
     metadata = written.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidArrowJson(
-            where=f"{where}.metadata", found=repr(metadata), wanted="an object of strings"
+            where=f"{where}.metadata", actual=repr(metadata), expected="an object of strings"
         )
     return pa.field(
         name,

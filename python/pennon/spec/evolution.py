@@ -231,25 +231,25 @@ def _added(
         if isinstance(transform, Expression):
             check_expression(transform, [source.field.type for source in sources])
         try:
-            wanted = _field(transform, sources)
+            new_field = _field(transform, sources)
         except TransformOnWrongType as error:
             # months(i) is made of years first, and nobody typed year.
             raise TransformOnWrongType(
                 **{**error.parameters, "transform": _spelled(call)}
             ) from error
-        there = next((field for field in fields if field.derives_as(wanted)), None)
-        if there is not None:
-            place = fields.index(there) + 1 if call.composed else place
+        equal = next((field for field in fields if field.derives_as(new_field)), None)
+        if equal is not None:
+            place = fields.index(equal) + 1 if call.composed else place
             continue
-        named = _named(wanted, transform, call, name, known + fields)
+        named = _named(new_field, transform, call, name, known + fields)
         fields.insert(len(fields) if place is None else place, named)
         place = None if place is None else place + 1
         added += 1
     if not added:
-        there = next(field for field in fields if field.derives_as(wanted))
+        equal = next(field for field in fields if field.derives_as(new_field))
         raise PartitionFieldExists(
             transform=_spelled(call),
-            field=there.field_id,
+            field=equal.field_id,
             spec_version=spec.spec_version if not specs else max(specs),
             reason="already uses this transform",
         )
@@ -257,14 +257,14 @@ def _added(
 
 
 def _source(schema: NamespaceSchema, call: TransformCall, path: tuple[str, ...]) -> SchemaField:
-    found = schema.field_by_path(path)
-    if found is None:
+    source = schema.field_by_path(path)
+    if source is None:
         raise PartitionSourceNotFound(
             transform=_spelled(call),
             column=".".join(path),
             existing=", ".join(column.name for column in schema.arrow) or "none",
         )
-    return found
+    return source
 
 
 def _field(transform: Transform, sources: Sequence[SchemaField]) -> PartitionField:
@@ -281,7 +281,7 @@ def _field(transform: Transform, sources: Sequence[SchemaField]) -> PartitionFie
 
 
 def _named(
-    wanted: PartitionField,
+    added: PartitionField,
     transform: Transform,
     call: TransformCall,
     name: str | None,
@@ -292,7 +292,7 @@ def _named(
         (
             partition_field
             for partition_field in reversed(known)
-            if partition_field.derives_as(wanted)
+            if partition_field.derives_as(added)
         ),
         None,
     )
@@ -303,12 +303,12 @@ def _named(
                 "earlier spec version, which the format demands to use again"
             )
             raise InvalidPartitionFieldName(name=chosen, reason=reason)
-        wider = max(earlier.result_type, wanted.result_type, key=_width)
+        wider = max(earlier.result_type, added.result_type, key=_width)
         return replace(earlier, result_type=wider)
     taken = {partition_field.field_id for partition_field in known}
     if chosen is not None:
-        return replace(wanted, field_id=checked_name(chosen, taken))
-    return replace(wanted, field_id=unique_name(default_name(transform, call.columns), taken))
+        return replace(added, field_id=checked_name(chosen, taken))
+    return replace(added, field_id=unique_name(default_name(transform, call.columns), taken))
 
 
 def _selected(
@@ -316,17 +316,17 @@ def _selected(
 ) -> tuple[PartitionField, ...]:
     """Find the fields that a name or a transform means."""
     if isinstance(dropped, str):
-        found = _by_name(spec, dropped)
+        selected = _by_name(spec, dropped)
         asked = f"'{dropped}'"
     else:
-        found = _by_call(spec, schema, dropped)
+        selected = _by_call(spec, schema, dropped)
         asked = _spelled(dropped)
-    if not found:
+    if not selected:
         existing = ", ".join(_described(field, schema) for field in spec.fields) or "no field"
         raise PartitionFieldNotFound(
             field=asked, spec_version=spec.spec_version - 1, existing=existing
         )
-    return found
+    return selected
 
 
 def _by_name(spec: PartitionSpec, name: str) -> tuple[PartitionField, ...]:
@@ -347,23 +347,23 @@ def _by_call(
     known = [source for source in sources if source is not None]
     if len(known) < len(sources):
         return ()
-    found: list[PartitionField] = []
+    matching: list[PartitionField] = []
     for transform in call.transforms:
-        wanted = _field(transform, known)
-        found.extend(field for field in spec.fields if field.derives_as(wanted))
-    if len(found) < len(call.transforms):
+        called = _field(transform, known)
+        matching.extend(field for field in spec.fields if field.derives_as(called))
+    if len(matching) < len(call.transforms):
         return ()
     if call.composed is not None:
         # days(ts) is not what a spec with the level hour as well is partitioned by.
         levels = [
             field
             for field in spec.fields
-            if field.source_ids == found[0].source_ids
+            if field.source_ids == matching[0].source_ids
             and field.transform is not None
             and field.transform.type in LEVELS
         ]
-        return tuple(found) if len(levels) == len(found) else ()
-    return tuple(found)
+        return tuple(matching) if len(levels) == len(matching) else ()
+    return tuple(matching)
 
 
 def _described(partition_field: PartitionField, schema: NamespaceSchema) -> str:

@@ -56,8 +56,8 @@ def initial_default(column: pa.Field) -> pa.Scalar | None:
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise InvalidArrowJson(
             where=f"the initial default of column '{column.name}'",
-            found=text.decode(errors="replace"),
-            wanted=f"a value of {column.type}",
+            actual=text.decode(errors="replace"),
+            expected=f"a value of {column.type}",
         ) from error
 
 

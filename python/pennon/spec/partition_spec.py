@@ -95,8 +95,8 @@ class PartitionField:
 
     def source_types(self, schema: NamespaceSchema) -> tuple[pa.DataType | None, ...]:
         """Give the source columns' types, None for a column that is there no more."""
-        found = (schema.field_by_id(source_id) for source_id in self.source_ids)
-        return tuple(None if source is None else source.field.type for source in found)
+        sources = (schema.field_by_id(source_id) for source_id in self.source_ids)
+        return tuple(None if source is None else source.field.type for source in sources)
 
     def to_object(self) -> dict[str, object]:
         """Give the JSON object of this field."""
@@ -153,8 +153,8 @@ class PartitionSpec:
                         partition_field, "field_id", partition_field.field_id, "an id of its own"
                     )
                 if other.derives_as(partition_field):
-                    found = f"the derivation of field '{other.field_id}'"
-                    raise self._invalid(partition_field, "transform", found, "another derivation")
+                    actual = f"the derivation of field '{other.field_id}'"
+                    raise self._invalid(partition_field, "transform", actual, "another derivation")
             seen.append(partition_field)
 
     @property
@@ -197,21 +197,21 @@ class PartitionSpec:
             try:
                 natural = _natural_type(partition_field, types)
             except PennonError as error:
-                name, wanted = "source_ids", "sources it takes"
+                name, expected = "source_ids", "sources it takes"
                 if partition_field.transform is None:
-                    name, wanted = "expression", "one that the specification allows"
-                raise self._invalid(partition_field, name, error.message, wanted) from error
+                    name, expected = "expression", "one that the specification allows"
+                raise self._invalid(partition_field, name, error.message, expected) from error
             if not is_same_kind(natural, partition_field.result_type):
-                wanted = f"{natural}, which its {partition_field.derivation.type} gives"
+                expected = f"{natural}, which its {partition_field.derivation.type} gives"
                 raise self._invalid(
-                    partition_field, "result_type", str(partition_field.result_type), wanted
+                    partition_field, "result_type", str(partition_field.result_type), expected
                 )
 
     def _invalid(
-        self, partition_field: PartitionField, name: str, found: str, wanted: str
+        self, partition_field: PartitionField, name: str, actual: str, expected: str
     ) -> InvalidPartitionSpec:
         where = f"{name} of field '{partition_field.field_id}'"
-        return InvalidPartitionSpec(key=self.key, where=where, found=found, wanted=wanted)
+        return InvalidPartitionSpec(key=self.key, where=where, actual=actual, expected=expected)
 
     def to_json(self) -> str:
         """Write the text of ``partition_spec_v<N>``, unknown keys included.
@@ -244,14 +244,14 @@ class PartitionSpec:
         if not _is_whole(spec_version) or (
             key is not None and key != f"partition_spec_v{spec_version}"
         ):
-            wanted = "the version in the key's name" if key else "a whole number"
+            expected = "the version in the key's name" if key else "a whole number"
             raise InvalidPartitionSpec(
-                key=name, where="id", found=repr(spec_version), wanted=wanted
+                key=name, where="id", actual=repr(spec_version), expected=expected
             )
         objects = written.get("fields")
         if not isinstance(objects, list):
             raise InvalidPartitionSpec(
-                key=name, where="fields", found=repr(objects), wanted="an array of fields"
+                key=name, where="fields", actual=repr(objects), expected="an array of fields"
             )
         fields = tuple(_field_from_object(object_, name, at) for at, object_ in enumerate(objects))
         extra = {unknown: value for unknown, value in written.items() if unknown not in _SPEC_KEYS}
@@ -309,11 +309,11 @@ def _parsed(expression: str) -> object:
 def _field_from_object(written: object, key: str, at: int) -> PartitionField:
     where = f"fields[{at}]"
     if not isinstance(written, dict):
-        raise InvalidPartitionSpec(key=key, where=where, found=repr(written), wanted="an object")
+        raise InvalidPartitionSpec(key=key, where=where, actual=repr(written), expected="an object")
     field_id = written.get("field_id")
     if not isinstance(field_id, str) or not field_id:
         raise InvalidPartitionSpec(
-            key=key, where=f"{where}.field_id", found=repr(field_id), wanted="a non-empty string"
+            key=key, where=f"{where}.field_id", actual=repr(field_id), expected="a non-empty string"
         )
     where = f"{where} '{field_id}'"
     sources = written.get("source_ids")
@@ -325,27 +325,27 @@ def _field_from_object(written: object, key: str, at: int) -> PartitionField:
         raise InvalidPartitionSpec(
             key=key,
             where=f"source_ids of {where}",
-            found=repr(sources),
-            wanted="an array of field ids",
+            actual=repr(sources),
+            expected="an array of field ids",
         )
     transform, expression = written.get("transform"), written.get("expression")
     if (transform is None) == (expression is None):
-        found = (
+        actual = (
             "neither transform nor expression"
             if transform is None
             else "both transform and expression"
         )
         raise InvalidPartitionSpec(
-            key=key, where=where, found=found, wanted="exactly one of the two"
+            key=key, where=where, actual=actual, expected="exactly one of the two"
         )
     if expression is not None and not isinstance(expression, str):
         raise InvalidPartitionSpec(
-            key=key, where=f"expression of {where}", found=repr(expression), wanted="a string"
+            key=key, where=f"expression of {where}", actual=repr(expression), expected="a string"
         )
     result_type = written.get("result_type")
     if result_type is None:
         raise InvalidPartitionSpec(
-            key=key, where=f"result_type of {where}", found="nothing", wanted="an Arrow type"
+            key=key, where=f"result_type of {where}", actual="nothing", expected="an Arrow type"
         )
     extra = {unknown: value for unknown, value in written.items() if unknown not in _FIELD_KEYS}
     known = None if transform is None else _transform(transform, key, where)
@@ -370,8 +370,8 @@ def _transform(written: object, key: str, where: str) -> Transform:
         raise InvalidPartitionSpec(
             key=key,
             where=f"transform of {where}",
-            found=repr(written),
-            wanted='an object with a "type" name',
+            actual=repr(written),
+            expected='an object with a "type" name',
         )
     try:
         return transform_from_json(written)
@@ -379,6 +379,6 @@ def _transform(written: object, key: str, where: str) -> Transform:
         raise InvalidPartitionSpec(
             key=key,
             where=f"transform of {where}",
-            found=f"{written!r} ({error.message})",
-            wanted="a transform that Pennon knows",
+            actual=f"{written!r} ({error.message})",
+            expected="a transform that Pennon knows",
         ) from error

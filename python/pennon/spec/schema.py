@@ -87,23 +87,23 @@ class NamespaceSchema:
             if names[top.name] > 1:
                 raise InvalidNamespaceSchema(
                     where=f"field '{top.name}'",
-                    found=f"{names[top.name]} columns of this name",
-                    wanted="a name of its own",
+                    actual=f"{names[top.name]} columns of this name",
+                    expected="a name of its own",
                 )
             if field_id_of(top) is None:
                 raise InvalidNamespaceSchema(
                     where=f"field '{top.name}'",
-                    found="no lance:field_id",
-                    wanted="the field's id in its metadata",
+                    actual="no lance:field_id",
+                    expected="the field's id in its metadata",
                 )
-            for found in _walk(top, ()):
-                if found.id in by_id:
+            for column in _walk(top, ()):
+                if column.id in by_id:
                     raise InvalidNamespaceSchema(
-                        where=f"field '{found}'",
-                        found=f"lance:field_id {found.id}, also the id of '{by_id[found.id]}'",
-                        wanted="an id of its own",
+                        where=f"field '{column}'",
+                        actual=f"lance:field_id {column.id}, also the id of '{by_id[column.id]}'",
+                        expected="an id of its own",
                     )
-                by_id[found.id] = found
+                by_id[column.id] = column
         object.__setattr__(self, "_by_id", by_id)
         object.__setattr__(
             self, "_by_path", {schema_field.path: schema_field for schema_field in by_id.values()}
@@ -149,8 +149,8 @@ class NamespaceSchema:
             return exact
         lowered = tuple(name.lower() for name in path)
         alike = [
-            found
-            for known, found in self._by_path.items()
+            column
+            for known, column in self._by_path.items()
             if tuple(name.lower() for name in known) == lowered
         ]
         return alike[0] if len(alike) == 1 else None
@@ -225,7 +225,7 @@ class NamespaceSchema:
         columns = written.get("fields")
         if not isinstance(columns, list):
             raise InvalidNamespaceSchema(
-                where=f"{key}.fields", found=repr(columns), wanted="an array of fields"
+                where=f"{key}.fields", actual=repr(columns), expected="an array of fields"
             )
         metadata = written.get("metadata")
         arrow = pa.schema(
@@ -290,8 +290,8 @@ def field_id_of(arrow_field: pa.Field) -> int | None:
     if not text.isdecimal():
         raise InvalidNamespaceSchema(
             where=f"field '{arrow_field.name}'",
-            found=f"lance:field_id {text!r}",
-            wanted="a whole number",
+            actual=f"lance:field_id {text!r}",
+            expected="a whole number",
         )
     return int(text)
 

@@ -29,7 +29,7 @@ def unknown_keys(columns: Sequence[object]) -> UnknownKeys:
         >>> unknown_keys([{**column, "tags": ["pii"]}])
         {(3,): {'field': {'tags': ['pii']}}}
     """
-    found: dict[_Place, Mapping[str, Mapping[str, object]]] = {}
+    unknown: dict[_Place, Mapping[str, Mapping[str, object]]] = {}
     for column in columns:
         for place, written in _walk(column, ()):
             data_type = written.get("type")
@@ -39,8 +39,8 @@ def unknown_keys(columns: Sequence[object]) -> UnknownKeys:
             }
             kept = {name: keys for name, keys in known.items() if keys}
             if kept:
-                found[place] = kept
-    return found
+                unknown[place] = kept
+    return unknown
 
 
 def with_unknown_keys(written: dict[str, object], known: UnknownKeys) -> dict[str, object]:

@@ -124,7 +124,7 @@ class WriteOrder:
                     column=name, order=text, columns=", ".join(schema.arrow.names)
                 )
             if not is_orderable(field.field.type):
-                raise WriteOrderTypeNotSupported(column=name, order=text, found=field.field.type)
+                raise WriteOrderTypeNotSupported(column=name, order=text, actual=field.field.type)
             if field in fields:
                 raise WriteOrderSyntax(order=text, reason=f"column {name} is in it twice")
             fields.append(field)

@@ -78,13 +78,13 @@ def added_rows(before: Snapshot, after: Snapshot, *, skips_changes: bool) -> lis
     is_change = old.join(new, ["object_id"], join_type="left anti").num_rows > 0
     changed = new.join(old, _KEYS, join_type="left anti").sort_by("object_id")
     known = _versions_of(old, changed)
-    found: list[AddedRows] = []
+    added_by_version: list[AddedRows] = []
     for leaf in changed.to_pylist():
         added = _added_to_leaf(before, after, leaf, known.get(leaf["object_id"]), rewrites)
         is_change |= added is None
-        found += added or []
+        added_by_version += added or []
     if not is_change or _operation(after) == _MOVES:
-        return [] if is_change else found
+        return [] if is_change else added_by_version
     if skips_changes:
         return []
     raise StreamSourceChanged(
@@ -101,8 +101,10 @@ def _leaves(snapshot: Snapshot) -> pa.Table:
 
 
 def _versions_of(old: pa.Table, changed: pa.Table) -> Mapping[str, tuple[str, int]]:
-    there = old.join(changed.select(["object_id"]), ["object_id"], join_type="left semi")
-    return {row["object_id"]: (row["location"], row["read_version"]) for row in there.to_pylist()}
+    existing = old.join(changed.select(["object_id"]), ["object_id"], join_type="left semi")
+    return {
+        row["object_id"]: (row["location"], row["read_version"]) for row in existing.to_pylist()
+    }
 
 
 def _added_to_leaf(
@@ -143,23 +145,23 @@ def _added_fragments(then: lance.LanceDataset, now: lance.LanceDataset) -> list[
     """List the fragments of a leaf that it did not have; None where one is not as it was."""
     old, new = _fragments(then), _fragments(now)
     for number, (files, deletions) in old.items():
-        there = new.get(number)
+        newer = new.get(number)
         # A column that was added since has a file of its own beside those that stay.
-        if there is None or there[1] != deletions or files.isdisjoint(there[0]):
+        if newer is None or newer[1] != deletions or files.isdisjoint(newer[0]):
             return None
     return [place for place, number in enumerate(new) if number not in old]
 
 
 def _fragments(leaf: lance.LanceDataset) -> dict[int, tuple[frozenset[str], str | None]]:
     """Give the files of each fragment, and the one that lists its deleted rows."""
-    found = {}
+    fragments = {}
     for fragment in leaf.get_fragments():
         metadata, deletions = fragment.metadata, fragment.metadata.deletion_file
-        found[fragment.fragment_id] = (
+        fragments[fragment.fragment_id] = (
             frozenset(file.path for file in metadata.files),
             None if deletions is None else deletions.path(fragment.fragment_id),
         )
-    return found
+    return fragments
 
 
 def _runs(places: list[int]) -> Iterator[tuple[int, int]]:

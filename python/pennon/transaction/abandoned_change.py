@@ -26,12 +26,12 @@ __all__ = ["settled"]
 _ATTEMPTS: Final = 5
 
 
-def settled(newest: Snapshot, wanted: str) -> Snapshot:
+def settled(newest: Snapshot, mode: str) -> Snapshot:
     """Give a table in which no change is under way, after having ended an abandoned one.
 
     Args:
         newest: The table as it is at this moment.
-        wanted: The mode that it is to be written in.
+        mode: The mode that it is to be written in.
 
     Returns:
         The newest version.
@@ -46,23 +46,23 @@ def settled(newest: Snapshot, wanted: str) -> Snapshot:
         notice = change_under_way(newest)
         if notice is None or not notice.is_abandoned():
             break
-        _check_name(newest, notice, wanted)
+        _check_name(newest, notice, mode)
         try:
-            _end(newest, notice, wanted)
+            _end(newest, notice, mode)
         except TransactionModeChanged:  # another writer ends it, too
             wait_for_others(attempt)
         newest = Snapshot.open(newest.location, storage_options=newest.storage_options)
-    check_mode(newest, wanted)
+    check_mode(newest, mode)
     return newest
 
 
-def _check_name(newest: Snapshot, notice: ChangeNotice, wanted: str) -> None:
+def _check_name(newest: Snapshot, notice: ChangeNotice, mode: str) -> None:
     """Refuse to write to a table that has lost its name already, or may have."""
     if notice.target != REPLACED:
         return
     at = notice.named_at
     if at is None:
-        check_mode(newest, wanted)
+        check_mode(newest, mode)
     elif not is_registered(at.root, at.name, at.location, newest.storage_options):
         raise TransactionModeChanged(
             table=newest.location,
@@ -71,9 +71,9 @@ def _check_name(newest: Snapshot, notice: ChangeNotice, wanted: str) -> None:
         )
 
 
-def _end(newest: Snapshot, notice: ChangeNotice, wanted: str) -> None:
+def _end(newest: Snapshot, notice: ChangeNotice, mode: str) -> None:
     location, options = newest.location, newest.storage_options
     if notice.target in (ALTERED, REPLACED):
-        end_change(location, newest.metadata[TRANSACTION], wanted, options)
+        end_change(location, newest.metadata[TRANSACTION], mode, options)
     else:
-        set_transaction_mode(location, wanted, options)
+        set_transaction_mode(location, mode, options)

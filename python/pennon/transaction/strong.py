@@ -267,8 +267,8 @@ def _judged(
     judged = verdict or rebase(changes, states, now, rewrites)
     if isinstance(judged, Conflicted):
         return judged
-    found = relocate(snapshot, changes, now, judged.redo, rewrites)
-    return found if isinstance(found, Conflicted) else (found, judged.redo)
+    relocated = relocate(snapshot, changes, now, judged.redo, rewrites)
+    return relocated if isinstance(relocated, Conflicted) else (relocated, judged.redo)
 
 
 def _rewrites(
@@ -277,14 +277,14 @@ def _rewrites(
     prepared: Mapping[str, LeafChange],
 ) -> dict[str, tuple[int, int]]:
     """Tell which leaves get other files for the same rows, from which version to which."""
-    found = {}
+    rewrites = {}
     for object_id, change in changes.items():
         if isinstance(change, Rewrite):
             before = states[object_id].read_version if object_id in states else None
             after = prepared[object_id].read_version
             if before is not None and after is not None:
-                found[object_id] = (before, after)
-    return found
+                rewrites[object_id] = (before, after)
+    return rewrites
 
 
 def _opened(base: Snapshot, version: int | None) -> Snapshot:

@@ -258,13 +258,13 @@ class Transaction:
         ids = dict(
             zip(leaves["location"].to_pylist(), leaves["object_id"].to_pylist(), strict=True)
         )
-        found: dict[str, DeletedRows] = {}
+        by_object_id: dict[str, DeletedRows] = {}
         for (location, version), parts in reports.items():
             object_id = ids.get(location)
-            if object_id is None or object_id in found:
+            if object_id is None or object_id in by_object_id:
                 raise InternalError(what=f"rows of {location} at version {version} are to go")
-            found[object_id] = parts[0].merged(parts[1:])
-        return found
+            by_object_id[object_id] = parts[0].merged(parts[1:])
+        return by_object_id
 
     def _add(self, object_id: str, change: Change) -> None:
         known = self._changes.get(object_id)

@@ -41,7 +41,7 @@ class HashBuckets(Transform):
         if not 1 <= self.num_buckets <= _MAX_BUCKETS:
             raise InvalidTransform(
                 transform=self.type,
-                found=f"{self.num_buckets} buckets",
+                actual=f"{self.num_buckets} buckets",
                 expected="a whole number from 1 to 2147483647",
                 form=form,
             )

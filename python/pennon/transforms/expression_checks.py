@@ -160,8 +160,8 @@ class _Check:
         names = _not_immutable()
         if self._can_plan_without(names):
             return
-        found = [name for name in names if not self._can_plan_without((name,))]
-        reason = f"the value of {', '.join(found) or 'a function'} may change from call to call"
+        volatile = [name for name in names if not self._can_plan_without((name,))]
+        reason = f"the value of {', '.join(volatile) or 'a function'} may change from call to call"
         raise self._rejected(_IS_CONSTANT, reason)
 
     def _can_plan_without(self, names: Sequence[str]) -> bool:
@@ -271,8 +271,8 @@ class _Check:
         ]
         if to_float and isinstance(self._values(rows[:1], types[1])[0], _Failure):
             return  # a hash, a bit, a position: not for real numbers
-        found = [self._values(rows, kinds) for kinds in types]
-        for row, one, other in zip(rows, *found, strict=True):
+        results = [self._values(rows, kinds) for kinds in types]
+        for row, one, other in zip(rows, *results, strict=True):
             # whole numbers become real ones in no column; but 5 / 2 shows what their type decides
             if to_float and not (isinstance(one, _NUMBERS) and isinstance(other, _NUMBERS)):
                 continue

@@ -86,7 +86,7 @@ def from_json(obj: Mapping[str, object]) -> Transform:
     if not isinstance(size, int) or isinstance(size, bool):
         raise InvalidTransform(
             transform=name,
-            found=f"{parameter} = {size!r}",
+            actual=f"{parameter} = {size!r}",
             expected="a whole number",
             form=f'{{"type": "{name}", "{parameter}": 16}}',
         )
@@ -161,5 +161,5 @@ def _listed(literals: list[object]) -> str:
     return ", ".join(map(repr, literals)) or "no literal"
 
 
-def _invalid(name: str, found: str, expected: str) -> InvalidTransform:
-    return InvalidTransform(transform=name, found=found, expected=expected, form=_FORMS[name])
+def _invalid(name: str, actual: str, expected: str) -> InvalidTransform:
+    return InvalidTransform(transform=name, actual=actual, expected=expected, form=_FORMS[name])

@@ -193,8 +193,8 @@ def one_of_values(column: exp.Column, values: pa.Array) -> exp.Expression:
 
 def _with_both_zeros(choices: Sequence[pa.Scalar]) -> list[pa.Scalar]:
     """Add -0.0 to 0.0: they are equal to a comparison but not to every expression."""
-    found = list(choices)
+    both = list(choices)
     for scalar in choices:
         if pa.types.is_floating(scalar.type) and scalar.is_valid and scalar.as_py() == 0:
-            found += [pa.scalar(0.0, scalar.type), pa.scalar(-0.0, scalar.type)]
-    return found
+            both += [pa.scalar(0.0, scalar.type), pa.scalar(-0.0, scalar.type)]
+    return both

@@ -57,7 +57,7 @@ class Truncate(Transform):
         if not 1 <= self.width <= _MAX_WIDTH:
             raise InvalidTransform(
                 transform="truncate",
-                found=f"width {self.width}",
+                actual=f"width {self.width}",
                 expected="a whole number from 1 to 2147483647",
                 form="truncate(10, column)",
             )

@@ -98,15 +98,15 @@ def check_packages() -> None:
     """
     for package, (oldest, first_wrong) in _NEEDED.items():
         try:
-            found = metadata.version(package)
+            installed = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found = None
-        version = tuple(int(part) for part in (found or "0").split(".")[:2] if part.isdigit())
-        if found is None or not oldest <= version < first_wrong:
+            installed = None
+        version = tuple(int(part) for part in (installed or "0").split(".")[:2] if part.isdigit())
+        if installed is None or not oldest <= version < first_wrong:
             bounds = f">={_dotted(oldest)},<{_dotted(first_wrong)}"
             raise PackageVersion(
                 interpreter=sys.executable,
-                found=f"no {package}" if found is None else f"{package} {found}",
+                actual=f"no {package}" if installed is None else f"{package} {installed}",
                 pennon=metadata_version(),
                 needed=f"{package} {bounds}",
                 install=f"'{package}{bounds}'",

@@ -65,16 +65,16 @@ def _edited(siblings: list[pa.Field], path: tuple[str, ...], edit: Edit) -> list
     name, *below = path
     if all(sibling.name != name for sibling in siblings):
         raise UnknownColumn(column=name, columns=", ".join(sibling.name for sibling in siblings))
-    found: list[pa.Field] = []
+    edited_fields: list[pa.Field] = []
     for sibling in siblings:
         if sibling.name != name:
-            found.append(sibling)
+            edited_fields.append(sibling)
             continue
         if below:
             children = _edited(children_of(sibling.type), tuple(below), edit)
-            found.append(sibling.with_type(with_children(sibling.type, children)))
+            edited_fields.append(sibling.with_type(with_children(sibling.type, children)))
             continue
         edited = edit(sibling)
         if edited is not None:
-            found.append(edited)
-    return found
+            edited_fields.append(edited)
+    return edited_fields

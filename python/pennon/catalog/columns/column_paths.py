@@ -16,8 +16,8 @@ def find_column(schema: NamespaceSchema, path: Sequence[str]) -> SchemaField | N
 
     Example:
         >>> columns = pa.schema({"a": pa.list_(pa.struct({"x": pa.int8()}))})
-        >>> found = find_column(NamespaceSchema.with_fresh_ids(columns), ["a", "element", "X"])
-        >>> found.path
+        >>> column = find_column(NamespaceSchema.with_fresh_ids(columns), ["a", "element", "X"])
+        >>> column.path
         ('a', 'item', 'x')
     """
     above: pa.DataType | None = None
@@ -78,9 +78,9 @@ def _type_of(schema: pa.Schema, path: Sequence[str]) -> str | None:
 def _field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field:
     fields = list(schema)
     for name in path:
-        found = next(field for field in fields if field.name == name)
-        fields = children_of(found.type)
-    return found
+        field_ = next(field for field in fields if field.name == name)
+        fields = children_of(field_.type)
+    return field_
 
 
 def _shown(above: pa.DataType | None, at: int, field: pa.Field) -> str:

@@ -68,9 +68,9 @@ def with_defaults(
 
 def _value(column: pa.Field, text: str, table: str) -> pa.Scalar:
     try:
-        found = _computed(text, table)
-        if _is_assignable(found.type, column.type):
-            return found.cast(column.type)
+        value = _computed(text, table)
+        if _is_assignable(value.type, column.type):
+            return value.cast(column.type)
     except (PennonError, sqlglot.ParseError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DefaultNotComputed(column=column.name, table=table, default=text) from error
     raise DefaultNotComputed(column=column.name, table=table, default=text)
@@ -84,11 +84,11 @@ def _computed(text: str, table: str) -> pa.Scalar:
     return ComputedColumns([text], _ONE_ROW.schema, table).of(_ONE_ROW)[0][0]
 
 
-def _is_assignable(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_assignable(given: pa.DataType, target: pa.DataType) -> bool:
     """Whether Arrow's cast of a value is Spark's store assignment."""
-    if found == wanted or pa.types.is_null(found) or (is_text(found) and is_text(wanted)):
+    if given == target or pa.types.is_null(given) or (is_text(given) and is_text(target)):
         return True
-    return _is_number(found) and _is_number(wanted)
+    return _is_number(given) and _is_number(target)
 
 
 def _is_number(kind: pa.DataType) -> bool:

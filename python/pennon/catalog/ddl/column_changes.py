@@ -167,17 +167,17 @@ class _Columns:
         return edit_column(self._arrow, target.path, lambda column: _with(column, key, value))
 
     def _promoted(self, target: SchemaField, kind: object) -> pa.Schema:
-        path, found = self._shown(target), target.field.type
+        path, old_type = self._shown(target), target.field.type
         new_type = arrow_type(kind, ".".join(path))
-        if not is_promotable(found, new_type):
-            why = f"not every value of {found} is one of {new_type}"
+        if not is_promotable(old_type, new_type):
+            why = f"not every value of {old_type} is one of {new_type}"
             raise self._refused(path, "change the type of", why, "Add a new column")
         limit = length_limit(kind) if len(target.path) == 1 else None
-        if found.equals(new_type):
+        if old_type.equals(new_type):
             return self._noted(target, LENGTH_LIMIT, limit)
         self._check_partitioned(target, new_type)
         promoted_from = (target.field.metadata or {}).get(PROMOTED_FROM, b"").decode()
-        earlier = ";".join([*filter(None, promoted_from.split(";")), str(found)])
+        earlier = ";".join([*filter(None, promoted_from.split(";")), str(old_type)])
         return edit_column(
             self._arrow,
             target.path,
@@ -266,15 +266,15 @@ class _Columns:
         )
 
 
-def _with(found: pa.Field, key: str, value: object) -> pa.Field:
-    metadata = {name: text for name, text in (found.metadata or {}).items() if name != key.encode()}
+def _with(field: pa.Field, key: str, value: object) -> pa.Field:
+    metadata = {name: text for name, text in (field.metadata or {}).items() if name != key.encode()}
     if value is not None:
         metadata[key.encode()] = str(value).encode()
-    return found.with_metadata(metadata or None)
+    return field.with_metadata(metadata or None)
 
 
-def _is_numeric_widening(found: pa.DataType, new_type: pa.DataType) -> bool:
-    if pa.types.is_decimal(found) and pa.types.is_decimal(new_type):
-        return bool(found.scale == new_type.scale)
+def _is_numeric_widening(old_type: pa.DataType, new_type: pa.DataType) -> bool:
+    if pa.types.is_decimal(old_type) and pa.types.is_decimal(new_type):
+        return bool(old_type.scale == new_type.scale)
     kinds = (pa.types.is_integer, pa.types.is_floating)
-    return any(kind(found) and kind(new_type) for kind in kinds)
+    return any(kind(old_type) and kind(new_type) for kind in kinds)

@@ -224,7 +224,7 @@ def _check_name(catalog: Catalog, identifier: Name, mode: str) -> None:
             advice="Drop it and create it again",
         )
     if _loaded(catalog, identifier) is not None:
-        raise TableAlreadyExists(table=identifier[0], there="a table")
+        raise TableAlreadyExists(table=identifier[0], kind="a table")
 
 
 def _checked_name(catalog: Catalog, identifier: Name, mode: str) -> Table | None:
@@ -232,7 +232,7 @@ def _checked_name(catalog: Catalog, identifier: Name, mode: str) -> Table | None
     directory = Directory(catalog)
     existing = None if mode == "create" else _loaded(catalog, identifier)
     if mode == "replace" and existing is None:
-        directory.found(identifier)
+        directory.registration(identifier)
     if existing is None:
         directory.check_absent(identifier)
     else:
@@ -286,7 +286,7 @@ def rename(catalog: Catalog, identifier: Name, to: Name) -> None:
             why="it is named by its path",
             advice="Move the folder",
         )
-    registration = directory.found(identifier)
+    registration = directory.registration(identifier)
     if not registration.is_partitioned:
         raise UnsupportedTableChange(
             change="change the name",

@@ -55,10 +55,10 @@ class PlainSnapshot(Snapshot):
 
     def at_version(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
-        found = open_plain(self.location, version, None, self.storage_options)
-        if found is None:
+        snapshot = open_plain(self.location, version, None, self.storage_options)
+        if snapshot is None:
             raise PathNotTable(path=self.location, why="it was dropped meanwhile")
-        return found
+        return snapshot
 
     @property
     def names_leaf_versions(self) -> bool:
@@ -130,7 +130,7 @@ def open_plain(
         except (ValueError, OSError) as error:
             raise TableVersionNotFound(
                 table=location,
-                wanted=f"at version {version}",
+                asked=f"at version {version}",
                 why=f"its newest version is {latest.version}",
             ) from error
     return PlainSnapshot(
@@ -152,7 +152,7 @@ def _version_at(dataset: lance.LanceDataset, location: str, timestamp: datetime)
     version = times.at(timestamp)
     if version is None:
         asked = f"as of {timestamp.isoformat()}"
-        raise TableVersionNotFound(table=location, wanted=asked, why=times.why_none(timestamp))
+        raise TableVersionNotFound(table=location, asked=asked, why=times.why_none(timestamp))
     return version
 
 
@@ -193,9 +193,9 @@ def _select(table: pa.Table, condition: exp.Expr | None, flags: Sequence[exp.Exp
 
     context = SessionContext()
     context.register_record_batches("leaf", [table.to_batches()])
-    found = context.sql(query.sql(dialect=DataFusion)).to_arrow_table()
-    flagged = [name for name in found.column_names if name.startswith("flag_")]
-    kept = found.select(table.column_names).cast(table.schema)
+    rows = context.sql(query.sql(dialect=DataFusion)).to_arrow_table()
+    flagged = [name for name in rows.column_names if name.startswith("flag_")]
+    kept = rows.select(table.column_names).cast(table.schema)
     for name in flagged:
-        kept = kept.append_column(name, found[name])
+        kept = kept.append_column(name, rows[name])
     return kept

@@ -155,21 +155,21 @@ def load(
             near = "nothing readable is there; save() makes a table in its mode error or ignore"
             raise TableNotFound(table=location, near=near)
         return Table(location, identifier, snapshot)
-    registration = Directory(catalog).found(identifier)
+    registration = Directory(catalog).registration(identifier)
     name = catalog.full_name(identifier)
     number = _number(name, registration.location, version, catalog.storage)
-    found: Snapshot | None
+    opened: Snapshot | None
     if registration.is_partitioned:
         try:
-            found = open_snapshot(registration.location, number, timestamp, catalog.storage)
+            opened = open_snapshot(registration.location, number, timestamp, catalog.storage)
         except SnapshotNotFound as error:
             raise error.of(name) from error
     else:
-        found = open_plain(registration.location, number, timestamp, catalog.storage)
-    if found is None:
+        opened = open_plain(registration.location, number, timestamp, catalog.storage)
+    if opened is None:
         why = f"the catalog names {registration.location}, and no dataset is there"
         raise TableNotFound(table=name, near=why)
-    return Table(name, identifier, found, catalog.is_below_root(found.location))
+    return Table(name, identifier, opened, catalog.is_below_root(opened.location))
 
 
 def reopen(
@@ -257,7 +257,7 @@ def _number(
     number = int(version)
     if number > _LAST_VERSION:
         raise TableVersionNotFound(
-            table=table, wanted=f"at version {version}", why="versions are numbers of 64 bits"
+            table=table, asked=f"at version {version}", why="versions are numbers of 64 bits"
         )
     return number
 
@@ -268,7 +268,7 @@ def _tagged(table: str, location: str, name: str, storage: Mapping[str, str]) ->
     if name not in tags:
         raise TableVersionNotFound(
             table=table,
-            wanted=f"at version {name!r}",
+            asked=f"at version {name!r}",
             why=f"versions are whole numbers or tags, and {listed_names(tags)}",
         )
     return tags[name].version

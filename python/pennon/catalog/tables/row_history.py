@@ -51,11 +51,11 @@ def key_columns(table: Table, key: Sequence[str]) -> list[str]:
     """
     names = []
     for name in key:
-        found = table.snapshot.schema.field_by_path([name])
-        if found is None:
+        column = table.snapshot.schema.field_by_path([name])
+        if column is None:
             columns = ", ".join(table.snapshot.schema.arrow.names)
             raise WriteColumnUnknown(column=name, table=table.name, columns=columns)
-        names.append(str(found.field.name))
+        names.append(str(column.field.name))
     return names
 
 

@@ -42,9 +42,9 @@ def read_place(snapshot: Snapshot, path: Sequence[str]) -> tuple[int | None, str
     if branch is None and tag is None:
         return stated, None
     root, location = snapshot.location, str(row["location"])
-    found = resolve_reference(root, location, (branch, tag), stated, snapshot.storage_options)
-    is_elsewhere = found.location != location
-    return found.version, leaf_uri(root, found.location) if is_elsewhere else None
+    resolved = resolve_reference(root, location, (branch, tag), stated, snapshot.storage_options)
+    is_elsewhere = resolved.location != location
+    return resolved.version, leaf_uri(root, resolved.location) if is_elsewhere else None
 
 
 def at_read_version(

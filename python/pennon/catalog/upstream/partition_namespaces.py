@@ -47,7 +47,7 @@ def described_properties(catalog: Catalog, namespace: Name) -> dict[str, str]:
         return _inside(catalog, place, namespace, 1)
     directory = Directory(catalog)
     try:
-        found = directory.properties(namespace)
+        properties = directory.properties(namespace)
     except NamespaceNotFound:
         for depth in range(1, len(namespace) + 1):
             registration = directory.find(namespace[:depth])
@@ -55,7 +55,7 @@ def described_properties(catalog: Catalog, namespace: Name) -> dict[str, str]:
                 return _inside(catalog, registration.location, namespace, depth)
         raise
     root = _partitioned(plain_path(catalog.root), catalog)
-    return found if root is None else {**found, **namespace_properties(root, namespace)}
+    return properties if root is None else {**properties, **namespace_properties(root, namespace)}
 
 
 def _inside(catalog: Catalog, location: str, namespace: Name, depth: int) -> dict[str, str]:

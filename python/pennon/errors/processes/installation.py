@@ -21,7 +21,7 @@ class JavaTooOld(PennonError):
 
     condition = "JAVA_TOO_OLD"
     template = (
-        "Cannot start Spark on Java {found} ({command}): Spark 4 needs Java 17 or later. "
+        "Cannot start Spark on Java {actual} ({command}): Spark 4 needs Java 17 or later. "
         "Install a newer Java, or set JAVA_HOME to one."
     )
     sql_state = "58000"
@@ -43,7 +43,7 @@ class SparkVersionNotSupported(PennonError):
 
     condition = "SPARK_VERSION_NOT_SUPPORTED"
     template = (
-        "Cannot use Spark {found}: Pennon works with "
+        "Cannot use Spark {actual}: Pennon works with "
         "{oldest} to {newest}. Install it with: pip install 'pyspark>={oldest},<{end}'."
     )
     sql_state = "58000"

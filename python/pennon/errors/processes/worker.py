@@ -43,7 +43,7 @@ class PackageVersion(PennonError):
 
     condition = "PACKAGE_VERSION"
     template = (
-        "Cannot start the worker with {interpreter}: it has {found}, and Pennon {pennon} needs"
+        "Cannot start the worker with {interpreter}: it has {actual}, and Pennon {pennon} needs"
         " {needed}. Install it there with: pip install {install}."
     )
     sql_state = "58000"

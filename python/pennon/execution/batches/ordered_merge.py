@@ -149,10 +149,10 @@ def _equal_range(key: KeyColumn, value: Any, first: int, end: int) -> tuple[int,
         return first + int(left), first + int(right)
 
     def is_behind(row: int, *, or_there: bool) -> bool:
-        found = key.values[row].as_py()
-        if found == value:
+        key_value = key.values[row].as_py()
+        if key_value == value:
             return or_there
-        return bool(found < value if key.is_descending else value < found)
+        return bool(key_value < value if key.is_descending else value < key_value)
 
     rows = range(first, end)
     left = bisect_left(rows, 1, key=lambda row: is_behind(row, or_there=True))

@@ -86,7 +86,7 @@ def collect_deleted(batches: Iterable[pa.RecordBatch]) -> list[DeletedRows]:
         ... ]
         [('a', [2, 4]), ('b', [0])]
     """
-    found: dict[tuple[str, int], list[NDArray[np.int64]]] = {}
+    parts_by_leaf: dict[tuple[str, int], list[NDArray[np.int64]]] = {}
     for batch in batches:
         leaf, version = batch.column(LEAF.name), batch.column(LEAF_VERSION.name)
         addresses = batch.column(ROW_ADDRESS.name)
@@ -98,8 +98,8 @@ def collect_deleted(batches: Iterable[pa.RecordBatch]) -> list[DeletedRows]:
                 mine = addresses.filter(mask)
             unsigned = key["version"] % (1 << 64)
             numbers = mine.to_numpy(zero_copy_only=False)
-            found.setdefault((key["leaf"], unsigned), []).append(numbers.astype(np.int64))
+            parts_by_leaf.setdefault((key["leaf"], unsigned), []).append(numbers.astype(np.int64))
     return [
         DeletedRows(location, version, np.unique(np.concatenate(parts)))
-        for (location, version), parts in found.items()
+        for (location, version), parts in parts_by_leaf.items()
     ]

@@ -103,14 +103,14 @@ def moved(
     if len(places):
         sources = sources[places]
     ascending = np.argsort(sources, kind="stable")
-    wanted = deleted.addresses[is_moved]
-    at = np.searchsorted(sources, wanted, sorter=ascending)
+    moved_addresses = deleted.addresses[is_moved]
+    at = np.searchsorted(sources, moved_addresses, sorter=ascending)
     if len(sources) == 0 or at.max() >= len(sources):
         return None
-    found = ascending[at]
-    if not np.array_equal(sources[found], wanted):
+    at_source = ascending[at]
+    if not np.array_equal(sources[at_source], moved_addresses):
         return None
-    addresses = np.concatenate([deleted.addresses[~is_moved], targets[found]])
+    addresses = np.concatenate([deleted.addresses[~is_moved], targets[at_source]])
     return DeletedRows(deleted.location, after.version, np.unique(addresses))
 
 

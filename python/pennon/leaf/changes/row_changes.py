@@ -116,8 +116,8 @@ def _without_rows(
     if len(addresses) * 2 <= fragment.physical_rows:
         return fragment.delete(_condition(addresses))
     rows = dataset.scanner(columns=[ROW_ADDRESS.name], fragments=[fragment]).to_table()
-    there = rows[ROW_ADDRESS.name].to_numpy().astype(np.int64)
-    return fragment.delete(f"NOT ({_condition(np.setdiff1d(there, addresses))})")
+    present = rows[ROW_ADDRESS.name].to_numpy().astype(np.int64)
+    return fragment.delete(f"NOT ({_condition(np.setdiff1d(present, addresses))})")
 
 
 def _condition(addresses: NDArray[np.int64]) -> str:

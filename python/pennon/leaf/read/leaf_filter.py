@@ -41,14 +41,14 @@ _TYPE_NAMES = {
 
 
 def leaf_filter(
-    sql: str, columns: Sequence[pa.Field], found: Sequence[LeafField], leaf: str
+    sql: str, columns: Sequence[pa.Field], leaf_fields: Sequence[LeafField], leaf: str
 ) -> str | None:
     """Rewrite a filter for the names and types that a leaf has.
 
     Args:
         sql: A condition in the DataFusion dialect, in the namespace's names.
         columns: The namespace's columns, at least those that the filter names.
-        found: The leaf's fields.
+        leaf_fields: The leaf's fields.
         leaf: The leaf's name for errors.
 
     Returns:
@@ -63,7 +63,7 @@ def leaf_filter(
     def rewrite(node: exp.Expression) -> exp.Expression:
         if isinstance(node, exp.Dot | exp.Column) and not isinstance(node.parent, exp.Dot):
             path = tuple(part.name for part in node.parts)
-            return _reference(path, by_name, found, leaf)
+            return _reference(path, by_name, leaf_fields, leaf)
         return node
 
     rewritten = tree.transform(rewrite)
@@ -76,32 +76,32 @@ def leaf_filter(
 def _reference(
     path: tuple[str, ...],
     by_name: dict[str, pa.Field],
-    found: Sequence[LeafField],
+    leaf_fields: Sequence[LeafField],
     leaf: str,
 ) -> exp.Expression:
     column = by_name.get(path[0]) or pa.field(path[0], pa.null())
     if pa.types.is_null(column.type):  # not of the namespace: the leaf's own name, as it stands
-        named = next((field for field in found if field.name == path[0]), None)
+        named = next((field for field in leaf_fields if field.name == path[0]), None)
         return exp.Null() if named is None else _column(path)
-    match: FieldMatch | None = match_fields([column], found, leaf, list(by_name.values()))[0]
-    value = initial_default(column) if match is None or match.found is None else None
-    wanted, names = column, []
+    match: FieldMatch | None = match_fields([column], leaf_fields, leaf, list(by_name.values()))[0]
+    value = initial_default(column) if match is None or match.stored is None else None
+    referenced, names = column, []
     for depth, name in enumerate(path):
         if depth:
-            inner = [child for child in children_of(wanted.type) if child.name == name]
+            inner = [child for child in children_of(referenced.type) if child.name == name]
             if not inner:
                 return exp.Null()
-            value = None if value is None else value[wanted.type.get_field_index(name)]
-            wanted = inner[0]
-            match = None if match is None else _child(match, wanted)
-        if match is None or match.found is None:
+            value = None if value is None else value[referenced.type.get_field_index(name)]
+            referenced = inner[0]
+            match = None if match is None else _child(match, referenced)
+        if match is None or match.stored is None:
             match = None
         else:
-            names.append(match.found.name)
-    if match is None or match.found is None:
-        return lacking(wanted, value)
+            names.append(match.stored.name)
+    if match is None or match.stored is None:
+        return lacking(referenced, value)
     reference = _column(tuple(names))
-    stored, target = stream_type(match.found.arrow.type), stream_type(wanted.type)
+    stored, target = stream_type(match.stored.arrow.type), stream_type(referenced.type)
     return reference if match.children or stored == target else arrow_cast(reference, target)
 
 
@@ -110,9 +110,9 @@ def lacking(column: pa.Field, value: pa.Scalar | None) -> exp.Expression:
     return arrow_cast(exp.Null() if value is None else _constant(value), column.type)
 
 
-def _child(match: FieldMatch, wanted: pa.Field) -> FieldMatch | None:
-    return next((child for child in match.children if child.wanted is wanted), None) or next(
-        (child for child in match.children if child.wanted.name == wanted.name), None
+def _child(match: FieldMatch, target: pa.Field) -> FieldMatch | None:
+    return next((child for child in match.children if child.expected is target), None) or next(
+        (child for child in match.children if child.expected.name == target.name), None
     )
 
 

@@ -42,30 +42,30 @@ class LeafView:
     @property
     def names(self) -> list[str]:
         """The columns of the leaf that are read."""
-        own = [match.found.name for match in self.matches if match.found is not None]
+        own = [match.stored.name for match in self.matches if match.stored is not None]
         metadata = dict.fromkeys(map(name_in_lance, self.metadata_columns))
         return [*own, *(name for name in metadata if name is not None)]
 
     @property
     def metadata_columns(self) -> list[pa.Field]:
         """The wanted columns that are none of the table's."""
-        return [match.wanted for match in self.matches if is_metadata_column(match.wanted)]
+        return [match.expected for match in self.matches if is_metadata_column(match.expected)]
 
     @property
     def is_flat(self) -> bool:
         """Whether only numbers, texts, dates and times are read, by names that are no paths."""
-        found = [match.found for match in self.matches if match.found is not None]
+        fields = [match.stored for match in self.matches if match.stored is not None]
         if self.metadata_columns:
             return False
-        return all(_is_flat(field.arrow.type) for field in found) and not any(
-            mark in field.name for field in found for mark in "`."
+        return all(_is_flat(field.arrow.type) for field in fields) and not any(
+            mark in field.name for field in fields for mark in "`."
         )
 
     @property
     def is_unchecked(self) -> bool:
         """Whether every value has the wanted type already, so that no cast can fail."""
         return all(
-            match.found is None or stream_type(match.found.arrow.type) == match.wanted.type
+            match.stored is None or stream_type(match.stored.arrow.type) == match.expected.type
             for match in self.matches
         )
 

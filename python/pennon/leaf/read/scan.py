@@ -69,8 +69,8 @@ def scan_leaf(
     Example:
         >>> import lance, tempfile
         >>> leaf = lance.write_dataset(pa.table({"a": [1, 2]}), tempfile.mkdtemp() + "/leaf")
-        >>> wanted = pa.schema([pa.field("a", pa.int64(), metadata={"lance:field_id": "0"})])
-        >>> [batch.num_rows for batch in scan_leaf(leaf, wanted, "`a` > 1")]
+        >>> columns = pa.schema([pa.field("a", pa.int64(), metadata={"lance:field_id": "0"})])
+        >>> [batch.num_rows for batch in scan_leaf(leaf, columns, "`a` > 1")]
         [1]
 
     Spec: "Schema", "Partition Pruning".
@@ -210,19 +210,21 @@ class _LeafRows:
 
     dataset: lance.LanceDataset
     matches: Sequence[FieldMatch]
-    wanted: pa.Schema
+    expected: pa.Schema
     leaf: str
     location: str
     constants: Mapping[str, object] | None
 
     def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [self._array(match, batch) for match in self.matches]
-        return convert_batch(arrays, self.matches, self.wanted, batch.num_rows, self.leaf)
+        return convert_batch(arrays, self.matches, self.expected, batch.num_rows, self.leaf)
 
     def _array(self, match: FieldMatch, batch: pa.RecordBatch) -> pa.Array | None:
-        if is_metadata_column(match.wanted):
-            return metadata_array(match.wanted, batch, self.dataset, self.location, self.constants)
-        return None if match.found is None else batch.column(match.found.name)
+        if is_metadata_column(match.expected):
+            return metadata_array(
+                match.expected, batch, self.dataset, self.location, self.constants
+            )
+        return None if match.stored is None else batch.column(match.stored.name)
 
 
 def _converted(

@@ -61,24 +61,24 @@ def columns_by_name(dataset: lance.LanceDataset, schema: pa.Schema, name: str) -
     ids: dict[int, int] = {}
     used: set[int] = set()
     for match in _walk(matches):
-        field_id = field_id_of(match.wanted)
-        if match.found is None or id(match.found) not in originals:
+        field_id = field_id_of(match.expected)
+        if match.stored is None or id(match.stored) not in originals:
             continue
-        found = originals[id(match.found)]
-        used.add(id(found))
+        original = originals[id(match.stored)]
+        used.add(id(original))
         # Nested fields state an id only where Lance's own number does not tell it already.
-        known_id = found.stated_id
+        known_id = original.stated_id
         if known_id is None and not any(match is top for top in matches):
-            known_id = found.number
-        if field_id is not None and known_id != field_id and found.number >= 0:
-            ids[found.number] = field_id
+            known_id = original.number
+        if field_id is not None and known_id != field_id and original.number >= 0:
+            ids[original.number] = field_id
     unknown = {
         node.number: node.name
         for top in fields
         for node in top.walk()
         if id(node) not in used and (node.stated_id or 0) < _FOREIGN_IDS
     }
-    missing = [match.wanted for match in matches if match.found is None]
+    missing = [match.expected for match in matches if match.stored is None]
     return NamedColumns(ids, missing, unknown)
 
 

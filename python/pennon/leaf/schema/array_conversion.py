@@ -43,7 +43,7 @@ def convert_batch(
         ).replace_schema_metadata(schema.metadata)
     columns = []
     for array, match in zip(arrays, matches, strict=True):
-        default = initial_default(match.wanted) if array is None else None
+        default = initial_default(match.expected) if array is None else None
         if default is not None:
             columns.append(pa.repeat(default, num_rows))
             continue
@@ -51,10 +51,10 @@ def convert_batch(
             columns.append(_convert(array, match, num_rows))
         except pa.ArrowInvalid as error:
             raise LeafTypeMismatch(
-                column=match.wanted.name,
+                column=match.expected.name,
                 leaf=leaf,
-                found="" if match.found is None else match.found.arrow.type,
-                wanted=match.wanted.type,
+                actual="" if match.stored is None else match.stored.arrow.type,
+                expected=match.expected.type,
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -69,40 +69,40 @@ def relabelled(array: pa.Array, column: pa.Field) -> pa.Array:
     return _convert(array, _by_place(column, column.with_type(array.type)), len(array))
 
 
-def _by_place(wanted: pa.Field, given: pa.Field) -> FieldMatch:
-    below = zip(children_of(wanted.type), children_of(given.type), strict=True)
+def _by_place(expected: pa.Field, given: pa.Field) -> FieldMatch:
+    below = zip(children_of(expected.type), children_of(given.type), strict=True)
     children = tuple(_by_place(child, inner) for child, inner in below)
-    found = tuple(child.found for child in children if child.found is not None)
-    return FieldMatch(wanted, LeafField(given, -1, None, found), children)
+    stored_children = tuple(child.stored for child in children if child.stored is not None)
+    return FieldMatch(expected, LeafField(given, -1, None, stored_children), children)
 
 
 def _convert(array: pa.Array | None, match: FieldMatch, num_rows: int) -> pa.Array:
-    wanted = match.wanted.type
-    if array is not None and array.type.equals(wanted) and not match.children:
+    target = match.expected.type
+    if array is not None and array.type.equals(target) and not match.children:
         return array
-    if array is None or match.found is None:
-        return pa.nulls(num_rows, wanted)
-    if array.type.equals(wanted) and match.is_same:
+    if array is None or match.stored is None:
+        return pa.nulls(num_rows, target)
+    if array.type.equals(target) and match.is_same:
         return array
     if not match.children:
-        return array.cast(wanted)
-    if pa.types.is_struct(wanted):
+        return array.cast(target)
+    if pa.types.is_struct(target):
         return _convert_struct(array, match)
     if not pa.types.is_list(array.type) and not pa.types.is_map(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    is_map = pa.types.is_map(wanted)
+    is_map = pa.types.is_map(target)
     below = _convert_entries(array, match) if is_map else _convert_items(array, match)
     return pa.Array.from_buffers(
-        wanted, len(array), array.buffers()[:2], array.null_count, array.offset, [below]
+        target, len(array), array.buffers()[:2], array.null_count, array.offset, [below]
     )
 
 
 def _convert_struct(array: pa.Array, match: FieldMatch) -> pa.Array:
-    assert match.found is not None  # noqa: S101 - for the type checker
-    places = {id(field): at for at, field in enumerate(match.found.children)}
+    assert match.stored is not None  # noqa: S101 - for the type checker
+    places = {id(field): at for at, field in enumerate(match.stored.children)}
     children = [
         _convert(
-            None if child.found is None else array.field(places[id(child.found)]),
+            None if child.stored is None else array.field(places[id(child.stored)]),
             child,
             len(array),
         )
@@ -112,9 +112,9 @@ def _convert_struct(array: pa.Array, match: FieldMatch) -> pa.Array:
     if not children:
         validity = array.buffers()[0]
         return pa.Array.from_buffers(
-            match.wanted.type, len(array), [validity], array.null_count, array.offset, []
+            match.expected.type, len(array), [validity], array.null_count, array.offset, []
         )
-    return pa.StructArray.from_arrays(children, fields=list(match.wanted.type), mask=mask)
+    return pa.StructArray.from_arrays(children, fields=list(match.expected.type), mask=mask)
 
 
 def _convert_items(array: pa.Array, match: FieldMatch) -> pa.Array:
@@ -124,5 +124,5 @@ def _convert_items(array: pa.Array, match: FieldMatch) -> pa.Array:
 def _convert_entries(array: pa.Array, match: FieldMatch) -> pa.Array:
     keys = _convert(array.keys, match.children[0], len(array.keys))
     items = _convert(array.items, match.children[1], len(array.items))
-    wanted = match.wanted.type
-    return pa.StructArray.from_arrays([keys, items], fields=[wanted.key_field, wanted.item_field])
+    target = match.expected.type
+    return pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])

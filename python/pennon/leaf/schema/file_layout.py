@@ -72,15 +72,15 @@ def leaf_numbers(
 ) -> Iterator[tuple[str, int | None, str]]:
     """List how a leaf numbers and stores the namespace's fields; None for those it lacks."""
     for match in matches:
-        key = field_key(match.wanted, above)
-        below = children_of(match.wanted.type)
-        if match.found is None:
+        key = field_key(match.expected, above)
+        below = children_of(match.expected.type)
+        if match.stored is None:
             yield key, None, ""
             continue
-        yield key, match.found.number, "" if below else str(match.found.arrow.type)
-        if pa.types.is_map(match.wanted.type) and match.found.children:
+        yield key, match.stored.number, "" if below else str(match.stored.arrow.type)
+        if pa.types.is_map(match.expected.type) and match.stored.children:
             # Lance numbers depth-first: the entries stand between the map and its key
-            yield key + ".entries", match.found.children[0].number - 1, ""
+            yield key + ".entries", match.stored.children[0].number - 1, ""
         yield from leaf_numbers(match.children, key)
 
 

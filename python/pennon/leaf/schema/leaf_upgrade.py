@@ -76,7 +76,7 @@ def upgrade_of(
     replaced = tuple(
         match
         for match in matches
-        if match.found is not None
+        if match.stored is not None
         and (_is_staged_wider(match, staged) or _has_other_entries(match))
     )
     kept = [match for match in matches if match not in replaced]
@@ -84,7 +84,7 @@ def upgrade_of(
     filled = tuple(
         match
         for match in kept
-        if match.found is None and INITIAL_DEFAULT in (match.wanted.metadata or {})
+        if match.stored is None and INITIAL_DEFAULT in (match.expected.metadata or {})
     )
     nullable = frozenset(number for match in kept for number in _loosened(match))
     abandoned = frozenset(_abandoned(schema, matches, fields, leaf))
@@ -97,28 +97,28 @@ def stored_field(match: FieldMatch) -> pa.Field:
     It has the namespace's names and all its children, the leaf's types where they stay.
     """
     is_replaced = _is_promoted(match) or _has_other_entries(match)
-    return plain_field(match.wanted) if is_replaced else _stored(match)
+    return plain_field(match.expected) if is_replaced else _stored(match)
 
 
 def _stored(match: FieldMatch) -> pa.Field:
-    if match.found is None:
-        return plain_field(match.wanted)
-    stored = match.found.arrow
+    if match.stored is None:
+        return plain_field(match.expected)
+    stored = match.stored.arrow
     below = [_stored(child) for child in match.children]
-    container = match.wanted.type if len(children_of(stored.type)) != len(below) else stored.type
+    container = match.expected.type if len(children_of(stored.type)) != len(below) else stored.type
     data_type = with_children(container, below) if below else stored.type
-    nullable = stored.nullable or match.wanted.nullable
-    return plain_field(match.wanted.with_type(data_type).with_nullable(nullable))
+    nullable = stored.nullable or match.expected.nullable
+    return plain_field(match.expected.with_type(data_type).with_nullable(nullable))
 
 
 def _is_promoted(match: FieldMatch) -> bool:
     """Whether the leaf has a field of the column in a type that ALTER TABLE has promoted."""
-    if match.found is None:
+    if match.stored is None:
         return False
-    earlier = (match.wanted.metadata or {}).get(PROMOTED_FROM, b"").decode().split(";")
-    is_narrow = not match.found.arrow.type.equals(match.wanted.type)
-    is_own = not children_of(match.wanted.type) and is_narrow
-    return (is_own and str(match.found.arrow.type) in earlier) or any(
+    earlier = (match.expected.metadata or {}).get(PROMOTED_FROM, b"").decode().split(";")
+    is_narrow = not match.stored.arrow.type.equals(match.expected.type)
+    is_own = not children_of(match.expected.type) and is_narrow
+    return (is_own and str(match.stored.arrow.type) in earlier) or any(
         _is_promoted(child) for child in match.children
     )
 
@@ -129,47 +129,47 @@ def _has_other_entries(match: FieldMatch, *, in_map: bool = False) -> bool:
     Data files may have different fields of a struct, also in a list; pylance 14 cannot read a map
     of which a file lacks a field.
     """
-    if match.found is None:
+    if match.stored is None:
         return in_map
-    if in_map and len(match.children) != len(match.found.children):
+    if in_map and len(match.children) != len(match.stored.children):
         return True
-    in_map = in_map or pa.types.is_map(match.wanted.type)
+    in_map = in_map or pa.types.is_map(match.expected.type)
     return any(_has_other_entries(child, in_map=in_map) for child in match.children)
 
 
 def _is_staged_wider(match: FieldMatch, staged: Mapping[str, str], above: str = "") -> bool:
     """Whether rows to append store a field in the namespace's type where the leaf does not."""
-    key = field_key(match.wanted, above)
-    wanted = match.wanted.type
-    if match.found is None or key not in staged:
+    key = field_key(match.expected, above)
+    expected = match.expected.type
+    if match.stored is None or key not in staged:
         return False
-    if not children_of(wanted):
-        return staged[key] == str(wanted) != str(match.found.arrow.type)
+    if not children_of(expected):
+        return staged[key] == str(expected) != str(match.stored.arrow.type)
     return any(_is_staged_wider(child, staged, key) for child in match.children)
 
 
 def _missing(
     match: FieldMatch, parent: LeafField | None, *, is_numbered: bool
 ) -> Iterator[Addition]:
-    if match.found is None:
+    if match.stored is None:
         yield Addition(
-            match.wanted, None if parent is None else parent.number, is_silent=is_numbered
+            match.expected, None if parent is None else parent.number, is_silent=is_numbered
         )
         return
-    is_numbered = is_numbered or match.found.stated_id == match.found.number
+    is_numbered = is_numbered or match.stored.stated_id == match.stored.number
     for child in match.children:
-        yield from _missing(child, match.found, is_numbered=is_numbered)
+        yield from _missing(child, match.stored, is_numbered=is_numbered)
 
 
 def _loosened(match: FieldMatch) -> Iterator[int]:
     """Fields that are NOT NULL in the leaf and not in the namespace, or dropped from a struct."""
-    if match.found is None:
+    if match.stored is None:
         return
-    if match.wanted.nullable and not match.found.arrow.nullable:
-        yield match.found.number
-    if pa.types.is_struct(match.wanted.type):
-        used = {id(child.found) for child in match.children}
-        for field in match.found.children:
+    if match.expected.nullable and not match.stored.arrow.nullable:
+        yield match.stored.number
+    if pa.types.is_struct(match.expected.type):
+        used = {id(child.stored) for child in match.children}
+        for field in match.stored.children:
             if id(field) not in used and not field.arrow.nullable:
                 yield field.number
     for child in match.children:
@@ -180,12 +180,12 @@ def _abandoned(
     schema: pa.Schema, matches: Sequence[FieldMatch], fields: Sequence[LeafField], leaf: str
 ) -> Iterator[int]:
     """Columns that are NOT NULL in the leaf and were dropped from the namespace."""
-    used = {id(match.found) for match in matches}
+    used = {id(match.stored) for match in matches}
     for field in fields:
         if id(field) in used or field.arrow.nullable:
             continue
         if field.stated_id is None or field.stated_id > NamespaceSchema(schema).highest_id:
             raise LeafSchemaMismatch(
-                column=field.name, leaf=leaf, found="it NOT NULL", wanted="no such column"
+                column=field.name, leaf=leaf, actual="it NOT NULL", expected="no such column"
             )
         yield field.number

@@ -14,56 +14,56 @@ _DECIMAL_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def is_promotable(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values stored as ``found`` can be read as ``wanted`` without loss.
+def is_promotable(stored: pa.DataType, expected: pa.DataType) -> bool:
+    """Whether values stored as ``stored`` can be read as ``expected`` without loss.
 
     Example:
         >>> is_promotable(pa.int32(), pa.int64()), is_promotable(pa.int64(), pa.int32())
         (True, False)
     """
-    found, wanted = stream_type(found), stream_type(wanted)
-    if found.equals(wanted) or pa.types.is_null(found):
+    stored, expected = stream_type(stored), stream_type(expected)
+    if stored.equals(expected) or pa.types.is_null(stored):
         return True
-    if pa.types.is_integer(found):
-        return _integer_promotes(found, wanted)
-    if pa.types.is_floating(found):
-        return bool(pa.types.is_floating(wanted) and found.bit_width <= wanted.bit_width)
-    if pa.types.is_decimal(found):
+    if pa.types.is_integer(stored):
+        return _integer_promotes(stored, expected)
+    if pa.types.is_floating(stored):
+        return bool(pa.types.is_floating(expected) and stored.bit_width <= expected.bit_width)
+    if pa.types.is_decimal(stored):
         return bool(
-            pa.types.is_decimal(wanted)
-            and wanted.scale >= found.scale
-            and wanted.precision - wanted.scale >= found.precision - found.scale
+            pa.types.is_decimal(expected)
+            and expected.scale >= stored.scale
+            and expected.precision - expected.scale >= stored.precision - stored.scale
         )
-    if pa.types.is_timestamp(wanted):
-        return _promotes_to_timestamp(found, wanted)
-    if pa.types.is_time(found) and pa.types.is_time(wanted):
-        return _UNITS.index(found.unit) <= _UNITS.index(wanted.unit)
-    if pa.types.is_fixed_size_binary(found):
-        return bool(wanted.equals(pa.binary()))
-    return bool(pa.types.is_date(found) and pa.types.is_date(wanted))
+    if pa.types.is_timestamp(expected):
+        return _promotes_to_timestamp(stored, expected)
+    if pa.types.is_time(stored) and pa.types.is_time(expected):
+        return _UNITS.index(stored.unit) <= _UNITS.index(expected.unit)
+    if pa.types.is_fixed_size_binary(stored):
+        return bool(expected.equals(pa.binary()))
+    return bool(pa.types.is_date(stored) and pa.types.is_date(expected))
 
 
-def _integer_promotes(found: pa.DataType, wanted: pa.DataType) -> bool:
-    is_signed = pa.types.is_signed_integer(found)
-    digits = found.bit_width - (1 if is_signed else 0)
-    if pa.types.is_integer(wanted):
-        if not pa.types.is_signed_integer(wanted):
-            return bool(not is_signed and digits <= wanted.bit_width)
-        return bool(digits <= wanted.bit_width - 1)
-    if pa.types.is_floating(wanted):
-        return bool(digits <= _FLOAT_DIGITS[wanted.bit_width])
-    if pa.types.is_decimal(wanted):
-        return bool(wanted.precision - wanted.scale >= _DECIMAL_DIGITS[found.bit_width])
+def _integer_promotes(stored: pa.DataType, expected: pa.DataType) -> bool:
+    is_signed = pa.types.is_signed_integer(stored)
+    digits = stored.bit_width - (1 if is_signed else 0)
+    if pa.types.is_integer(expected):
+        if not pa.types.is_signed_integer(expected):
+            return bool(not is_signed and digits <= expected.bit_width)
+        return bool(digits <= expected.bit_width - 1)
+    if pa.types.is_floating(expected):
+        return bool(digits <= _FLOAT_DIGITS[expected.bit_width])
+    if pa.types.is_decimal(expected):
+        return bool(expected.precision - expected.scale >= _DECIMAL_DIGITS[stored.bit_width])
     return False
 
 
-def _promotes_to_timestamp(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_date(found):
-        return wanted.tz is None
-    if not pa.types.is_timestamp(found):
+def _promotes_to_timestamp(stored: pa.DataType, expected: pa.DataType) -> bool:
+    if pa.types.is_date(stored):
+        return expected.tz is None
+    if not pa.types.is_timestamp(stored):
         return False
     # a finer stored unit is read as long as no value loses its last digits: the cast is checked
-    return (found.tz is None) == (wanted.tz is None)
+    return (stored.tz is None) == (expected.tz is None)
 
 
 def stream_type(data_type: pa.DataType) -> pa.DataType:

@@ -57,18 +57,18 @@ class LeafField:
 class FieldMatch:
     """A field that is wanted and the leaf's field that it comes from; None where it is missing."""
 
-    wanted: pa.Field
-    found: LeafField | None
+    expected: pa.Field
+    stored: LeafField | None
     children: tuple[FieldMatch, ...]
 
     @property
     def is_same(self) -> bool:
         """Whether the leaf's values are the wanted ones without any change but the type's."""
-        if self.found is None or len(self.children) != len(self.found.children):
+        if self.stored is None or len(self.children) != len(self.stored.children):
             return False
         return all(
-            match.is_same and match.found is found
-            for match, found in zip(self.children, self.found.children, strict=True)
+            match.is_same and match.stored is stored
+            for match, stored in zip(self.children, self.stored.children, strict=True)
         )
 
 
@@ -92,18 +92,18 @@ def _leaf_field(arrow: pa.Field, field: LanceField) -> LeafField:
 
 
 def match_fields(
-    wanted: Sequence[pa.Field],
-    found: Sequence[LeafField],
+    expected: Sequence[pa.Field],
+    stored: Sequence[LeafField],
     leaf: str,
     namespace: Sequence[pa.Field] | None = None,
 ) -> tuple[FieldMatch, ...]:
     """Find each wanted field in a leaf.
 
     Args:
-        wanted: Fields of the namespace schema; nested ones may be a part of it.
-        found: All fields of the leaf.
+        expected: Fields of the namespace schema; nested ones may be a part of it.
+        stored: All fields of the leaf.
         leaf: The leaf's name for errors.
-        namespace: All columns of the namespace, where ``wanted`` are some of them: how a leaf
+        namespace: All columns of the namespace, where ``expected`` are some of them: how a leaf
             numbers its fields is the same for every query.
 
     Raises:
@@ -111,18 +111,18 @@ def match_fields(
 
     Spec: "Schema".
     """
-    every = [field for top in found for field in top.walk()]
-    is_numbered_alike = _is_numbered_alike(wanted if namespace is None else namespace, found)
+    every = [field for top in stored for field in top.walk()]
+    is_numbered_alike = _is_numbered_alike(expected if namespace is None else namespace, stored)
     stated = frozenset(field.stated_id for field in every if field.stated_id is not None)
     matching = _Matching(leaf, stated, is_numbered_alike=is_numbered_alike)
-    return matching.siblings(wanted, found, (), known=namespace)
+    return matching.siblings(expected, stored, (), known=namespace)
 
 
-def _is_numbered_alike(namespace: Sequence[pa.Field], found: Sequence[LeafField]) -> bool | None:
+def _is_numbered_alike(namespace: Sequence[pa.Field], stored: Sequence[LeafField]) -> bool | None:
     """Whether a leaf numbers its fields as the namespace does; None where it is unknown."""
     ids = {target.name: _id_of(target) for target in namespace}
     names = {field_id: name for name, field_id in ids.items() if field_id is not None}
-    known = [field for field in found if field.number in names and field.name in ids]
+    known = [field for field in stored if field.number in names and field.name in ids]
     alike = sum(names[field.number] == field.name for field in known)
     return alike > len(known) - alike if known else None
 
@@ -135,16 +135,16 @@ class _Matching:
 
     def siblings(
         self,
-        wanted: Sequence[pa.Field],
-        found: Sequence[LeafField],
+        expected: Sequence[pa.Field],
+        stored: Sequence[LeafField],
         above: tuple[str, ...],
         *,
         known: Sequence[pa.Field] | None = None,
         is_numbered: bool = False,
     ) -> tuple[FieldMatch, ...]:
         # A leaf's field that is another column's is none that is wanted, whoever asks for which.
-        every = list(wanted) if known is None else [*known, *_beside(wanted, known)]
-        chosen = self._choose(every, found, is_numbered=is_numbered)
+        every = list(expected) if known is None else [*known, *_beside(expected, known)]
+        chosen = self._choose(every, stored, is_numbered=is_numbered)
         places = {_key(target): at for at, target in reversed(list(enumerate(every)))}
         return tuple(
             self._match(
@@ -154,20 +154,20 @@ class _Matching:
                 known=every[places[_key(target)]],
                 is_numbered=is_numbered,
             )
-            for target in wanted
+            for target in expected
         )
 
     def _choose(
-        self, wanted: Sequence[pa.Field], found: Sequence[LeafField], *, is_numbered: bool
+        self, expected: Sequence[pa.Field], stored: Sequence[LeafField], *, is_numbered: bool
     ) -> dict[int, LeafField]:
         """Give each wanted field at most one of the leaf's, the surest way first."""
         chosen: dict[int, LeafField] = {}
-        silent = {field.name: field for field in found if field.stated_id is None}
-        stated = {field.stated_id: field for field in found if field.stated_id is not None}
-        for at, target in enumerate(wanted):
+        silent = {field.name: field for field in stored if field.stated_id is None}
+        stated = {field.stated_id: field for field in stored if field.stated_id is not None}
+        for at, target in enumerate(expected):
             target_id = _id_of(target)
             if target_id is None and target.name not in silent:
-                named = next((field for field in found if field.name == target.name), None)
+                named = next((field for field in stored if field.name == target.name), None)
                 if named is not None:
                     chosen[at] = named
             elif target_id in stated:
@@ -175,7 +175,7 @@ class _Matching:
         is_alike = self.is_numbered_alike or is_numbered
         is_refuted = self.is_numbered_alike is False and not is_numbered
         for by_number in (False,) if is_refuted else (is_alike, not is_alike):
-            for at, target in enumerate(wanted):
+            for at, target in enumerate(expected):
                 if at in chosen:
                     continue
                 field = _find(target, silent, by_number=by_number)
@@ -200,7 +200,7 @@ class _Matching:
             below or is_promotable(field.arrow.type, target.type)
         ):
             raise LeafTypeMismatch(
-                column=".".join(path), leaf=self.leaf, found=field.arrow.type, wanted=target.type
+                column=".".join(path), leaf=self.leaf, actual=field.arrow.type, expected=target.type
             )
         is_numbered = is_numbered or field.stated_id == field.number
         if pa.types.is_struct(target.type):
@@ -225,10 +225,10 @@ def _key(target: pa.Field) -> int | str:
     return str(target.name) if field_id is None else field_id
 
 
-def _beside(wanted: Sequence[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
+def _beside(expected: Sequence[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
     """List what is wanted and not known, by id."""
     keys = {_key(target) for target in known}
-    return [target for target in wanted if _key(target) not in keys]
+    return [target for target in expected if _key(target) not in keys]
 
 
 def _id_of(target: pa.Field) -> int | None:
@@ -250,8 +250,8 @@ def _below(field: LeafField) -> tuple[LeafField, ...]:
     return (LeafField(field.arrow.type.value_field, -1, None, ()),)
 
 
-def _is_same_shape(wanted: pa.DataType, found: pa.DataType) -> bool:
-    return _shape(wanted) == _shape(found)
+def _is_same_shape(expected: pa.DataType, stored: pa.DataType) -> bool:
+    return _shape(expected) == _shape(stored)
 
 
 def _shape(data_type: pa.DataType) -> str:

@@ -164,11 +164,11 @@ def with_replaced(
 
 def numbers_below(schema: LanceSchema, columns: Collection[int]) -> set[int]:
     """List the numbers of columns and of all fields below them."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for field, parent in _walk(schema):
-        if field.id() in columns or parent in found:
-            found.add(field.id())
-    return found
+        if field.id() in columns or parent in numbers:
+            numbers.add(field.id())
+    return numbers
 
 
 def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[int, str]:
@@ -189,12 +189,12 @@ def vacated_names(schema: LanceSchema, additions: Sequence[Addition]) -> dict[in
         >>> vacated_names(leaf, [Addition(pa.field("b", pa.int8()), None, False)])
         {1: 'b_1'}
     """
-    wanted = {(addition.parent, addition.field.name) for addition in additions}
-    there = list(_walk(schema))
-    taken = wanted | {(parent, field.name()) for field, parent in there}
+    new_names = {(addition.parent, addition.field.name) for addition in additions}
+    existing = list(_walk(schema))
+    taken = new_names | {(parent, field.name()) for field, parent in existing}
     names = {}
-    for field, parent in there:
-        if (parent, field.name()) not in wanted:
+    for field, parent in existing:
+        if (parent, field.name()) not in new_names:
             continue
         name = f"{field.name()}_{field.id()}"
         while (parent, name) in taken:

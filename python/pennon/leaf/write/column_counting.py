@@ -42,13 +42,13 @@ def counted_fields(
         >>> counted_fields({"write.statistics.columns": "1"}, schema)
         {('a',): (0, DataType(int64))}
     """
-    wanted = CountedColumns.of(properties)
-    found: dict[tuple[str, ...], tuple[int, pa.DataType]] = {}
+    choice = CountedColumns.of(properties)
+    counted: dict[tuple[str, ...], tuple[int, pa.DataType]] = {}
     for path, data_type in _plain_fields(list(schema.arrow)):
         known = schema.field_by_path(path)
-        if known is not None and wanted.has(path, len(found)):
-            found[path] = known.id, data_type
-    return found
+        if known is not None and choice.has(path, len(counted)):
+            counted[path] = known.id, data_type
+    return counted
 
 
 def column_at(rows: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
@@ -112,8 +112,8 @@ class _Extremes:
 
 def _extremes(column: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     """Give the least and the greatest value, NaN above all others; NULL where there is none."""
-    found = pc.min_max(column)
-    least, greatest = found["min"], found["max"]
+    extremes = pc.min_max(column)
+    least, greatest = extremes["min"], extremes["max"]
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         return least, pa.scalar(float("nan"), column.type)
     return least, greatest

@@ -54,7 +54,7 @@ def filled(
     """
     if not matches:
         return fragment
-    schema = pa.schema([plain_field(match.wanted) for match in matches])
+    schema = pa.schema([plain_field(match.expected) for match in matches])
     reader = pa.RecordBatchReader.from_batches(
         schema, _batches(dataset, fragment, matches, schema, leaf)
     )
@@ -102,7 +102,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """Every physical row: a data file has those that are deleted, too."""
     plain = stream_schema(schema)
-    names = [match.found.name for match in matches if match.found is not None]
+    names = [match.stored.name for match in matches if match.stored is not None]
     if not names:
         for start in range(0, fragment.physical_rows, _BATCH_ROWS):
             num_rows = min(_BATCH_ROWS, fragment.physical_rows - start)
@@ -118,7 +118,8 @@ def _batches(
     )
     for batch in scanner.to_batches():
         arrays = [
-            None if match_.found is None else batch.column(match_.found.name) for match_ in matches
+            None if match_.stored is None else batch.column(match_.stored.name)
+            for match_ in matches
         ]
         if batch.num_rows:
             yield convert_batch(arrays, matches, plain, batch.num_rows, leaf).cast(schema)

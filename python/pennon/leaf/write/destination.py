@@ -89,10 +89,10 @@ class Destinations:
         """
         self._expected = {}
         if len(tuples) > _FEW:
-            found = self._snapshot.leaves_of(self._spec.spec_version, tuples) or []
+            rows = self._snapshot.leaves_of(self._spec.spec_version, tuples) or []
             names = map(self._name_of, tuples)
             self._expected = {
-                name.object_id: value for name, value in zip(names, found, strict=False)
+                name.object_id: value for name, value in zip(names, rows, strict=False)
             }
 
     def _name_of(self, values: pa.RecordBatch) -> LeafName:
@@ -147,8 +147,8 @@ class Destinations:
         if known is not None and known.num_rows:
             return known
         # Other writers name leaves in their own way.
-        found = self._snapshot.leaves_of(self._spec.spec_version, [values])
-        return self._equal_rows(values) if found is None else found[0]
+        rows = self._snapshot.leaves_of(self._spec.spec_version, [values])
+        return self._equal_rows(values) if rows is None else rows[0]
 
     def _named_rows(self, object_id: str) -> pa.Table:
         condition = exp.column("object_id").isin(exp.Literal.string(object_id))

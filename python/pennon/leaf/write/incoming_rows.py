@@ -46,14 +46,14 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     """
     given: dict[str, pa.Array] = {}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        found = schema.field_by_path([name])
-        if found is None:
+        known = schema.field_by_path([name])
+        if known is None:
             raise WriteColumnUnknown(
                 column=name, table=table, columns=", ".join(schema.arrow.names)
             )
-        if found.field.name in given:
+        if known.field.name in given:
             raise WriteColumnTwice(column=name, table=table)
-        given[found.field.name] = array
+        given[known.field.name] = array
     columns = []
     fields = [plain_field(column) for column in schema.arrow]
     for field in fields:
@@ -74,10 +74,10 @@ def conform(batch: pa.RecordBatch, schema: NamespaceSchema, table: str) -> pa.Re
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str, table: str) -> None:
+def _check_fields(given: pa.DataType, expected: pa.DataType, path: str, table: str) -> None:
     """Refuse fields that the column has not, which Arrow's cast would leave out in silence."""
-    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
-        known = [child.name for child in wanted]
+    if pa.types.is_struct(given) and pa.types.is_struct(expected):
+        known = [child.name for child in expected]
         for child in given:
             if child.name not in known:
                 raise WriteColumnUnknown(
@@ -85,9 +85,11 @@ def _check_fields(given: pa.DataType, wanted: pa.DataType, path: str, table: str
                     table=table,
                     columns=", ".join(f"{path}.{name}" for name in known),
                 )
-            _check_fields(child.type, wanted.field(child.name).type, f"{path}.{child.name}", table)
+            _check_fields(
+                child.type, expected.field(child.name).type, f"{path}.{child.name}", table
+            )
         return
-    for child, own in zip(children_of(given), children_of(wanted), strict=False):
+    for child, own in zip(children_of(given), children_of(expected), strict=False):
         _check_fields(child.type, own.type, f"{path}.{own.name}", table)
 
 
@@ -98,7 +100,7 @@ def _cast(array: pa.Array, field: pa.Field, table: str) -> pa.Array:
         return array.cast(_relaxed(field.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise WriteTypeMismatch(
-            found=array.type, column=field.name, table=table, wanted=field.type, why=error
+            actual=array.type, column=field.name, table=table, expected=field.type, why=error
         ) from error
 
 

@@ -171,12 +171,12 @@ def prepared_fragments(
     if staged:
         dataset = _upgraded(dataset, layouts.values(), schema, leaf, detached=detached)
     matches = match_fields(list(schema), leaf_fields(dataset), leaf)
-    there = {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
+    in_leaf = {key: (number, stored) for key, number, stored in leaf_numbers(matches)}
     fragments = []
     for part in staged:
         numbers = {}
         for key, (number, stored) in layouts[part.layout].items():
-            at, kept = there.get(key, (None, "nothing"))
+            at, kept = in_leaf.get(key, (None, "nothing"))
             if at is None or kept != stored:
                 raise _type_changed(dataset, schema, key, stored, kept)
             numbers[number] = at
@@ -186,7 +186,7 @@ def prepared_fragments(
             if INITIAL_DEFAULT in (column.metadata or {})
             and str(field_id_of(column)) not in layouts[part.layout]
         ]
-        own = [number for match in lacking for number in _numbers_below(match.wanted, there)]
+        own = [number for match in lacking for number in _numbers_below(match.expected, in_leaf)]
         for text in part.fragments:
             fragment = FragmentMetadata.from_json(renumbered(text, numbers))
             fragments.append(filled(dataset, fragment, lacking, own, leaf))
@@ -197,23 +197,23 @@ def _type_changed(
     dataset: lance.LanceDataset, schema: pa.Schema, key: str, stored: str, kept: str
 ) -> WriteConflict:
     """Tell that the leaf takes a column in another type than when its new rows were written."""
-    found = NamespaceSchema(schema).field_by_id(int(key)) if key.isdecimal() else None
+    column = NamespaceSchema(schema).field_by_id(int(key)) if key.isdecimal() else None
     table = str(dataset.uri).rstrip("/").rsplit("/", 1)[0]
-    why = f"the type of column {found or key} changed from {stored} to {kept} meanwhile"
+    why = f"the type of column {column or key} changed from {stored} to {kept} meanwhile"
     return WriteConflict(table=table, why=why)
 
 
 def _numbers_below(
-    column: pa.Field, there: Mapping[str, tuple[int | None, str]], above: str = ""
+    column: pa.Field, in_leaf: Mapping[str, tuple[int | None, str]], above: str = ""
 ) -> Iterator[int]:
     """The leaf's numbers of a column and the fields below it, parents first."""
     key = field_key(column, above)
     for name in (key, f"{key}.entries"):
-        number, _ = there.get(name, (None, ""))
+        number, _ = in_leaf.get(name, (None, ""))
         if number is not None:
             yield number
     for child in children_of(column.type):
-        yield from _numbers_below(child, there, key)
+        yield from _numbers_below(child, in_leaf, key)
 
 
 def _upgraded(
@@ -237,8 +237,8 @@ def _upgraded(
             raise LeafSchemaMismatch(
                 column=addition.field.name,
                 leaf=leaf,
-                found="no such column",
-                wanted=addition.field.type,
+                actual="no such column",
+                expected=addition.field.type,
             )
     names = vacated_names(dataset.lance_schema, upgrade.added)
     if names or upgrade.nullable:
@@ -256,14 +256,16 @@ def _upgraded(
         fresh = iter(range(highest + 1, highest + 1 + lacking))
         kept = [next(fresh) if number is None else number for number in numbers]
         highest += lacking
-        again[kept[0]] = match.wanted, kept
+        again[kept[0]] = match.expected, kept
     gone = numbers_below(dataset.lance_schema, again)
     schema_again = with_replaced(dataset.lance_schema, again)
     wide, added = widened(schema_again, upgrade.added, highest)
-    there = _numbers_of(upgrade.added, added)
+    added_numbers = _numbers_of(upgrade.added, added)
     columns = [_renamed(match, names) for match in (*upgrade.replaced, *upgrade.filled)]
     own = [number for _, kept in again.values() for number in kept]
-    own += [number for match in upgrade.filled for number in there[field_id_of(match.wanted)]]
+    own += [
+        number for match in upgrade.filled for number in added_numbers[field_id_of(match.expected)]
+    ]
     operation = lance.LanceOperation.Merge(
         [
             without(filled(dataset, fragment, columns, own, leaf), gone, fragment)
@@ -276,13 +278,13 @@ def _upgraded(
 
 def _kept_numbers(match: FieldMatch) -> Iterator[int | None]:
     """The leaf's numbers of a column and the fields below it; None for those it lacks."""
-    if match.found is None or match.found.number < 0:
-        yield from [None] * num_fields(match.wanted)
+    if match.stored is None or match.stored.number < 0:
+        yield from [None] * num_fields(match.expected)
         return
-    yield match.found.number
-    if pa.types.is_map(match.wanted.type):
-        yield match.found.children[0].number - 1  # the entries, between the map and its key
-    below = children_of(match.wanted.type)
+    yield match.stored.number
+    if pa.types.is_map(match.expected.type):
+        yield match.stored.children[0].number - 1  # the entries, between the map and its key
+    below = children_of(match.expected.type)
     for child in match.children if len(match.children) == len(below) else ():
         yield from _kept_numbers(child)
 
@@ -291,18 +293,18 @@ def _numbers_of(
     additions: Sequence[Addition], numbers: Sequence[int]
 ) -> dict[int | None, Sequence[int]]:
     """Give the numbers of each addition, and of the fields below it, by its id."""
-    found = {}
+    by_field_id = {}
     at = 0
     for addition in additions:
         count = num_fields(addition.field)
-        found[field_id_of(addition.field)] = numbers[at : at + count]
+        by_field_id[field_id_of(addition.field)] = numbers[at : at + count]
         at += count
-    return found
+    return by_field_id
 
 
 def _renamed(match: FieldMatch, names: Mapping[int, str]) -> FieldMatch:
     """The match with the name that the leaf's column has now."""
-    if match.found is None or match.found.number not in names:
+    if match.stored is None or match.stored.number not in names:
         return match
-    arrow = match.found.arrow.with_name(names[match.found.number])
-    return replace(match, found=replace(match.found, arrow=arrow))
+    arrow = match.stored.arrow.with_name(names[match.stored.number])
+    return replace(match, stored=replace(match.stored, arrow=arrow))

@@ -81,22 +81,22 @@ def partition_tuples(
 
 
 def _values(batch: pa.RecordBatch, field: PartitionField, snapshot: Snapshot) -> pa.Array:
-    wanted = snapshot.partition_type(field.field_id)
+    result_type = snapshot.partition_type(field.field_id)
     sources: list[pa.Array | None] = []
     for source_id in field.source_ids:
-        found = snapshot.schema.field_by_id(source_id)
-        sources.append(None if found is None else _column(batch, found.path))
+        column = snapshot.schema.field_by_id(source_id)
+        sources.append(None if column is None else _column(batch, column.path))
     known = [array for array in sources if array is not None]
     if not known and field.transform is not None:
-        return pa.nulls(batch.num_rows, wanted)
+        return pa.nulls(batch.num_rows, result_type)
     arrays = [pa.nulls(batch.num_rows) if array is None else array for array in sources]
     values = field.derivation.apply(arrays)
-    if not values.type.equals(wanted):
+    if not values.type.equals(result_type):
         try:
-            values = values.cast(wanted)
+            values = values.cast(result_type)
         except pa.ArrowInvalid as error:
             raise PartitionValueOverflow(
-                field=field.field_id, table=snapshot.location, wanted=wanted, why=error
+                field=field.field_id, table=snapshot.location, expected=result_type, why=error
             ) from error
     return _one_form(values)
 

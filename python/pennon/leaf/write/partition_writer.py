@@ -179,8 +179,8 @@ class _Task:
     def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Run]:
         for batch in batches:
             rows = conform(batch, self._snapshot.schema, self._target.location)
-            found = runs(rows, partition_tuples(rows, self._spec, self._snapshot))
-            while some := list(islice(found, _RUNS_AT_ONCE)):
+            rows_by_tuple = runs(rows, partition_tuples(rows, self._spec, self._snapshot))
+            while some := list(islice(rows_by_tuple, _RUNS_AT_ONCE)):
                 new = {_tuple_key(run.values): run.values for run in some}
                 unknown = [new[key] for key in new if key not in self._partitions]
                 self._destinations.expect(unknown)
@@ -273,13 +273,13 @@ def _stored(rows: pa.RecordBatch, destination: Destination) -> pa.RecordBatch:
     if rows.schema.equals(destination.schema):
         return rows
     columns = []
-    for column, wanted in zip(rows.columns, destination.schema, strict=True):
+    for column, expected in zip(rows.columns, destination.schema, strict=True):
         try:
-            stored = column if column.type.equals(wanted.type) else column.cast(wanted.type)
+            stored = column if column.type.equals(expected.type) else column.cast(expected.type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise _mismatch(destination, wanted, column.type) from error
-        if stored.null_count and not wanted.nullable:
-            raise _mismatch(destination, wanted, "NULL values")
+            raise _mismatch(destination, expected, column.type) from error
+        if stored.null_count and not expected.nullable:
+            raise _mismatch(destination, expected, "NULL values")
         columns.append(stored)
     return pa.RecordBatch.from_arrays(columns, schema=destination.schema)
 
@@ -287,7 +287,7 @@ def _stored(rows: pa.RecordBatch, destination: Destination) -> pa.RecordBatch:
 def _mismatch(destination: Destination, column: pa.Field, given: object) -> LeafSchemaMismatch:
     stored = column.type if column.nullable else f"{column.type} NOT NULL"
     return LeafSchemaMismatch(
-        column=column.name, leaf=destination.location, found=stored, wanted=given
+        column=column.name, leaf=destination.location, actual=stored, expected=given
     )
 
 

@@ -91,17 +91,17 @@ def datasets_below(path: str) -> list[str]:
         >>> import tempfile, lance, pyarrow as pa
         >>> place = tempfile.mkdtemp()
         >>> _ = lance.write_dataset(pa.table({"a": [1]}), place + "/x=1/d.lance")
-        >>> [found.removeprefix(place) for found in datasets_below(place)]
+        >>> [path.removeprefix(place) for path in datasets_below(place)]
         ['/x=1/d.lance']
     """
     top = Path(path)
     if "://" in path or (top / _VERSIONS).is_dir():
         return [path]
-    found: list[str] = []
+    paths: list[str] = []
     for entry in sorted(top.iterdir()) if top.is_dir() else []:
         if entry.is_dir() and entry.name != MANIFEST:
-            found += datasets_below(str(entry))
-    return found
+            paths += datasets_below(str(entry))
+    return paths
 
 
 def adopt(
@@ -131,13 +131,13 @@ def adopt(
     Spec: "Schema", "Partition Spec", "Physical Layout and Naming".
     """
     _check_names(snapshot, path, values or {})
-    found = datasets_below(path)
-    if not found:
+    paths = datasets_below(path)
+    if not paths:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
     candidates = []
-    for at, directory in enumerate(found, 1):
+    for at, directory in enumerate(paths, 1):
         candidates.append(_candidate(snapshot, directory, values or {}, move=move))
-        progress("datasets looked at", at, len(found))
+        progress("datasets looked at", at, len(paths))
     _check_apart(snapshot, candidates)
     changes = [_prepared(snapshot, candidate) for candidate in candidates]
     version = _committed(snapshot, candidates, changes)
@@ -228,8 +228,8 @@ def checked_columns(snapshot: Snapshot, source: str, dataset: lance.LanceDataset
     try:
         columns = columns_by_name(dataset, schema, source)
     except LeafTypeMismatch as error:
-        name, found, wanted = (error.parameters[key] for key in ("column", "found", "wanted"))
-        why = f"its column {name} is {found}, which does not promote to {wanted}"
+        name, actual, expected = (error.parameters[key] for key in ("column", "actual", "expected"))
+        why = f"its column {name} is {actual}, which does not promote to {expected}"
         raise refused(snapshot, source, why, "Change the column's type first") from error
     if columns.unknown:
         names = ", ".join(columns.unknown.values())
@@ -274,9 +274,9 @@ def _tuple(
             )
         case NoRows():
             values = dict(stated_values)
-        case found:
-            values = {**stated_values, **found.values}
-            for name, value in found.values.items():
+        case row_tuple:
+            values = {**stated_values, **row_tuple.values}
+            for name, value in row_tuple.values.items():
                 stated = stated_values.get(name)
                 if stated is not None and _differ(stated, value):
                     why = (
@@ -309,9 +309,9 @@ def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:
             raise refused(snapshot, candidate.source, why, "There is nothing to do")
         rows = mine
         for field in spec.fields:
-            wanted = pa.repeat(candidate.values[field.field_id], rows.num_rows)
+            values = pa.repeat(candidate.values[field.field_id], rows.num_rows)
             column = rows[field.column].combine_chunks()
-            rows = rows.filter(pc.invert(differs(column, wanted)))
+            rows = rows.filter(pc.invert(differs(column, values)))
         other = seen.get(candidate.name.object_id)
         if rows.num_rows:
             other = rows["location"][0].as_py()

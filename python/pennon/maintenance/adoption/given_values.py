@@ -47,7 +47,7 @@ def values_of_spec(
     Returns:
         The values by field id; fields that are not stated, or not understood, are left out.
     """
-    found: dict[str, pa.Scalar] = {}
+    values: dict[str, pa.Scalar] = {}
     for field in spec.fields:
         kind = types[field.field_id]
         value = None
@@ -56,8 +56,8 @@ def values_of_spec(
         if value is None:
             value = _derived(texts, field, schema, kind)
         if value is not None:
-            found[field.field_id] = value
-    return found
+            values[field.field_id] = value
+    return values
 
 
 def _derived(

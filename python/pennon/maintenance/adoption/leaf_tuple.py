@@ -70,8 +70,8 @@ def tuple_of_rows(
         if first is None:
             first = _row(batch, values, 0, 0)
         mask = pa.repeat(pa.scalar(value=False), batch.num_rows)
-        for name, found in values.items():
-            mask = pc.or_(mask, differs(found, pa.repeat(first.values[name], batch.num_rows)))
+        for name, column in values.items():
+            mask = pc.or_(mask, differs(column, pa.repeat(first.values[name], batch.num_rows)))
         other = pc.index(mask, value=True).as_py()
         if other >= 0:
             return MixedTuples(first, _row(batch, values, other, num_rows))
@@ -82,4 +82,4 @@ def tuple_of_rows(
 def _row(batch: pa.RecordBatch, values: Mapping[str, pa.Array], at: int, before: int) -> RowTuple:
     sources = batch.slice(at, 1).to_pylist()[0]
     text = ", ".join(f"{name} {'NULL' if v is None else v}" for name, v in sources.items())
-    return RowTuple(before + at, text, {name: found[at] for name, found in values.items()})
+    return RowTuple(before + at, text, {name: column[at] for name, column in values.items()})

@@ -72,7 +72,9 @@ def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
         return None
     table = pa.table(ends)
     values = rows.of(table)
-    if any(found[0] != found[1] for found in values.values()):
+    if any(
+        least_and_greatest[0] != least_and_greatest[1] for least_and_greatest in values.values()
+    ):
         return None
     for field in rows.fields:
         level = _LEVELS.get(type(field.transform))
@@ -81,7 +83,9 @@ def _from_ends(dataset: lance.LanceDataset, rows: RowValues) -> OneTuple | None:
         first, last = level(_source(table, field, rows))
         if first != last:
             return None
-    return OneTuple({name: found[0] for name, found in values.items()}, num_rows)
+    return OneTuple(
+        {name: least_and_greatest[0] for name, least_and_greatest in values.items()}, num_rows
+    )
 
 
 def _is_ordered(partition_field: PartitionField, rows: RowValues) -> bool:

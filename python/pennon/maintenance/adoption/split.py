@@ -75,11 +75,11 @@ def split(snapshot: Snapshot, path: str, *, progress: Progress = no_progress) ->
 
     Spec: "Partition Expression", "Commit Behavior".
     """
-    found = datasets_below(path)
-    if not found:
+    paths = datasets_below(path)
+    if not paths:
         raise refused(snapshot, path, "there is no Lance dataset", "Check the path")
-    datasets = [opened(snapshot, directory) for directory in found]
-    for source, dataset in zip(found, datasets, strict=True):
+    datasets = [opened(snapshot, directory) for directory in paths]
+    for source, dataset in zip(paths, datasets, strict=True):
         checked_columns(snapshot, source, dataset)
     target = WriteTarget(
         snapshot.location,
@@ -91,9 +91,9 @@ def split(snapshot: Snapshot, path: str, *, progress: Progress = no_progress) ->
     written: list[tuple[str, StagedPartition]] = []
     with ExitStack() as undo:
         undo.callback(lambda: transaction.abort([part for _, part in written]))
-        for at, (source, dataset) in enumerate(zip(found, datasets, strict=True), 1):
+        for at, (source, dataset) in enumerate(zip(paths, datasets, strict=True), 1):
             written += [(source, part) for part in write_partitions(_chunks(dataset), target)]
-            progress("datasets written", at, len(found))
+            progress("datasets written", at, len(paths))
         transaction.append([part for _, part in written])
         version = _committed(snapshot, path, transaction)
         undo.pop_all()

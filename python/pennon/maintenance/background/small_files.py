@@ -44,8 +44,10 @@ def compact_small_files(location: str, leaves: Iterable[str], storage: Mapping[s
     if not snapshot.is_strong or not _is_on(snapshot.properties):
         return 0
     states = leaf_states(snapshot, leaves).values()
-    found = [rewrite for state in states if (rewrite := _rewrite_of(snapshot, state)) is not None]
-    parts = (found[at : at + _LEAVES_AT_ONCE] for at in range(0, len(found), _LEAVES_AT_ONCE))
+    rewrites = [
+        rewrite for state in states if (rewrite := _rewrite_of(snapshot, state)) is not None
+    ]
+    parts = (rewrites[at : at + _LEAVES_AT_ONCE] for at in range(0, len(rewrites), _LEAVES_AT_ONCE))
     return sum(_num_rewritten(snapshot, part) for part in parts)
 
 

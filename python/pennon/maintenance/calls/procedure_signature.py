@@ -85,7 +85,7 @@ class Procedure:
             ", ".join(parameter.name for parameter in self.parameters if parameter.instead is None)
             or "none"
         )
-        found: dict[str, object] = {}
+        checked: dict[str, object] = {}
         for name, value in arguments.items():
             parameter = by_name.get(name.lower())
             if parameter is None:
@@ -98,13 +98,13 @@ class Procedure:
             if value is not None and not isinstance(value, _PYTHON[parameter.type]):
                 why = f"it is {value!r}, not a {parameter.type}"
                 raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
-            found[parameter.name] = value
+            checked[parameter.name] = value
         for parameter in self.parameters:
-            if parameter.is_required and found.get(parameter.name) is None:
+            if parameter.is_required and checked.get(parameter.name) is None:
                 raise ProcedureArgument(
                     procedure=self.name, parameter=parameter.name, why="it is required", known=known
                 )
-        return found
+        return checked
 
 
 _PYTHON: Final[Mapping[str, type]] = {

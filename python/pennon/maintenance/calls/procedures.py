@@ -320,10 +320,10 @@ def call(
         ProcedureArgument: An argument does not fit.
     """
     name = procedure.lower().removeprefix("system.")
-    found = PROCEDURES.get(name)
-    if found is None:
+    called = PROCEDURES.get(name)
+    if called is None:
         # These two plan a query, so that the JVM answers them.
         known = sorted([*PROCEDURES, "explain_join", "explain_scan"])
         why = f"there is none{instead_of(name, known)}"
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(known))
-    return found.schema, found.run(catalog, found.checked(arguments))
+    return called.schema, called.run(catalog, called.checked(arguments))

@@ -87,7 +87,7 @@ def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Findin
     known = {row.location.split("/", 1)[0] for row in raw.rows if row.location}
     try:
         session = LanceFileSession(location, storage_options=dict(options) or None)
-        there = session.list_with_delimiter().common_prefixes
+        folders = session.list_with_delimiter().common_prefixes
     except OSError as error:
         problem = storage_failure("list", location, error).message
         return [note("Physical Layout and Naming", "directories", problem)]
@@ -95,6 +95,6 @@ def _strays(location: str, raw: RawRows, options: StorageOptions) -> list[Findin
         note(
             "Physical Layout and Naming", f"directory {file_name}", "no row of the manifest has it"
         )
-        for file_name in sorted(name.rstrip("/") for name in there)
+        for file_name in sorted(name.rstrip("/") for name in folders)
         if file_name != MANIFEST and file_name not in known
     ]

@@ -103,10 +103,10 @@ class LeafCheck:
     def _open(self, row: RawRow, version: int | None) -> lance.LanceDataset:
         place = row.location or ""
         if row.is_elsewhere and row.object_type == TABLE:
-            found = resolve_reference(
+            resolved = resolve_reference(
                 self.location, place, row.reference, version, self.storage_options
             )
-            place, version = found.location, found.version
+            place, version = resolved.location, resolved.version
         return open_leaf(self.location, place, version, self.storage_options)
 
     def _older(self, row: RawRow, versions: Mapping[int, RawRow], current: int) -> None:
@@ -159,23 +159,23 @@ class LeafCheck:
 def _schema_findings(
     where: str, matches: Sequence[FieldMatch], fields: Sequence[LeafField], num_rows: int
 ) -> Iterator[Finding]:
-    used = {id(match.found) for match in matches}
+    used = {id(match.stored) for match in matches}
     for match in matches:
-        name = match.wanted.name
-        if match.found is None:
-            if INITIAL_DEFAULT in (match.wanted.metadata or {}):
+        name = match.expected.name
+        if match.stored is None:
+            if INITIAL_DEFAULT in (match.expected.metadata or {}):
                 yield note(_SCHEMA, where, f"it lacks column {name}, which reads as its default")
-            elif not match.wanted.nullable and num_rows:
+            elif not match.expected.nullable and num_rows:
                 yield violation(_SCHEMA, where, f"it lacks the NOT NULL column {name}")
             else:
                 yield note(_SCHEMA, where, f"it lacks column {name}, which reads as NULL")
-        elif match.found.stated_id is None:
-            how = "number" if match.found.number == field_id_of(match.wanted) else "name"
+        elif match.stored.stated_id is None:
+            how = "number" if match.stored.number == field_id_of(match.expected) else "name"
             problem = f"column {name} states no lance:field_id; it is found by its {how}"
             yield warning(_SCHEMA, where, problem)
-        elif match.found.stated_id != field_id_of(match.wanted):
-            problem = f"column {name} states the id {match.found.stated_id}"
-            yield violation(_SCHEMA, where, f"{problem}, not {field_id_of(match.wanted)}")
+        elif match.stored.stated_id != field_id_of(match.expected):
+            problem = f"column {name} states the id {match.stored.stated_id}"
+            yield violation(_SCHEMA, where, f"{problem}, not {field_id_of(match.expected)}")
     stated = [leaf_field.stated_id for leaf_field in fields if leaf_field.stated_id is not None]
     for twice in sorted({count for count in stated if stated.count(count) > 1}):
         yield violation(_SCHEMA, where, f"two columns state the id {twice}")
@@ -195,12 +195,14 @@ class _Values:
         known = {
             partition_field.field_id: partition_field.column for partition_field in spec.fields
         }
-        there = {name: column for name, column in known.items() if column in table.column_names}
-        types = {name: table.schema.field(column).type for name, column in there.items()}
-        lost = [name for name in known if name not in there]
+        in_manifest = {
+            name: column for name, column in known.items() if column in table.column_names
+        }
+        types = {name: table.schema.field(column).type for name, column in in_manifest.items()}
+        lost = [name for name in known if name not in in_manifest]
         self._spec = spec
         self._rows = RowValues(spec, check.schema, types)
-        self._columns = there
+        self._columns = in_manifest
         self._is_computable = not lost and bool(self._rows.fields)
         self._batches: list[pa.RecordBatch] = []
         self._owners: list[RawRow] = []
@@ -246,14 +248,16 @@ class _Values:
             return
         for name, values in computed.items():
             recorded = self._check.raw.table[self._columns[name]].take(at).combine_chunks()
-            wanted = recorded.take(of_row)
-            for index in pc.indices_nonzero(differs(values, wanted)).to_pylist():
-                self._wrong(owners[of_row[index].as_py()], name, values[index], wanted[index])
+            recorded_values = recorded.take(of_row)
+            for index in pc.indices_nonzero(differs(values, recorded_values)).to_pylist():
+                self._wrong(
+                    owners[of_row[index].as_py()], name, values[index], recorded_values[index]
+                )
 
     def _wrong(self, row: RawRow, name: str, value: pa.Scalar, recorded: pa.Scalar) -> None:
-        found = text_of_value(value) if value.is_valid else "NULL"
+        actual = text_of_value(value) if value.is_valid else "NULL"
         kept = text_of_value(recorded) if recorded.is_valid else "NULL"
-        problem = f"it has rows with {name} = {found}, the manifest records {kept}"
+        problem = f"it has rows with {name} = {actual}, the manifest records {kept}"
         self._tell(row, _VALUES, name, problem)
 
     def _tell(self, row: RawRow, section: str, name: str, problem: str) -> None:

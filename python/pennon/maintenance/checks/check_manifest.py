@@ -44,21 +44,21 @@ def check_columns(arrow: pa.Schema, specs: Mapping[int, PartitionSpec]) -> Itera
 
     Spec: "Manifest Table Schema".
     """
-    there = {column.name: column for column in arrow}
+    by_name = {column.name: column for column in arrow}
     for name in ("object_id", "object_type", "location", "metadata"):
-        if name not in there:
+        if name not in by_name:
             yield violation(_COLUMNS, f"column {name}", "it is missing")
-        elif there[name].type not in (pa.utf8(), pa.large_utf8(), pa.string_view()):
-            yield violation(_COLUMNS, f"column {name}", f"it is {there[name].type}, not a string")
-    key = there.get("object_id")
+        elif by_name[name].type not in (pa.utf8(), pa.large_utf8(), pa.string_view()):
+            yield violation(_COLUMNS, f"column {name}", f"it is {by_name[name].type}, not a string")
+    key = by_name.get("object_id")
     if key is not None and PRIMARY_KEY not in (key.metadata or {}):
         yield warning(_COLUMNS, "column object_id", "it has no primary-key metadata")
-    version = there.get(READ_VERSION.name)
+    version = by_name.get(READ_VERSION.name)
     if version is not None and version.type != READ_VERSION.type:
         yield violation(_COLUMNS, "column read_version", f"it is {version.type}, not uint64")
-    wanted = partition_columns(specs.values())
-    for name, kind in wanted.items():
-        column = there.get(name)
+    expected = partition_columns(specs.values())
+    for name, kind in expected.items():
+        column = by_name.get(name)
         if column is None:
             yield violation(_COLUMNS, f"column {name}", "it is missing")
             continue
@@ -69,8 +69,8 @@ def check_columns(arrow: pa.Schema, specs: Mapping[int, PartitionSpec]) -> Itera
             yield made(_COLUMNS, f"column {name}", problem)
         if not column.nullable:
             yield violation(_COLUMNS, f"column {name}", "it is not nullable")
-    for name in there:
-        if name.startswith(PARTITION_PREFIX) and name not in wanted:
+    for name in by_name:
+        if name.startswith(PARTITION_PREFIX) and name not in expected:
             yield note(_COLUMNS, f"column {name}", "no spec version has this partition field")
 
 

@@ -110,7 +110,7 @@ def _specs(
     metadata: Mapping[str, str], schema: NamespaceSchema | None, findings: list[Finding]
 ) -> dict[int, PartitionSpec]:
     specs: dict[int, PartitionSpec] = {}
-    keys = [(key, found.group(1)) for key in metadata if (found := _KEY.fullmatch(key)) is not None]
+    keys = [(key, match.group(1)) for key in metadata if (match := _KEY.fullmatch(key)) is not None]
     if not keys:
         findings.append(violation(_DEFINITION, "metadata", "there is no partition_spec_v<N> key"))
     for key, number in sorted(keys):

@@ -44,14 +44,14 @@ def unsorted_fragments(
     recorded = kept.get(RECORDED_ORDER) if isinstance(kept, dict) else None
     if recorded != recorded_order(dataset.version, order.identity):
         return []
-    wanted = pa.schema([field.field for field in order.fields])
-    found = []
+    columns = pa.schema([field.field for field in order.fields])
+    unsorted = []
     for at, fragment in enumerate(dataset.get_fragments()):
         check = SortedCheck(order.columns)
         for batch in scan_leaf(
-            dataset, wanted, namespace_schema=schema.arrow, fragments=(at, at + 1)
+            dataset, columns, namespace_schema=schema.arrow, fragments=(at, at + 1)
         ):
             check.observe(batch.columns)
         if not check.is_sorted:
-            found.append(fragment.fragment_id)
-    return found
+            unsorted.append(fragment.fragment_id)
+    return unsorted

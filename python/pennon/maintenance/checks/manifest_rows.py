@@ -98,20 +98,20 @@ class RawRows:
 
     def codes(self) -> Mapping[str, Sequence[int | None]]:
         """Give every partition column as numbers that are equal where its values are."""
-        found: dict[str, Sequence[int | None]] = {}
+        codes: dict[str, Sequence[int | None]] = {}
         for name in self.partition_columns:
             encoded = self.table[name].combine_chunks().dictionary_encode()
-            found[name] = encoded.indices.to_pylist()
-        return found
+            codes[name] = encoded.indices.to_pylist()
+        return codes
 
     def version_rows(self) -> dict[str, dict[int, RawRow]]:
         """Give the ``table_version`` rows by table and by sequence number."""
-        found: dict[str, dict[int, RawRow]] = {}
+        rows_by_leaf: dict[str, dict[int, RawRow]] = {}
         for row in self.rows:
             known = version_row_of(row.object_id) if row.object_type == TABLE_VERSION else None
             if known is not None:
-                found.setdefault(known[0], {})[known[1]] = row
-        return found
+                rows_by_leaf.setdefault(known[0], {})[known[1]] = row
+        return rows_by_leaf
 
 
 def version_row_of(object_id: str) -> tuple[str, int] | None:

@@ -52,9 +52,9 @@ def _lacking(snapshot: Snapshot, state: LeafState) -> str | None:
     location, options = snapshot.location, snapshot.storage_options
     try:
         dataset = open_leaf(location, state.location, state.read_version, options)
-        there = LeafFiles.open(location, state.location, options).sizes
+        present = LeafFiles.open(location, state.location, options).sizes
     except LeafMissing:
         return f"version {state.read_version} of leaf {state.location}"
     needed = set(files_of_version(dataset))
-    gone = needed - there.keys()
+    gone = needed - present.keys()
     return f"{len(gone)} of {len(needed)} files of leaf {state.location}" if gone else None

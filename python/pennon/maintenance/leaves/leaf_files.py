@@ -68,8 +68,8 @@ class LeafFiles:
     @property
     def detached(self) -> set[int]:
         """The detached versions that are there."""
-        found = (_DETACHED.fullmatch(path) for path in self.sizes)
-        return {int(match_.group(1)) for match_ in found if match_ is not None}
+        matches = (_DETACHED.fullmatch(path) for path in self.sizes)
+        return {int(match_.group(1)) for match_ in matches if match_ is not None}
 
     @property
     def tagged(self) -> set[int]:
@@ -90,9 +90,9 @@ class LeafFiles:
     def _transactions_of_main(self) -> set[str]:
         versions = [int(version["version"]) for version in self.main.versions()]
         return {
-            transaction_path(found)
+            transaction_path(transaction)
             for version in versions
-            if (found := self.main.read_transaction(version)) is not None
+            if (transaction := self.main.read_transaction(version)) is not None
         }
 
     def of(self, versions: Iterable[int]) -> set[str]:

@@ -49,13 +49,13 @@ class RowValues:
     @property
     def columns(self) -> pa.Schema:
         """The columns of the namespace schema that hold the sources."""
-        wanted = []
+        names = []
         for field in self.fields:
             for source in field.source_ids:
-                found = self.schema.field_by_id(source)
-                if found is not None and found.path[0] not in wanted:
-                    wanted.append(found.path[0])
-        return pa.schema([self.schema.arrow.field(name) for name in wanted])
+                column = self.schema.field_by_id(source)
+                if column is not None and column.path[0] not in names:
+                    names.append(column.path[0])
+        return pa.schema([self.schema.arrow.field(name) for name in names])
 
     def scan(self, dataset: lance.LanceDataset) -> Iterator[pa.RecordBatch]:
         """Stream the source columns of a leaf."""
@@ -76,25 +76,25 @@ class RowValues:
         return Expression(sql, self.types[field.field_id]).apply(sources)
 
     def _source(self, rows: pa.RecordBatch | pa.Table, source_id: int) -> pa.Array:
-        found = self.schema.field_by_id(source_id)
-        assert found is not None  # noqa: S101 - `fields` leaves the others out
-        top = rows.column(found.path[0])
-        array = top if len(found.path) == 1 else pc.struct_field(top, list(found.path[1:]))
+        column = self.schema.field_by_id(source_id)
+        assert column is not None  # noqa: S101 - `fields` leaves the others out
+        top = rows.column(column.path[0])
+        array = top if len(column.path) == 1 else pc.struct_field(top, list(column.path[1:]))
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def differs(found: pa.Array, wanted: pa.Array) -> pa.Array:
+def differs(left: pa.Array, right: pa.Array) -> pa.Array:
     """Tell where two arrays of partition values differ: NULL equals NULL, NaN equals NaN.
 
     Example:
         >>> differs(pa.array([1, None, 3]), pa.array([1, None, None])).to_pylist()
         [False, False, True]
     """
-    unequal = pc.fill_null(pc.not_equal(found, wanted), fill_value=False)
-    if pa.types.is_floating(found.type):
-        both = pc.and_(pc.is_nan(found), pc.is_nan(wanted))
+    unequal = pc.fill_null(pc.not_equal(left, right), fill_value=False)
+    if pa.types.is_floating(left.type):
+        both = pc.and_(pc.is_nan(left), pc.is_nan(right))
         unequal = pc.and_not(unequal, pc.fill_null(both, fill_value=False))
-    return pc.or_(unequal, pc.xor(pc.is_null(found), pc.is_null(wanted)))
+    return pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right)))
 
 
 def tuple_text(values: Mapping[str, pa.Scalar]) -> str:

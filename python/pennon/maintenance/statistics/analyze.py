@@ -103,9 +103,9 @@ def analyze(
         some = chosen[at : at + _LEAVES_AT_ONCE]
         states = leaf_states(snapshot, some)
         counted = [
-            found
+            entry
             for state in states.values()
-            if _lacks(state, fields) and (found := _counted(snapshot, state, fields, done))
+            if _lacks(state, fields) and (entry := _counted(snapshot, state, fields, done))
         ]
         _commit(snapshot, counted, done)
         progress("leaves analyzed", at + len(some), len(chosen))
@@ -118,11 +118,11 @@ def _chosen_fields(snapshot: Snapshot, columns: Sequence[str]) -> Fields:
     known = counted_fields({STATISTICS_COLUMNS: str(len(snapshot.schema.fields))}, snapshot.schema)
     fields: Fields = {}
     for name in columns:
-        found = counted_fields({STATISTICS_COLUMNS: name}, snapshot.schema)
-        if not found:
+        counted = counted_fields({STATISTICS_COLUMNS: name}, snapshot.schema)
+        if not counted:
             named = ", ".join(".".join(path) for path in known)
             raise UnknownColumn(column=name, columns=named)
-        fields.update(found)
+        fields.update(counted)
     return fields
 
 
@@ -134,8 +134,8 @@ def _lacks(state: LeafState, fields: Fields) -> bool:
     known = state.columns
     if known is None or not known.is_exact:
         return True
-    there = (known.columns.get(number) for number, _ in fields.values())
-    return any(column is None or column.distinct_count is None for column in there)
+    statistics = (known.columns.get(number) for number, _ in fields.values())
+    return any(column is None or column.distinct_count is None for column in statistics)
 
 
 def _counted(

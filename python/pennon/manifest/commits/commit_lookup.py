@@ -65,8 +65,8 @@ def find_commit(
     """
     manifest = open_manifest(location, storage_options=storage_options)
     condition = exp.column("object_id").eq(exp.Literal.string(commit_key(commit_id)))
-    found = select(manifest, ["object_type", "metadata"], COMMIT, condition).table
-    return next(iter(records_in(found)), None)
+    rows = select(manifest, ["object_type", "metadata"], COMMIT, condition).table
+    return next(iter(records_in(rows)), None)
 
 
 def is_any_there(manifest: lance.LanceDataset, commit_ids: Sequence[str]) -> bool:

@@ -100,7 +100,7 @@ def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Tab
     except OSError as error:
         raise reading_failure(manifest, error) from error
     parts = pc.extract_regex(rows["object_id"], _PARTS)
-    found = pa.table(
+    versions = pa.table(
         {
             "object_id": rows["object_id"],
             "leaf": pc.struct_field(parts, "leaf"),
@@ -110,8 +110,8 @@ def _version_rows(manifest: lance.LanceDataset, leaves: Sequence[str]) -> pa.Tab
             else pa.nulls(len(rows), pa.uint64()),
         }
     )
-    is_asked = pc.is_in(found["leaf"], value_set=pa.array(leaves, pa.utf8()))
-    return found.filter(is_asked)
+    is_asked = pc.is_in(versions["leaf"], value_set=pa.array(leaves, pa.utf8()))
+    return versions.filter(is_asked)
 
 
 @lru_cache(maxsize=1024)

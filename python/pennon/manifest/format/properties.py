@@ -153,17 +153,17 @@ def read_specs(metadata: Mapping[str, str], location: str) -> Mapping[int, Parti
 
     Spec: "Metadata Definition".
     """
-    found = sorted(
+    keys = sorted(
         (int(matched.group(1)), name)
         for name in metadata
         if (matched := _SPEC_KEY.fullmatch(name)) is not None
     )
-    if not found:
+    if not keys:
         if metadata.get(DRAFT_ENABLED, "").lower() == "true":
             raise DraftLayout(verb="open", location=location)
         raise NotPartitionedNamespace(location=location)
     return MappingProxyType(
-        {number: PartitionSpec.from_json(metadata[name], name) for number, name in found}
+        {number: PartitionSpec.from_json(metadata[name], name) for number, name in keys}
     )
 
 

@@ -92,13 +92,13 @@ def leaf_rows(
     """
     # What a chosen row satisfies already is not computed a second time.
     flags = [exp.true() if flag == condition else flag for flag in flags]
-    found = None
+    rows = None
     if condition is not None and _is_of_names(condition) and not flags:
-        found = _named_rows(manifest, key, columns, condition)
+        rows = _named_rows(manifest, key, columns, condition)
     elif index is not None and (condition is not None or may_match is not None):
-        found = _indexed(manifest, index, columns, condition, flags, may_match=may_match)
-    if found is not None:
-        return found
+        rows = _indexed(manifest, index, columns, condition, flags, may_match=may_match)
+    if rows is not None:
+        return rows
     return select(manifest, [*columns, *_named(flags)], TABLE, condition, is_brief=is_brief)
 
 
@@ -211,8 +211,8 @@ def _leave_out_absent(query: exp.Select, rows: pa.Table) -> None:
         if asked not in present:
             values = pa.array(scalars, kind)
             known = pc.unique(rows[column.name]).drop_null()
-            found = values.filter(pc.is_in(values, value_set=known))
-            present[asked] = LiteralList.of([*(found or values[:1])])
+            existing = values.filter(pc.is_in(values, value_set=known))
+            present[asked] = LiteralList.of([*(existing or values[:1])])
         node.set("field", present[asked].copy())
 
 

@@ -61,8 +61,8 @@ def named_rows(manifest: lance.LanceDataset, key: TableKey, object_ids: Sequence
 
     Spec: "Manifest Table Schema".
     """
-    found = _ROWS.find(key, object_ids, lambda names: _read(manifest, names))
-    rows = [row for row in found.values() if row.num_rows]
+    rows_by_name = _ROWS.find(key, object_ids, lambda names: _read(manifest, names))
+    rows = [row for row in rows_by_name.values() if row.num_rows]
     return pa.concat_tables(rows) if rows else manifest.schema.empty_table()
 
 

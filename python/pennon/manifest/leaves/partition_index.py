@@ -256,11 +256,11 @@ class _Assembly:
         is_table = pc.ends_with(names, SEPARATOR + TABLE_NAME)
         none = pa.chunked_array([pa.repeat(pa.scalar(_NO_LEAF, pa.int32()), len(names))])
 
-        def stated(found: pa.ChunkedArray, version: int) -> pa.ChunkedArray:
+        def stated(versions: pa.ChunkedArray, version: int) -> pa.ChunkedArray:
             is_below = pc.starts_with(names, f"v{version}{SEPARATOR}")
             has_depth = pc.equal(depth, len(self._specs[version].fields) + 1)
             is_leaf = pc.and_(pc.and_(is_below, has_depth), is_table)
-            return pc.if_else(is_leaf, pa.scalar(version, pa.int32()), found)
+            return pc.if_else(is_leaf, pa.scalar(version, pa.int32()), versions)
 
         return reduce(stated, self._specs, none)
 

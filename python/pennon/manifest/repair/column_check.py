@@ -53,7 +53,7 @@ def check_columns(
                 location=location,
                 version=manifest.version,
                 column=column.name,
-                wanted=column.type,
+                expected=column.type,
             )
     expected = partition_columns(specs.values())
     lost = [name for name in expected if name not in present]
@@ -66,10 +66,10 @@ def check_columns(
     for name in (READ_BRANCH, READ_TAG):
         if name in present and not pa.types.is_string(present[name]):
             raise ManifestColumnType(
-                location=location, column=name, found=present[name], wanted=pa.utf8()
+                location=location, column=name, actual=present[name], expected=pa.utf8()
             )
     for name, declared in expected.items():
         if not is_same_kind(present[name], declared):
             raise ManifestColumnType(
-                location=location, column=name, found=present[name], wanted=declared
+                location=location, column=name, actual=present[name], expected=declared
             )

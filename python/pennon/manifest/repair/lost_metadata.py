@@ -91,31 +91,31 @@ def restore_keys(
     """
     manifest = open_manifest(location, storage_options=storage_options)
     lost = _lost(manifest.metadata, spec_versions)
-    found: dict[str, str] = {}
+    restored: dict[str, str] = {}
     newest = 0
     versions = sorted(
         (int(version["version"]) for version in listed_versions(manifest)), reverse=True
     )
     for version in versions:
-        if not lost - found.keys():
+        if not lost - restored.keys():
             break
         if version >= manifest.version:
             continue
         earlier = _metadata(location, version, storage_options)
         if _is_another(manifest.metadata, earlier):
             continue
-        here = {key: earlier[key] for key in lost - found.keys() if key in earlier}
+        here = {key: earlier[key] for key in lost - restored.keys() if key in earlier}
         if _ANY_SPEC in lost and has_specs(earlier):
             here |= {key: text for key, text in earlier.items() if has_specs({key: text})}
             lost = (lost - {_ANY_SPEC}) | here.keys()
         newest = max(newest, version if here else 0)
-        found |= {key: text for key, text in here.items() if key not in found}
-    if not found:
+        restored |= {key: text for key, text in here.items() if key not in restored}
+    if not restored:
         return None
     flags = manifest.metadata.get(WRITER_FLAGS, "0")
     guard = str((int(flags) if flags.isdecimal() else 0) | GUARD_BIT)
     try:
-        manifest.update_metadata({**found, WRITER_FLAGS: guard})
+        manifest.update_metadata({**restored, WRITER_FLAGS: guard})
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise storage_failure("repair", location, error) from error
@@ -124,7 +124,7 @@ def restore_keys(
             why="another writer changed its __manifest meanwhile",
             advice="Run it again",
         ) from error
-    return RestoredKeys(tuple(sorted(found)), newest, int(manifest.version))
+    return RestoredKeys(tuple(sorted(restored)), newest, int(manifest.version))
 
 
 def _lost(metadata: Mapping[str, str], spec_versions: Iterable[int]) -> set[str]:

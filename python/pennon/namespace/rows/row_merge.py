@@ -234,11 +234,11 @@ class _Run:
             return full.empty_table()
         given: dict[str, pa.Field] = {}
         for name in dict.fromkeys(name for batch in batches for name in batch.schema.names):
-            found = self.table.snapshot.schema.field_by_path([name])
-            if found is None:
+            column = self.table.snapshot.schema.field_by_path([name])
+            if column is None:
                 known = ", ".join(full.names)
                 raise WriteColumnUnknown(column=name, table=self.table.name, columns=known)
-            given[found.field.name] = found.field
+            given[column.field.name] = column.field
         own = NamespaceSchema(pa.schema(list(given.values())))
         return pa.Table.from_batches([conform(batch, own, self.table.name) for batch in batches])
 
@@ -258,9 +258,9 @@ class _Run:
         """Read keys, names of rows and some columns, many rows at a time."""
         names = [*self.keys, *(name for name in columns if name not in self.keys)]
         fields = [self.table.snapshot.schema.arrow.field(name) for name in names]
-        wanted = replace(plan, schema=pa.schema([*fields, *ROW_NAMES]))
+        with_row_names = replace(plan, schema=pa.schema([*fields, *ROW_NAMES]))
         held: list[pa.RecordBatch] = []
-        for batch in read_plan(wanted).batches:
+        for batch in read_plan(with_row_names).batches:
             held.append(batch)
             if sum(batch.num_rows for batch in held) >= _ROWS_AT_ONCE:
                 yield pa.Table.from_batches(held)
@@ -310,8 +310,8 @@ class _Run:
 
 def _key_of(table: Table, source: pa.Table, name: str) -> str:
     """Give a key's column by its name in the table."""
-    found = table.snapshot.schema.field_by_path([name])
-    column = None if found is None else found.field
+    named = table.snapshot.schema.field_by_path([name])
+    column = None if named is None else named.field
     if column is None or column.name not in source.column_names:
         where = "table" if column is None else "source"
         raise MergeKeyRefused(column=name, table=table.name, why=f"the {where} has no such column")

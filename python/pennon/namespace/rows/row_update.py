@@ -77,8 +77,8 @@ def update_where(table: Table, values: Mapping[str, object], where: str | None) 
     deleted: list[DeletedRows] = []
 
     def changed() -> Iterator[pa.RecordBatch]:
-        wanted = pa.schema([*plan.schema, *ROW_NAMES])
-        for batch in read_plan(replace(plan, schema=wanted)).batches:
+        schema = pa.schema([*plan.schema, *ROW_NAMES])
+        for batch in read_plan(replace(plan, schema=schema)).batches:
             if batch.num_rows:
                 deleted.extend(collect_deleted([batch]))
                 yield assigned.of(batch.select(plan.schema.names))
@@ -96,10 +96,10 @@ class _Assignments:
         texts: dict[str, str] = {}
         names = self._names = schema.names
         for name, value in values.items():
-            found = table.snapshot.schema.field_by_path([name])
-            if found is None:
+            named = table.snapshot.schema.field_by_path([name])
+            if named is None:
                 raise WriteColumnUnknown(column=name, table=table.name, columns=", ".join(names))
-            column = found.field
+            column = named.field
             if column.name in texts or column.name in self._constants:
                 raise WriteColumnTwice(column=name, table=table.name)
             if isinstance(value, str):
@@ -115,7 +115,7 @@ class _Assignments:
             if not is_same_kind and not is_text(kind):
                 why = "a text is stored as another type by an explicit CAST alone"
                 raise WriteTypeMismatch(
-                    found=given, column=name, table=table.name, wanted=kind, why=why
+                    actual=given, column=name, table=table.name, expected=kind, why=why
                 )
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -141,9 +141,9 @@ def _scalar(value: object, column: pa.Field, table: str) -> pa.Scalar:
         return pa.scalar(value, column.type)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise WriteTypeMismatch(
-            found=type(value).__name__,
+            actual=type(value).__name__,
             column=column.name,
             table=table,
-            wanted=column.type,
+            expected=column.type,
             why=error,
         ) from error

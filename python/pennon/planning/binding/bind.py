@@ -114,9 +114,9 @@ class _Binder:
         is_not = isinstance(node, exp.Not)
         try:
             inner = node.this if is_not else node
-            found = self._leaf(inner, self.terms, negated=is_not)
-            if found is not None:
-                return found
+            bound = self._leaf(inner, self.terms, negated=is_not)
+            if bound is not None:
+                return bound
             computed = computed_condition(node, self.schema, self.semantics)
             implied = all_of(self._implied(node))
             return computed if implied == TRUE else replace(computed, implied=implied)

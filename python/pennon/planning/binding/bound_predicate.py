@@ -216,8 +216,8 @@ def not_evaluable(predicate: BoundPredicate) -> Opaque | None:
     """Find a condition that is not known to be computed as Spark does."""
     match predicate:
         case AllOf(parts) | AnyOf(parts):
-            found = (not_evaluable(part) for part in parts)
-            return next((part for part in found if part is not None), None)
+            reasons = (not_evaluable(part) for part in parts)
+            return next((part for part in reasons if part is not None), None)
         case Opaque() if predicate.why:
             return predicate
     return None

@@ -60,11 +60,11 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
         return exp.column(sources.setdefault(column, f"c{len(sources)}"), quoted=True)
 
     def called(inner: exp.Expr) -> exp.Expr:
-        found = transformed_column(inner, schema)
-        if found is None:
+        call = transformed_column(inner, schema)
+        if call is None:
             return inner
-        calls[found.path] = found
-        return found.expression()
+        calls[call.path] = call
+        return call.expression()
 
     is_long = node.find(LiteralList) is not None
     written = "" if is_long else node.sql(dialect=SparkSql, normalize_functions="lower")

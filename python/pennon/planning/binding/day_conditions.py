@@ -112,20 +112,20 @@ def implied_by_days(
         value = typed_expression(condition.tree, {_DAY: pa.date32()}, semantics, pa.bool_())
     except Declined:
         return TRUE
-    found = _true_days(
+    true_days = _true_days(
         value.tree.sql(dialect=DataFusion), condition.slack_days, is_cyclic=condition.is_cyclic
     )
-    return TRUE if found is None else _predicate(condition.column, found)
+    return TRUE if true_days is None else _predicate(condition.column, true_days)
 
 
-def _predicate(column: SourceColumn, found: _TrueDays) -> BoundPredicate:
-    ranges = any_of([between_days(column, low, high) for low, high in found.ranges])
+def _predicate(column: SourceColumn, true_days: _TrueDays) -> BoundPredicate:
+    ranges = any_of([between_days(column, low, high) for low, high in true_days.ranges])
     parts = [
         CalendarField(part.type, column, Comparison(Operator.IN, _integers(values)))
-        for part, every, values in zip(_PARTS, _EVERY, found.parts, strict=True)
+        for part, every, values in zip(_PARTS, _EVERY, true_days.parts, strict=True)
         if len(values) < len(every)
     ]
-    return any_of([is_null(column) if found.of_null else FALSE, all_of([ranges, *parts])])
+    return any_of([is_null(column) if true_days.of_null else FALSE, all_of([ranges, *parts])])
 
 
 def _integers(values: tuple[int, ...]) -> tuple[pa.Scalar, ...]:

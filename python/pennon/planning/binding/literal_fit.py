@@ -109,10 +109,10 @@ def _in_own_type(literals: Sequence[pa.Scalar], kind: pa.DataType) -> tuple[pa.S
         return None
     distinct = pa.array([literal.as_py() for literal in literals], given).unique()
     try:
-        found = tuple(distinct.cast(kind))
+        fitted = tuple(distinct.cast(kind))
     except pa.ArrowInvalid:
         return None
-    return found if len(found) > 1 and distinct.null_count == 0 else None
+    return fitted if len(fitted) > 1 and distinct.null_count == 0 else None
 
 
 def one_list(

@@ -42,21 +42,21 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
         ('a',)
     """
     fields: Sequence[pa.Field] = list(schema)
-    found: list[pa.Field] = []
+    path_fields: list[pa.Field] = []
     for name in path:
         matching = _named(fields, name)
         if len(matching) != 1:
             raise UnknownColumn(column=".".join(path), columns=_near(path, schema))
-        found.append(matching[0])
+        path_fields.append(matching[0])
         kind = matching[0].type
         fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-    last = found[-1]
+    last = path_fields[-1]
     field_id = (last.metadata or {}).get(_FIELD_ID)
     return SourceColumn(
-        tuple(field.name for field in found),
+        tuple(field.name for field in path_fields),
         None if field_id is None else int(field_id),
         last.type,
-        is_metadata=is_metadata_column(found[0]),
+        is_metadata=is_metadata_column(path_fields[0]),
     )
 
 

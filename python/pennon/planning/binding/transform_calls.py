@@ -142,16 +142,16 @@ def with_field_values(
     declared = transform.declared_type if isinstance(transform, Expression) else None
     if isinstance(transform, Expression) and declared is not None and is_text(declared):
         named = {f"col{at}": source.expression() for at, source in enumerate(sources)}
-        wanted = parse_one(transform.expression_sql, dialect=DataFusion).transform(
+        call = parse_one(transform.expression_sql, dialect=DataFusion).transform(
             lambda node: (
                 named[node.name] if isinstance(node, exp.Column) and node.name in named else node
             )
         )
-        text = wanted.sql(dialect=DataFusion)
+        text = call.sql(dialect=DataFusion)
         return tree.transform(
             lambda node: (
                 value.copy()
-                if isinstance(node, type(wanted)) and node.sql(dialect=DataFusion) == text
+                if isinstance(node, type(call)) and node.sql(dialect=DataFusion) == text
                 else node
             ),
             copy=False,

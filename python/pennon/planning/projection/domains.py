@@ -71,21 +71,21 @@ def _of_all(column: SourceColumn, parts: Sequence[BoundPredicate]) -> Domain | N
         and part.comparison.operator in _RANGES
     ]
     domains = [domain_of(column, part) for part in parts if part not in ranges]
-    found: Domain | None = _of_range(column, ranges)
+    intersection: Domain | None = _of_range(column, ranges)
     for domain in domains:
         if domain is not None:
-            found = domain if found is None else found & domain
-    return found
+            intersection = domain if intersection is None else intersection & domain
+    return intersection
 
 
 def _of_any(column: SourceColumn, parts: Sequence[BoundPredicate]) -> Domain | None:
-    found: Domain = frozenset()
+    union: Domain = frozenset()
     for part in parts:
         domain = domain_of(column, part)
-        if domain is None or len(found) + len(domain) > 2 * MOST_VALUES:
+        if domain is None or len(union) + len(domain) > 2 * MOST_VALUES:
             return None
-        found |= domain
-    return found if len(found) <= MOST_VALUES else None
+        union |= domain
+    return union if len(union) <= MOST_VALUES else None
 
 
 def _of_comparison(column: SourceColumn, comparison: Comparison) -> Domain | None:

@@ -155,15 +155,15 @@ class SpecProjection:
         column, comparison = predicate.column, predicate.comparison
         for source, ranges in self.levels:
             if source == column:
-                found = ranges.inclusive(comparison)
-                if found is not None:
-                    yield found
+                projected = ranges.inclusive(comparison)
+                if projected is not None:
+                    yield projected
         for field in self._of_column(column):
             if field.is_single and not self._is_level(field):
-                found = field.transform.project_inclusive(comparison, field.column, column.type)
-                found = field.read(found)
-                if found is not None:
-                    yield found
+                projected = field.transform.project_inclusive(comparison, field.column, column.type)
+                projected = field.read(projected)
+                if projected is not None:
+                    yield projected
             elif (
                 isinstance(field.transform, MultiBucket)
                 and comparison.operator is not Operator.IS_NULL
@@ -174,15 +174,15 @@ class SpecProjection:
         column, comparison = predicate.column, predicate.comparison
         for source, ranges in self.levels:
             if source == column:
-                found = ranges.strict(comparison)
-                if found is not None:
-                    yield found
+                projected = ranges.strict(comparison)
+                if projected is not None:
+                    yield projected
         for field in self._of_column(column):
             if not isinstance(field.transform, Expression) and not self._is_level(field):
-                found = field.transform.project_strict(comparison, field.column, column.type)
-                found = field.read(found)
-                if found is not None:
-                    yield found
+                projected = field.transform.project_strict(comparison, field.column, column.type)
+                projected = field.read(projected)
+                if projected is not None:
+                    yield projected
 
     def _computed(self, predicate: Opaque) -> exp.Expression | None:
         """Compute a condition on the partition's values, where all of its columns are some."""
@@ -230,8 +230,8 @@ class SpecProjection:
             elif isinstance(field.transform, Identity):
                 value = Typed(field.column, predicate.column.type)
                 with suppress(Declined):
-                    found = part(predicate.part.upper(), value, _IN_UTC).tree
-                    yield condition(predicate.comparison, cast("exp.Expression", found))
+                    part_of_value = part(predicate.part.upper(), value, _IN_UTC).tree
+                    yield condition(predicate.comparison, cast("exp.Expression", part_of_value))
 
     def _evaluated(self, predicate: BoundPredicate) -> Iterator[exp.Expression]:
         for field in self.fields:
@@ -243,9 +243,9 @@ class SpecProjection:
                 continue
             values = [sorted(domain, key=_by_value) for domain in bound]
             types = [source.type for source in field.sources]
-            found = field.transform.project_bound(values, field.column, types)
-            if found is not None:
-                yield found
+            projected = field.transform.project_bound(values, field.column, types)
+            if projected is not None:
+                yield projected
 
     def _of_column(self, column: SourceColumn) -> Iterator[ProjectedField]:
         return (field for field in self.fields if column in field.sources)
@@ -287,7 +287,10 @@ def spec_projection(
     for field in fields:
         if field.is_single and field.transform.type in LEVELS:
             by_source.setdefault(field.sources[0], {})[field.transform.type] = field.column
-    levels = [(source, level_ranges(found, source.type)) for source, found in by_source.items()]
+    levels = [
+        (source, level_ranges(source_levels, source.type))
+        for source, source_levels in by_source.items()
+    ]
     return SpecProjection(
         (*fields, *metadata),
         tuple((source, ranges) for source, ranges in levels if ranges is not None),

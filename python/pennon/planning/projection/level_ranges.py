@@ -140,15 +140,17 @@ class LevelRanges:
 
     def _compared(self, operator: Operator, count: int, *, with_equal: bool) -> exp.Expression:
         """Compare the tuple of levels with that of a value, lexicographically."""
-        found: exp.Expression | None = None
+        compared: exp.Expression | None = None
         for column, value in reversed(list(zip(self.columns, self._tuple(count), strict=True))):
-            if found is None:
+            if compared is None:
                 last = operator.negated.flipped if with_equal else operator
-                found = _compare_integer(last, column, value)
+                compared = _compare_integer(last, column, value)
                 continue
             equal = _compare_integer(Operator.EQUAL, column, value)
-            found = or_all([_compare_integer(operator, column, value), and_all([equal, found])])
-        return exp.true() if found is None else found
+            compared = or_all(
+                [_compare_integer(operator, column, value), and_all([equal, compared])]
+            )
+        return exp.true() if compared is None else compared
 
     def _tuple(self, count: int) -> LevelTuple:
         return level_values(count, self.type)[: len(self.columns)]

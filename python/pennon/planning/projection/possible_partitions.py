@@ -62,15 +62,15 @@ def _fixed(snapshot: Snapshot, condition: exp.Expression) -> set[str]:
 
     Two floats are equal and two partitions: 0.0 and -0.0.
     """
-    found = set()
+    names = set()
     for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
         bare = part.unnest()
         if isinstance(bare, exp.EQ | exp.NullSafeEQ | exp.Is) and isinstance(bare.this, exp.Column):
             value = bare.expression
             is_value = isinstance(value, exp.Null) or not isinstance(bare, exp.Is)
             if is_value and value.find(exp.Column) is None:
-                found.add(bare.this.name)
-    return {name for name in found if not _is_float(snapshot, name)}
+                names.add(bare.this.name)
+    return {name for name in names if not _is_float(snapshot, name)}
 
 
 def _is_float(snapshot: Snapshot, column: str) -> bool:

@@ -165,13 +165,13 @@ def column_summaries(plan: ScanPlan, names: Sequence[str]) -> dict[str, ColumnSu
     if not asked or not plan.table.num_rows:
         return {}
     of_partitions = _of_partitions(plan, {number: fields[asked[number]].field for number in asked})
-    found = {asked.pop(number): summary for number, summary in of_partitions.items()}
+    summaries = {asked.pop(number): summary for number, summary in of_partitions.items()}
     leaves = with_statistics(plan, plan.table) if asked else None
     if leaves is None:
-        return found
+        return summaries
     rows = leaves["num_rows"].combine_chunks()
     types = {number: fields[name].field.type for number, name in asked.items()}
-    return found | {
+    return summaries | {
         asked[number]: _summary(bounds, _groups(plan, number), rows)
         for number, bounds in column_bounds(plan.snapshot, leaves, types).items()
         if pc.all(bounds.is_known).as_py() and not bounds.null_count.null_count
@@ -184,7 +184,7 @@ def _of_partitions(plan: ScanPlan, columns: Mapping[int, pa.Field]) -> dict[int,
     versions = pc.unique(spec_versions(plan.table)).to_pylist()
     if rows.null_count or not plan.snapshot.specs.keys() >= {*versions}:
         return {}
-    found: dict[int, ColumnSummary] = {}
+    summaries: dict[int, ColumnSummary] = {}
     stored = identity_columns(plan.snapshot, versions)
     for number in columns.keys() & stored.keys():
         held = plan.table[stored[number]]
@@ -194,8 +194,10 @@ def _of_partitions(plan: ScanPlan, columns: Mapping[int, pa.Field]) -> dict[int,
         nulls = pc.sum(pc.if_else(pc.is_null(held), rows, 0), min_count=0)
         bounds = pc.min_max(values)
         count = pc.count_distinct(values, mode="only_valid")
-        found[number] = ColumnSummary(bounds["min"], bounds["max"], nulls.as_py(), count.as_py())
-    return found
+        summaries[number] = ColumnSummary(
+            bounds["min"], bounds["max"], nulls.as_py(), count.as_py()
+        )
+    return summaries
 
 
 def _summary(bounds: ColumnBounds, groups: NDArray[np.int64], rows: pa.Array) -> ColumnSummary:

@@ -42,7 +42,7 @@ def identity_columns(snapshot: Snapshot, versions: Iterable[int]) -> dict[int, s
 
     Spec: "Partition Spec".
     """
-    found = [
+    names_by_spec = [
         {
             (field.source_ids[0], field.column)
             for field in snapshot.specs[version].fields
@@ -50,7 +50,7 @@ def identity_columns(snapshot: Snapshot, versions: Iterable[int]) -> dict[int, s
         }
         for version in versions
     ]
-    shared = sorted(set.intersection(*found)) if found else []
+    shared = sorted(set.intersection(*names_by_spec)) if names_by_spec else []
     types = {field.id: field.field.type for field in snapshot.schema.fields if len(field.path) == 1}
     return {
         source: column

@@ -188,10 +188,10 @@ def _equal(
         return np.full(len(rows), np.nan)
     within = np.zeros(len(rows))
     for value in comparison.literals:
-        found = pc.and_kleene(
+        is_within = pc.and_kleene(
             pc.less_equal(bounds.lower, value), pc.greater_equal(bounds.upper, value)
         )
-        within += pc.fill_null(found, fill_value=True).to_numpy(zero_copy_only=False)
+        within += pc.fill_null(is_within, fill_value=True).to_numpy(zero_copy_only=False)
     return np.where(within == 0.0, 0.0, np.minimum(1.0, within / _values(bounds)))
 
 

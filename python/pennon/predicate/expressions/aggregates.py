@@ -101,8 +101,8 @@ def extreme(operator: type[exp.Min | exp.Max], value: Typed) -> Typed:
         _occurs(choice((is_nan.copy(), exp.Null()), default=value.tree.copy())),
         _float(beyond, value),
     )
-    found = operator(this=other)
-    cases = [nan, (exp.Not(this=is_null(found)), found.copy()), only_beyond]
+    finite = operator(this=other)
+    cases = [nan, (exp.Not(this=is_null(finite)), finite.copy()), only_beyond]
     tree = choice(*(cases if is_greatest else [*cases[1:], nan]), default=exp.Null())
     return Typed(tree, value.type)
 

@@ -65,8 +65,8 @@ def moved_in_cycles(source: Typed, compute: Callable[[exp.Expr], exp.Expr]) -> e
         in_cycle = cast(compute(_in_first_cycle(day)), pa.date32())
         days = cast(cast(in_cycle, _INT), _LONG)
         between = binary(exp.Mul, _cycles(day), integer(_CYCLE_DAYS, _LONG))
-        found = cast(cast(binary(exp.Add, days, between), _INT), pa.date32())
-        return found if pa.types.is_date(source.type) else _at_time_of(source, found)
+        moved_date = cast(cast(binary(exp.Add, days, between), _INT), pa.date32())
+        return moved_date if pa.types.is_date(source.type) else _at_time_of(source, moved_date)
 
     return _known_or(source, compute, moved)
 

@@ -44,8 +44,8 @@ def compared(operator: type[exp.Expr], left: Typed, right: Typed) -> Typed:
     named, literal = _OPERATORS.get(operator), literal_value(right.tree)
     if left.is_float and named is not None and literal is not None and literal.is_valid:
         column = as_type("exp.Expression", enclosed(left.tree))
-        found = condition(Comparison(named, (literal,)), column)
-        return Typed(exp.paren(found, copy=False), pa.bool_())
+        tree = condition(Comparison(named, (literal,)), column)
+        return Typed(exp.paren(tree, copy=False), pa.bool_())
     sides = [enclosed(comparable(operand)) for operand in (left, right)]
     return Typed(operator(this=sides[0], expression=sides[1]), pa.bool_())
 
@@ -66,17 +66,17 @@ def extreme_float(values: Sequence[Typed], *, is_greatest: bool) -> Typed:
     """
     if len(values) > _MOST_COMPARED:
         raise Declined(why="the greatest or least of many floats")
-    found = values[0]
+    extreme = values[0]
     for other in values[1:]:
-        beyond = compared(exp.GT if is_greatest else exp.LT, other, found).tree
+        beyond = compared(exp.GT if is_greatest else exp.LT, other, extreme).tree
         tree = choice(
-            (is_null(found.tree.copy()), other.tree.copy()),
-            (is_null(other.tree.copy()), found.tree.copy()),
+            (is_null(extreme.tree.copy()), other.tree.copy()),
+            (is_null(other.tree.copy()), extreme.tree.copy()),
             (beyond, other.tree.copy()),
-            default=found.tree.copy(),
+            default=extreme.tree.copy(),
         )
-        found = Typed(tree, found.type)
-    return found
+        extreme = Typed(tree, extreme.type)
+    return extreme
 
 
 def is_zero(value: Typed) -> exp.Expr:

@@ -284,10 +284,10 @@ def _date_of(read: Reading, node: exp.Expr) -> Typed:
 
 def _like(read: Reading, node: exp.Like, escape: str) -> Typed:
     value, pattern = read(node.this), read(node.expression)
-    found = text_functions.like(value, pattern, escape)
+    matches = text_functions.like(value, pattern, escape)
     if node.args.get("negate"):  # the parser keeps NOT LIKE in the node
-        return Typed(exp.Not(this=enclosed(found.tree)), pa.bool_())
-    return found
+        return Typed(exp.Not(this=enclosed(matches.tree)), pa.bool_())
+    return matches
 
 
 def _days(node: exp.Expr) -> tuple[exp.Expr, bool]:

@@ -271,10 +271,13 @@ def replaced_matches(value: Typed, pattern: Typed, replacement: Typed) -> Typed:
         Declined: As ``matched``; or what replaces them is computed.
     """
     (whole,) = texts([value])
-    found, text = _java(pattern), _text(replacement)
+    java_pattern, text = _java(pattern), _text(replacement)
     if text is None:
         raise Declined(why="a computed replacement")
-    parts = [exp.Literal.string(part) for part in (found.rust, found.replacement(text), "g")]
+    parts = [
+        exp.Literal.string(part)
+        for part in (java_pattern.rust, java_pattern.replacement(text), "g")
+    ]
     return Typed(cast(call("regexp_replace", whole, *parts), pa.utf8()), pa.utf8())
 
 

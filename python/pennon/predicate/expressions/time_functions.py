@@ -296,8 +296,8 @@ def next_day(value: Typed, name: Typed) -> Typed:
         Declined: No date, or a name that is computed or none of a day.
     """
     text = literal_value(name.tree)
-    wanted = None if text is None or not text.is_valid else str(text.as_py()).upper()
-    numbers = [at for at, names in enumerate(_DAY_NAMES) if wanted in names]
+    day_name = None if text is None or not text.is_valid else str(text.as_py()).upper()
+    numbers = [at for at, names in enumerate(_DAY_NAMES) if day_name in names]
     if not numbers:
         raise Declined(why="the next of no day")
     ahead = binary(exp.Sub, integer(numbers[0] + 6, _INT), _since_monday(date(value)))

@@ -79,7 +79,7 @@ def formatted(source: Typed, pattern: str | None) -> exp.Expr:
     Raises:
         Declined: A pattern that is computed, or has other fields, or none.
     """
-    pieces = [] if pattern is None else [found.group() for found in _PIECES.finditer(pattern)]
+    pieces = [] if pattern is None else [match.group() for match in _PIECES.finditer(pattern)]
     # Signs alone would be there for NULL, too.
     if "".join(pieces) != pattern or not any(piece[0].isalpha() for piece in pieces):
         raise Declined(why=f"the pattern {pattern}")
@@ -105,8 +105,8 @@ def _written(piece: str, source: Typed) -> exp.Expr | None:
         return _sign(inner or "'")
     if not piece[0].isalpha():
         return _sign(piece)
-    found = _calendar(piece, source)
-    return _clock(piece, source) if found is None and source.type == NTZ else found
+    written = _calendar(piece, source)
+    return _clock(piece, source) if written is None and source.type == NTZ else written
 
 
 def _calendar(piece: str, source: Typed) -> exp.Expr | None:

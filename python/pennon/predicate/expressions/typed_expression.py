@@ -67,7 +67,7 @@ def typed_expression(
     text: str | exp.Expr | None,
     columns: Mapping[str, pa.DataType],
     semantics: Semantics,
-    wanted: pa.DataType | None = None,
+    expected: pa.DataType | None = None,
     *,
     is_filter: bool = False,
 ) -> Typed:
@@ -77,7 +77,7 @@ def typed_expression(
         text: Spark SQL, or its tree; None for an expression that has no text.
         columns: The columns that it may name, and their types.
         semantics: The session's.
-        wanted: The only type that the expression may have; None for any.
+        expected: The only type that the expression may have; None for any.
         is_filter: Whether rows are chosen by it, maybe together with other conditions.
 
     Raises:
@@ -105,8 +105,8 @@ def typed_expression(
     if is_filter and reader.parses_texts:
         # Another condition may leave out the texts that are an error; a scan computes all of them.
         raise Declined(why="a condition that may fail to read a text")
-    if wanted not in (None, value.type):
-        raise Declined(why=f"{value.type} instead of {wanted}")
+    if expected not in (None, value.type):
+        raise Declined(why=f"{value.type} instead of {expected}")
     return value
 
 

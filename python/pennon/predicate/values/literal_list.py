@@ -64,5 +64,5 @@ class LiteralList(exp.Expression):
     @property
     def literals(self) -> Literals:
         """The values."""
-        found: Literals = self.args["this"]
-        return found
+        literals: Literals = self.args["this"]
+        return literals

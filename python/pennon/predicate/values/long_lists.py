@@ -51,12 +51,12 @@ def without_long_lists(sql: str) -> tuple[str, list[tuple[pa.Scalar, ...]]]:
     lists: list[tuple[pa.Scalar, ...]] = []
     parts: list[str] = []
     end = 0
-    for found in _LIST.finditer(sql):
-        if not _is_outside(sql, end, found.start()):
+    for match in _LIST.finditer(sql):
+        if not _is_outside(sql, end, match.start()):
             return sql, []
-        parts.append(f"{sql[end : found.start()]}IN ({_PLACE}({len(lists)}))")
-        lists.append(_values(found[1]))
-        end = found.end()
+        parts.append(f"{sql[end : match.start()]}IN ({_PLACE}({len(lists)}))")
+        lists.append(_values(match[1]))
+        end = match.end()
     return "".join([*parts, sql[end:]]), lists
 
 
@@ -101,17 +101,17 @@ def with_short_lists(sql: str) -> str:
     return _LIST.sub(_shortened, sql)
 
 
-def _shortened(found: re.Match[str]) -> str:
-    values = _VALUE.findall(found[1])
+def _shortened(match: re.Match[str]) -> str:
+    values = _VALUE.findall(match[1])
     return f"IN ({', '.join(values[:_MOST_SHOWN])}, … {len(values) - _MOST_SHOWN:,} more)"
 
 
 def _is_outside(sql: str, start: int, end: int) -> bool:
     """Whether a place is within no text, name or comment that begins behind another place."""
-    for found in _QUOTED.finditer(sql, start):
-        if found.start() >= end:
+    for match in _QUOTED.finditer(sql, start):
+        if match.start() >= end:
             return True
-        if found.end() > end or found[0] in ("--", "/*"):
+        if match.end() > end or match[0] in ("--", "/*"):
             return False
     return True
 

@@ -65,10 +65,10 @@ def _rewritten(node: exp.Expr, risky: set[str]) -> exp.Expr:
         return node
     operand = node.this
     is_null = exp.Is(this=operand.copy(), expression=exp.Null())
-    found = exp.And(this=node.copy(), expression=exp.Not(this=is_null.copy()))
+    certain = exp.And(this=node.copy(), expression=exp.Not(this=is_null.copy()))
     unknown = exp.And(this=is_null, expression=exp.Null())
     return exp.paren(
-        exp.Or(this=exp.paren(found, copy=False), expression=exp.paren(unknown, copy=False)),
+        exp.Or(this=exp.paren(certain, copy=False), expression=exp.paren(unknown, copy=False)),
         copy=False,
     )
 

@@ -145,22 +145,22 @@ def _condition(
     return reduce(lambda one, other: exp.And(this=one, expression=other), written)
 
 
-def with_wanted_keys(name: str, below: Selected, key: str, wanted: Selected) -> Selected:
+def restricted_to_keys(name: str, below: Selected, key: str, keys: Selected) -> Selected:
     """Leave out the rows whose key is none of those that are wanted.
 
     Args:
         name: The names of the inputs begin with it.
         below: The rows.
         key: The column with the key.
-        wanted: One column with the keys, some of them repeated.
+        keys: One column with the keys, some of them repeated.
 
     Raises:
         Declined: The keys are no values as they are: of two types, or floats.
     """
-    ((column, kind),) = wanted.types.items() or ((key, None),)
+    ((column, kind),) = keys.types.items() or ((key, None),)
     if kind is None or pa.types.is_floating(kind) or below.types.get(key) != kind:
         raise Declined(why="a key that is no value of the other side as it is")
-    partner = selected_from(wanted, f"{name}v", [named(exp.column(column, quoted=True), _VALUE)])
+    partner = selected_from(keys, f"{name}v", [named(exp.column(column, quoted=True), _VALUE)])
     equal = exp.EQ(this=exp.column(key, quoted=True), expression=exp.column(_VALUE, quoted=True))
     select = selected_from(below, f"{name}b", _columns(below.types))
     beside = partner.subquery(f"{name}w", copy=False)
@@ -256,9 +256,9 @@ def _existence(
         )
         for at, (value, _) in enumerate(pairs)
     ]
-    found = exp.Not(this=is_null(exp.column(_FOUND, quoted=True)))
+    has_partner = exp.Not(this=is_null(exp.column(_FOUND, quoted=True)))
     exists = f"c{node.exists}"
-    select = selected_from(left, name, [*_columns(left.types), named(found, exists)])
+    select = selected_from(left, name, [*_columns(left.types), named(has_partner, exists)])
     beside = exp.Join(
         this=partners.subquery(f"{name}r", copy=False), on=exp.and_(*equal), side="LEFT"
     )

@@ -128,18 +128,18 @@ class _Writer:
         if any(literal_value(sort_key.this) is not None for sort_key in self.order):
             raise Declined(why="a window in the order of literals")
         if name in _RANKS:
-            found = Typed(cast(self.ranked(name), pa.int32()), pa.int32())
+            result = Typed(cast(self.ranked(name), pa.int32()), pa.int32())
         elif name in _SHARES:
-            found = Typed(self.ranked(name), pa.float64())
+            result = Typed(self.ranked(name), pa.float64())
         elif name == "ntile":
-            found = self.tile(function)
+            result = self.tile(function)
         elif name in ("lag", "lead"):
-            found = self.moved(name, function)
+            result = self.moved(name, function)
         else:
-            found = self.framed(name, function)
-        if found.type != function.type:
-            raise Declined(why=f"a {name} of type {function.type} that would be {found.type}")
-        return found
+            result = self.framed(name, function)
+        if result.type != function.type:
+            raise Declined(why=f"a {name} of type {function.type} that would be {result.type}")
+        return result
 
     def ranked(self, name: str) -> exp.Expr:
         if not self.order:
@@ -184,9 +184,9 @@ class _Writer:
             return Typed(moved, value.type)
         if default.type != value.type or default.can_fail:
             raise Declined(why=f"the default of {name}")
-        there = self.over(call(name, integer(1, pa.int64()), count.copy()))
+        exists = self.over(call(name, integer(1, pa.int64()), count.copy()))
         inner = self.column(default.tree)
-        return Typed(choice((is_null(there), inner), default=moved), value.type)
+        return Typed(choice((is_null(exists), inner), default=moved), value.type)
 
     def framed(self, name: str, function: WindowCall) -> Typed:
         """Write a function of the rows in a frame."""
@@ -212,9 +212,9 @@ class _Writer:
                 if value.is_float or pa.types.is_boolean(value.type):
                     raise Declined(why=f"{name} of {value.type} in a window")
                 extreme = exp.Min if name == "min" else exp.Max
-                found = self.over(extreme(this=value.tree.copy()), frame)
+                extreme_value = self.over(extreme(this=value.tree.copy()), frame)
                 none = exp.EQ(this=self.counted(value, frame), expression=integer(0, pa.int64()))
-                return Typed(choice((none, exp.Null()), default=found), value.type)
+                return Typed(choice((none, exp.Null()), default=extreme_value), value.type)
             case "sum" if not (loses and value.is_float):
                 return self.summed(value, frame)
             case "avg" | "mean" if not (loses and value.is_float):
@@ -311,5 +311,5 @@ def _end(text: str) -> tuple[str | exp.Expr, str | None]:
 
 def _number(value: Typed) -> int | None:
     literal = literal_value(value.tree)
-    found = None if literal is None else literal.as_py()
-    return found if isinstance(found, int) else None
+    number = None if literal is None else literal.as_py()
+    return number if isinstance(number, int) else None

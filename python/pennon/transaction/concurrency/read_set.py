@@ -161,8 +161,8 @@ class ReadSets:
         self, latest: Snapshot, rewrites: Callable[[], Rewrites] = dict
     ) -> Conflicted | None:
         """Find the first conflict of one of them."""
-        found = (read.changed_in(latest, rewrites) for read in self.sets)
-        return next((conflict for conflict in found if conflict is not None), None)
+        conflicts = (read.changed_in(latest, rewrites) for read in self.sets)
+        return next((conflict for conflict in conflicts if conflict is not None), None)
 
     def may_miss(self, latest: Snapshot, touched: Mapping[str, Mapping[str, pa.Scalar]]) -> bool:
         """Whether one of them may."""

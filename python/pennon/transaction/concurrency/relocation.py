@@ -57,7 +57,7 @@ def relocate(
 
     Spec: "Conflict Resolution".
     """
-    found = dict(changes)
+    relocated = dict(changes)
     for object_id in leaves:
         change, state = changes[object_id], states.get(object_id)
         if not isinstance(change, ChangeRows | Rewrite) or state is None:
@@ -68,8 +68,8 @@ def relocate(
             moved_change = None
         if moved_change is None:
             return Conflicted(partition_text(state.values), ROWS_CHANGED)
-        found[object_id] = moved_change
-    return found
+        relocated[object_id] = moved_change
+    return relocated
 
 
 def _relocated(
@@ -116,10 +116,10 @@ class _Way:
             old, new = self.open(before), self.open(after)
             if not has_same_fragments(at, old, rows.by_fragment()):
                 return None
-            found = moved(old, new, rows, self._snapshot.storage_options)
-            if found is None:
+            moved_rows = moved(old, new, rows, self._snapshot.storage_options)
+            if moved_rows is None:
                 return None
-            rows, at = found, new
+            rows, at = moved_rows, new
         newest = self.open(self._state.read_version)
         if not has_same_fragments(at, newest, rows.by_fragment()):
             return None

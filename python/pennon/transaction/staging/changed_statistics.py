@@ -41,22 +41,22 @@ def changed_statistics(
 
     Spec: "Manifest Table Schema" (metadata).
     """
-    there = None if state is None else state.columns
+    existing = None if state is None else state.columns
     match change:
         case Replace(staged=staged):
             return _of_new(staged, schema)
         case Append(staged=staged):
             if state is None or not before.get_fragments():
                 return _of_new(staged, schema)
-            return _with_new(there, staged, schema)
+            return _with_new(existing, staged, schema)
         case Rewrite(staged=staged, fragments=fragments):
             if not {fragment.fragment_id for fragment in before.get_fragments()} <= set(fragments):
-                return there
+                return existing
             new = _of_new(staged, schema)
             is_same = sum(part.num_rows for part in staged) == before.count_rows()
             return new if new is None or is_same else replace(new, is_exact=False)
         case ChangeRows(staged=staged):
-            loose = None if there is None else replace(there, is_exact=False)
+            loose = None if existing is None else replace(existing, is_exact=False)
             return _with_new(loose, staged, schema)
     return None
 
@@ -68,10 +68,10 @@ def _of_new(staged: Sequence[StagedPartition], schema: NamespaceSchema) -> LeafS
 
 
 def _with_new(
-    there: LeafStatistics | None, staged: Sequence[StagedPartition], schema: NamespaceSchema
+    existing: LeafStatistics | None, staged: Sequence[StagedPartition], schema: NamespaceSchema
 ) -> LeafStatistics | None:
     known = [read_statistics(part.statistics) for part in staged if part.num_rows]
-    return None if there is None else _with(there, known, schema)
+    return None if existing is None else _with(existing, known, schema)
 
 
 def _with(

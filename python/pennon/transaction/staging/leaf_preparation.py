@@ -150,8 +150,8 @@ def _order(state: LeafState | None, change: Change, before: lance.LanceDataset) 
     order = orders.pop() if len(orders) == 1 else None
     is_alone = state is None or isinstance(change, Replace) or not before.get_fragments()
     if isinstance(change, Rewrite):
-        there = {fragment.fragment_id for fragment in before.get_fragments()}
-        is_alone = there <= set(change.fragments)
+        present = {fragment.fragment_id for fragment in before.get_fragments()}
+        is_alone = present <= set(change.fragments)
     if order is None or is_alone:
         return order
     recorded = None if state is None else state.write_order

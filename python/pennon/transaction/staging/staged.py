@@ -78,10 +78,10 @@ def by_leaf(staged: Iterable[StagedPartition]) -> dict[str, tuple[StagedPartitio
     Raises:
         InternalError: Two tasks disagree on the leaf's directory.
     """
-    found: dict[str, tuple[StagedPartition, ...]] = {}
+    grouped: dict[str, tuple[StagedPartition, ...]] = {}
     for part in staged:
-        parts = found.get(part.object_id, ())
+        parts = grouped.get(part.object_id, ())
         if parts and parts[0].location != part.location:
             raise InternalError(what=f"two tasks wrote {part.object_id} to different directories")
-        found[part.object_id] = (*parts, part)
-    return found
+        grouped[part.object_id] = (*parts, part)
+    return grouped

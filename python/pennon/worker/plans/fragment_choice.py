@@ -362,9 +362,11 @@ def check_planned(query: FragmentQuery, scans: Sequence[ScanToken]) -> None:
         why = f"a query that DataFusion refuses: {error.parameters.get('why', error)}"
         raise Declined(why=why) from error
     for column, expected in zip(planned, query.schema, strict=True):
-        found = stream_type(column.type)
-        if found != expected.type:
-            raise Declined(why=f"a column of type {expected.type} that DataFusion makes {found}")
+        planned_type = stream_type(column.type)
+        if planned_type != expected.type:
+            raise Declined(
+                why=f"a column of type {expected.type} that DataFusion makes {planned_type}"
+            )
 
 
 def _pruning_token(pruning: RuntimePruning, query: FragmentQuery) -> PruningToken:
@@ -387,10 +389,10 @@ def _scan_token(node: PlanNode, plan: ScanPlan) -> ScanToken:
     if not isinstance(node, Scan):
         raise MalformedMessage(why="a fragment reads what is no scan")
     full = plan.snapshot.schema.arrow
-    wanted = pa.schema([pa.field(column.name, column.type) for column in node.columns])
+    schema_read = pa.schema([pa.field(column.name, column.type) for column in node.columns])
     return ScanToken(
         plan.snapshot.location,
-        with_field_ids(wanted, full),
+        with_field_ids(schema_read, full),
         full,
         plan.residuals,
         plan.snapshot.storage_options,

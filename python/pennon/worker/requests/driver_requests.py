@@ -48,8 +48,8 @@ from pennon.worker.wire.tokens import TableToken
 
 def list_namespaces(request: m.ListNamespaces) -> m.ListNamespacesReply:
     """Answer ``list_namespaces``."""
-    found = Directory(request.catalog).namespaces(request.namespace)
-    return m.ListNamespacesReply(tuple(found))
+    namespaces = Directory(request.catalog).namespaces(request.namespace)
+    return m.ListNamespacesReply(tuple(namespaces))
 
 
 def describe_namespace(request: m.DescribeNamespace) -> m.PropertiesReply:
@@ -92,10 +92,10 @@ def load_table(request: m.LoadTable) -> m.TableReply:
     try:
         table = load(request.catalog, request.identifier, request.version, request.timestamp_micros)
     except (TableNotFound, NamespaceNotFound):
-        found = find_metadata_table(request)
-        if found is None:
+        metadata_table = find_metadata_table(request)
+        if metadata_table is None:
             raise
-        return found
+        return metadata_table
     return _described(table)
 
 
@@ -167,8 +167,8 @@ def list_splits(request: m.ListSplits) -> tuple[m.SplitsReply, pa.Table]:
     """Answer ``list_splits``: one split per leaf, with the values of the reported keys."""
     plan = find_plan(request.catalog, request.plan)
     snapshot, leaves = plan.snapshot, plan.table
-    wanted = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
-    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    schema = with_field_ids(arrow_schema(request.schema), snapshot.schema.arrow)
+    grouping = report(snapshot, plan, frozenset(column_paths(schema)))
     columns = {"object_id": leaves["object_id"], "split": split_column(leaves)}
     if grouping is not None:
         values = grouping.values

@@ -140,15 +140,15 @@ def refuse_to_drop(request: m.DropTable) -> None:
         UnsupportedTableChange: It goes when its table does.
     """
     try:
-        found = find_metadata_table(
+        metadata_table = find_metadata_table(
             m.LoadTable(request.catalog, request.identifier, version=None, timestamp_micros=None)
         )
     except TableNotFound:
         return
-    if found is not None:
+    if metadata_table is not None:
         raise UnsupportedTableChange(
             change="drop",
-            table=found.name,
+            table=metadata_table.name,
             why="it is the metadata of a table",
             advice="Drop the table itself",
         )

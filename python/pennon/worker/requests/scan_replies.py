@@ -85,23 +85,23 @@ def plan_scan(request: PlanScan) -> PlanScanReply:
 
 
 def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
-    wanted = with_field_ids(arrow_schema(request.schema), full)
-    constants = constant_columns(wanted)
+    columns = with_field_ids(arrow_schema(request.schema), full)
+    constants = constant_columns(columns)
     token, plan = plan_of(
         request.catalog, request.table, request.predicates, request.time_zone, constants
     )
     check_unrepeated(request.catalog, token, request.unrepeated)
     snapshot = plan.snapshot
-    grouping = report(snapshot, plan, frozenset(column_paths(wanted)))
+    grouping = report(snapshot, plan, frozenset(column_paths(columns)))
     # A statement that changes rows may read more of them than satisfy its condition.
     decided, filtered = (
         () if request.row_change else evaluated_predicates(request.catalog, token, evaluation)
         for evaluation in (Evaluation.BY_PARTITION_VALUES, Evaluation.BY_LEAVES)
     )
-    order = known_order(plan, wanted.names)
+    order = known_order(plan, columns.names)
     scan = ScanToken(
         snapshot.location,
-        wanted,
+        columns,
         full,
         plan.residuals,
         request.catalog.storage,
@@ -119,7 +119,7 @@ def _planned(request: PlanScan, full: pa.Schema) -> PlanScanReply:
         description=summary(plan),
         details=explain(plan),
         ordering=tuple(map(sort_key, order)),
-        filter_columns=filter_columns(plan, wanted.names, is_row_change=request.row_change),
+        filter_columns=filter_columns(plan, columns.names, is_row_change=request.row_change),
         partition_columns=tuple(identity_names(snapshot)),
         decided=decided,
         filtered=filtered,

@@ -41,11 +41,11 @@ class StorageOptionValues:
 
     def remember(self, options: Mapping[str, str]) -> None:
         """Keep the values of these options out of messages and log lines from now on."""
-        found = {value for value in options.values() if len(value) >= _SHORTEST_SECRET}
-        found -= {"false"}
-        if not found <= self._values:
+        secrets = {value for value in options.values() if len(value) >= _SHORTEST_SECRET}
+        secrets -= {"false"}
+        if not secrets <= self._values:
             with self._lock:
-                self._values |= found
+                self._values |= secrets
 
     def blotted(self, text: str) -> str:
         """Blot the values out of a text.

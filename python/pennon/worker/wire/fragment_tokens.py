@@ -196,9 +196,10 @@ def task_texts(
         One text per task, with the splits of each relation and the keys for each pruning.
     """
     relations = [_splits_by_task(tasks, scan, leaves[scan]) for scan in scans]
-    found = [_keys_by_task(tasks, scan, key) for scan, key in keys]
+    key_texts = [_keys_by_task(tasks, scan, key) for scan, key in keys]
     lists, listed = (
-        pc.binary_join_element_wise(*tokens, ",") if tokens else "" for tokens in (relations, found)
+        pc.binary_join_element_wise(*tokens, ",") if tokens else ""
+        for tokens in (relations, key_texts)
     )
     texts: pa.Array = pc.binary_join_element_wise(
         '{"relations":[', lists, '],"keys":[', listed, "]}", ""

@@ -81,13 +81,17 @@ class JavaPattern:
 
     def _alternatives(self, last: int) -> tuple[str, int, bool]:
         """Read alternatives: their form, the least length, whether one may end with a return."""
-        found = [self._sequence(last)]
+        alternatives = [self._sequence(last)]
         while self._peek(last) == "|":
             self._at += 1
-            found.append(self._sequence(last))
-        self._cuts = len(found)
-        text = "|".join(written for written, _, _ in found)
-        return text, min(least for _, least, _ in found), any(ends for *_, ends in found)
+            alternatives.append(self._sequence(last))
+        self._cuts = len(alternatives)
+        text = "|".join(written for written, _, _ in alternatives)
+        return (
+            text,
+            min(least for _, least, _ in alternatives),
+            any(ends for *_, ends in alternatives),
+        )
 
     def _sequence(self, last: int) -> tuple[str, int, bool]:
         written, least, ends = "", 0, False

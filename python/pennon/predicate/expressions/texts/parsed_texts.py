@@ -139,7 +139,7 @@ def timestamp_of_text(value: Typed, pattern: Typed, semantics: Semantics) -> Typ
 
 def _fields(pattern: str) -> list[str] | None:
     """Take a pattern apart; None where a text may be read in another way than by one expression."""
-    pieces = [found.group() for found in _PIECES.finditer(pattern)]
+    pieces = [piece.group() for piece in _PIECES.finditer(pattern)]
     named = [piece for piece in pieces if piece in _FIELDS]
     is_known = all(piece in _FIELDS or not piece[0].isalpha() for piece in pieces)
     is_whole = "".join(pieces) == pattern and len(set(named)) == len(named)
