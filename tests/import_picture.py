@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.test_architecture import (
+from tests.architecture.test_architecture import (
     LEVELS,
     PACKAGE,
     everything_below,

@@ -216,7 +216,6 @@ def test_rows_split_by_a_spec_that_was_rolled_back_are_not_taken_for_those_of_it
     assert sales.scan().to_arrow().num_rows == 0
 
 
-@pytest.mark.xfail(strict=True, reason="Lance commits metadata behind a Restore that came between")
 def test_a_column_that_is_added_beside_a_rollback_brings_no_other_one_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

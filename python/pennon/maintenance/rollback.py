@@ -26,7 +26,7 @@ from pennon.errors import (
     TagRefused,
 )
 from pennon.manifest.commits.commit_lookup import add_records, copy_with_records
-from pennon.manifest.commits.stated_commit import restore_version
+from pennon.manifest.commits.stated_commit import confirm_schema, restore_version
 from pennon.manifest.dataset.commit_conflict import is_conflict
 from pennon.manifest.dataset.storage import StorageOptions, open_manifest, storage_failure
 from pennon.manifest.format.properties import SCHEMA, TRANSACTION, read_schema, read_specs
@@ -82,19 +82,59 @@ def rollback(
     _check_modes(target, newest, location)
     with _held(target, location, storage_options):
         try:
-            restored = copy_with_records(target, newest, storage_options)
-            restored = _with_ids_given(restored, newest, location)
-            number, version = max(specs), restored.version
-            made = int(restore_version(newest, version, target, number, storage_options).version)
-            if made > newest.version + 1:  # other commits came first, and what they recorded went
-                # Where that version has expired since, what it read has gone with it. The rollback
-                # is made, and nothing behind that may tell that it failed.
-                with contextlib.suppress(SnapshotNotFound):
-                    add_records(location, made - 1, storage_options)
-                    _keep_ids_of(location, made - 1, storage_options)
+            for _ in range(_ATTEMPTS):
+                restored = copy_with_records(target, newest, storage_options)
+                restored = _with_ids_given(restored, newest, location)
+                number, copy = max(specs), int(restored.version)
+                made = restore_version(newest, copy, target, number, storage_options)
+                last = _last_version(newest, made, target, number, storage_options)
+                if made.version > newest.version + 1:  # others came first; what they recorded went
+                    # Where that version has expired since, what it read has gone with it. The
+                    # rollback is made, and nothing behind that may tell that it failed.
+                    with contextlib.suppress(SnapshotNotFound):
+                        add_records(location, int(made.version) - 1, storage_options)
+                        _keep_ids_of(location, int(made.version) - 1, storage_options)
+                if last is not None:
+                    return last  # and not the newest one, which another writer may have made
+                newest = open_manifest(location, storage_options=storage_options)
         except (OSError, RuntimeError, ValueError) as error:
             raise storage_failure("roll back", location, error) from error
-    return made  # and not the newest one, which another writer may have made since
+    raise _changed_each_time(location)
+
+
+def _last_version(
+    newest: lance.LanceDataset,
+    made: lance.LanceDataset,
+    target: lance.LanceDataset,
+    spec_version: int,
+    storage_options: StorageOptions | None,
+) -> int | None:
+    """Let no change of columns or partition fields that was begun before come behind a rollback.
+
+    Lance commits metadata behind a Restore, and would bring back what was rolled back. It refuses
+    a second change of one key. A change that came at once is undone by the next rollback.
+
+    Args:
+        newest: What was the newest version.
+        made: The version that was brought back, as it was made.
+        target: The version of the main branch that it is a copy of.
+        spec_version: The newest partition spec at that version.
+        storage_options: Given to Lance.
+
+    Returns:
+        The last version with exactly what was brought back; None where such a change came.
+    """
+    version = int(made.version)
+    is_alone = version == newest.version + 1 and made.metadata == newest.metadata
+    if is_alone or SCHEMA not in made.metadata:
+        return version
+    try:
+        confirmed = int(confirm_schema(made, target, spec_version, storage_options).version)
+    except (OSError, RuntimeError, ValueError) as error:
+        if not is_conflict(error):
+            raise
+        return None
+    return confirmed if confirmed == version + 1 else version
 
 
 def _check_modes(target: lance.LanceDataset, newest: lance.LanceDataset, location: str) -> None:
@@ -190,7 +230,11 @@ def _keep_ids_of(location: str, version: int, storage_options: StorageOptions | 
                 raise
         else:
             return
-    raise StorageFailure(
+    raise _changed_each_time(location)
+
+
+def _changed_each_time(location: str) -> StorageFailure:
+    return StorageFailure(
         verb="roll back",
         location=location,
         problem="others changed its columns each time",

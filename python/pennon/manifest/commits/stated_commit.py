@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pennon.manifest.dataset.storage import StorageOptions
 
-__all__ = ["commit_metadata", "restore_version", "schema_id"]
+__all__ = ["commit_metadata", "confirm_schema", "restore_version", "schema_id"]
 
 
 def schema_id(metadata: Mapping[str, str]) -> str:
@@ -76,6 +76,28 @@ def restore_version(
     """
     brought = lance.LanceOperation.Restore(restored)
     return _committed(newest, brought, "rollback", older, spec_version, storage_options)
+
+
+def confirm_schema(
+    restored: lance.LanceDataset,
+    older: lance.LanceDataset,
+    spec_version: int = 0,
+    storage_options: StorageOptions | None = None,
+) -> lance.LanceDataset:
+    """Write the schema of a restored version once more, which every change of it conflicts with.
+
+    Args:
+        restored: ``__manifest`` at the version that ``restore_version`` has made.
+        older: The version of the main branch that it is a copy of.
+        spec_version: The newest partition spec at that version.
+        storage_options: Given to Lance.
+
+    Raises:
+        OSError: Another commit has changed the schema since, or the storage refused.
+    """
+    written = lance.LanceOperation.UpdateMap({SCHEMA: restored.metadata[SCHEMA]})
+    changed = lance.LanceOperation.UpdateConfig(table_metadata_updates=written)
+    return _committed(restored, changed, "rollback", older, spec_version, storage_options)
 
 
 def _committed(  # noqa: PLR0917

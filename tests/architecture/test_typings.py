@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-STUBS = Path(__file__).parents[1] / "typings"
+STUBS = Path(__file__).parents[2] / "typings"
 # Known to checkers alone before Python 3.12.
 PROTOCOLS = {"Buffer.__buffer__"}
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "python" / "pennon"
+PACKAGE = Path(__file__).parents[2] / "python" / "pennon"
 # What they hold is not told by any of these: the rows, the match, the expected type.
 IDIOM = {"each", "found", "offer", "spare", "there", "told", "wanted"}
 

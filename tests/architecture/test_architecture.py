@@ -17,7 +17,7 @@ from tests.worker import wire_declaration
 from pennon.catalog.layouts import STORED_TABLES, StoredTable
 from pennon.manifest.table_layout import TableLayout
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pennon"
 SHIM = ROOT / "jvm-shim" / "src" / "main" / "java"
 PYTHON = sorted(PACKAGE.rglob("*.py"))
