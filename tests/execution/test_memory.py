@@ -141,7 +141,7 @@ def test_the_smallest_cgroup_around_the_process_is_the_limit(
 
 _HEAPS = """
 import ctypes, sys, threading
-import pennon.execution.malloc_arenas as arenas
+import pennon.worker.malloc_arenas as arenas
 assert arenas.limit_arenas(int(sys.argv[1])) == int(sys.argv[2])
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

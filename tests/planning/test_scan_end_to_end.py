@@ -100,7 +100,7 @@ def test_what_partition_values_decide_is_not_residual(namespace: Snapshot) -> No
     plan = plan_scan(namespace, ["country = 'US'", "day > DATE '2025-12-10'", "id + 1 = 7"])
     assert plan.residuals == ("`day` > DATE '2025-12-10'",)
     (row_filter,) = plan.row_filters
-    assert row_filter.startswith("`day` > DATE '2025-12-10' AND CAST(")
+    assert row_filter.startswith("`day` > DATE '2025-12-10' AND CASE WHEN ")
     assert "country" not in row_filter
     first = plan.partitions[0]
     assert first.values["country"] == "US"

@@ -7,18 +7,22 @@ there when its turn comes, a large one goes on streaming.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
 
 from pennon.errors import PredicateNotEvaluable
 from pennon.execution.batches.at_once import at_once
 from pennon.execution.batches.batch_stream import BatchStream
+from pennon.execution.late_conditions import LeafReading, read_by_lance
 from pennon.leaf import LeafViews
+from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Mapping
 
     from pennon.execution.fragment import LeafRead, Relation
 
@@ -26,6 +30,8 @@ __all__ = ["run_ahead"]
 
 _BEGUN_BYTES: Final = 8 << 20
 _REFUSED: Final = "Invalid user input"
+_ROWS: Final = "rows"
+_HOLDS: Final = "holds"
 
 
 def run_ahead(relation: Relation) -> BatchStream:
@@ -44,20 +50,25 @@ def run_ahead(relation: Relation) -> BatchStream:
         LeafMissing: A leaf's files are gone.
         PredicateNotEvaluable: Lance does not understand a residual.
     """
-    views = LeafViews(relation.schema, relation.namespace_schema)
-    return BatchStream(views.schema, _batches(relation, views))
+    residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
+    ways = {residual: read_by_lance(residual, relation) for residual in residuals}
+    return BatchStream(
+        LeafViews(relation.schema, relation.namespace_schema).schema, _batches(relation, ways)
+    )
 
 
-def _batches(relation: Relation, views: LeafViews) -> Iterator[pa.RecordBatch]:
-    for begun, rest in at_once(partial(_begin, relation, views), relation.leaves):
+def _batches(
+    relation: Relation, ways: Mapping[str | None, LeafReading]
+) -> Iterator[pa.RecordBatch]:
+    for begun, rest in at_once(partial(_begin, relation, ways), relation.leaves):
         yield from begun
         yield from rest
 
 
 def _begin(
-    relation: Relation, views: LeafViews, leaf: LeafRead
+    relation: Relation, ways: Mapping[str | None, LeafReading], leaf: LeafRead
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-    batches = _scan(relation, views, leaf)
+    batches = _scan(relation, ways[leaf.residual], leaf)
     begun: list[pa.RecordBatch] = []
     num_bytes = 0
     for batch in batches:
@@ -68,10 +79,16 @@ def _begin(
     return begun, batches
 
 
-def _scan(relation: Relation, views: LeafViews, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
+def _scan(relation: Relation, way: LeafReading, leaf: LeafRead) -> Iterator[pa.RecordBatch]:
     try:
         dataset = relation.opened(leaf)
-        yield from leaf.scanned(dataset, views)
+        batches = replace(leaf, residual=way.residual).scanned(dataset, way.views)
+        if way.condition is None:
+            yield from batches
+            return
+        names = relation.schema.names
+        for batch in batches:
+            yield batch.filter(_holds(way.condition, batch)).select(names)
     except (ValueError, OSError) as error:
         if leaf.residual is None or _REFUSED not in str(error):
             raise
@@ -81,3 +98,12 @@ def _scan(relation: Relation, views: LeafViews, leaf: LeafRead) -> Iterator[pa.R
             namespace=relation.namespace,
             reason=reason.strip(": .") or str(error),
         ) from error
+
+
+def _holds(condition: exp.Expr, batch: pa.RecordBatch) -> pa.Array:
+    """Compute a condition for each row of a batch."""
+    from pennon.execution.engine import rows_over  # noqa: PLC0415 - DataFusion takes long to import
+
+    query = exp.select(exp.alias_(condition.copy(), _HOLDS, quoted=True)).from_(_ROWS)
+    rows = pa.Table.from_batches([batch.replace_schema_metadata()])
+    return rows_over(query.sql(dialect=DataFusion), {_ROWS: rows})[_HOLDS].combine_chunks()

@@ -14,17 +14,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
 
 from pennon.execution.batches.at_once import at_once
+from pennon.execution.late_conditions import LeafReading, read_all_of
 from pennon.leaf import LeafViews
-from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import lance
+    from sqlglot import exp
 
     from pennon.execution.batches.stream_work import StreamWork
     from pennon.execution.fragment import LeafRead, Relation
@@ -75,14 +74,6 @@ def take_small_leaves(relation: Relation, work: StreamWork) -> tuple[list[HeldRo
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A way to read a leaf: columns of it, and a condition that is left to DataFusion."""
-
-    views: LeafViews
-    condition: exp.Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Rows:
     residual: str | None
     batches: list[pa.RecordBatch]
@@ -97,11 +88,11 @@ class _Reader:
         self._relation = relation
         self._work = work
         self._left = HELD_BYTES
-        plain = _Way(LeafViews(relation.schema, relation.namespace_schema))
-        self._ways: dict[str | None, _Way] = {None: plain}
+        plain = LeafReading(LeafViews(relation.schema, relation.namespace_schema))
+        self._ways: dict[str | None, LeafReading] = {None: plain}
         residuals = dict.fromkeys(leaf.residual for leaf in relation.leaves)
         for residual in islice(residuals, _MOST_CONDITIONS):
-            way = None if residual is None else _unfiltered(residual, relation)
+            way = None if residual is None else read_all_of(residual, relation)
             if way is not None:
                 self._ways[residual] = way
         self.held: dict[str | None, HeldRows] = {}
@@ -188,27 +179,6 @@ def row_count(dataset: lance.LanceDataset, leaf: LeafRead) -> int:
     return sum(
         fragment.count_rows() for fragment in dataset.get_fragments()[slice(*leaf.fragments)]
     )
-
-
-def _unfiltered(residual: str, relation: Relation) -> _Way | None:
-    """Read the columns of a filter, too; None for one that names other than plain columns."""
-    condition = sqlglot.parse_one(residual, dialect=DataFusion)
-    known, schema_read = relation.namespace_schema, relation.schema
-    columns = list(condition.find_all(exp.Column))
-    if condition.find(exp.Dot) or not all(_is_plain(column, known) for column in columns):
-        return None
-    for column in columns:
-        column.set("this", exp.to_identifier(column.name, quoted=True))
-    names = sorted({column.name for column in columns} - set(schema_read.names))
-    schema = pa.schema([*schema_read, *map(known.field, names)])
-    return _Way(LeafViews(schema, known), condition)
-
-
-def _is_plain(column: exp.Column, known: pa.Schema) -> bool:
-    if len(column.parts) > 1 or column.name not in known.names:
-        return False
-    kind = known.field(column.name).type
-    return not pa.types.is_nested(kind) and not pa.types.is_null(kind)
 
 
 def _row_bytes(schema: pa.Schema) -> int:

@@ -24,15 +24,17 @@ from pennon.planning.binding.bound_predicate import (
     Compared,
     Constant,
     Opaque,
+    can_fail,
     conjuncts,
     is_exact,
 )
 from pennon.predicate.condition import condition
 from pennon.predicate.connectives import and_all, or_all
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.typed import lazily
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -63,9 +65,9 @@ def leaf_filter(predicate: BoundPredicate) -> exp.Expression:
     """
     match predicate:
         case AllOf(parts):
-            return and_all([leaf_filter(part) for part in parts])
+            return _connected(exp.And, [(leaf_filter(part), can_fail(part)) for part in parts])
         case AnyOf(parts):
-            return or_all([leaf_filter(part) for part in parts])
+            return _connected(exp.Or, [(leaf_filter(part), can_fail(part)) for part in parts])
         case Compared():
             return condition(predicate.comparison, predicate.column.expression())
         case CalendarField():
@@ -95,13 +97,19 @@ def exact_and_whole(
         leaves: The chosen partitions, ``flag_<n>`` true where all rows satisfy the conjunct.
     """
     filters = {position: leaf_filter(part) for position, part in enumerate(parts)}
-    whole = _residuals(filters, flagged, leaves)
+    failing = {position for position, part in enumerate(parts) if can_fail(part)}
+    whole = _residuals(filters, flagged, leaves, failing)
     exact = {position: filters[position] for position in filters if is_exact(parts[position])}
-    return (whole if len(exact) == len(filters) else _residuals(exact, flagged, leaves)), whole
+    return (
+        whole if len(exact) == len(filters) else _residuals(exact, flagged, leaves, failing)
+    ), whole
 
 
 def _residuals(
-    filters: Mapping[int, exp.Expression], flagged: Sequence[int], leaves: pa.Table
+    filters: Mapping[int, exp.Expression],
+    flagged: Sequence[int],
+    leaves: pa.Table,
+    failing: Collection[int],
 ) -> Residuals:
     flags = [(n, position) for n, position in enumerate(flagged) if position in filters]
     codes = _codes(leaves, [n for n, _ in flags[:_FLAGS_PER_CODE]])
@@ -112,11 +120,35 @@ def _residuals(
         decided = {
             position for bit, (_, position) in enumerate(flags[:_FLAGS_PER_CODE]) if code >> bit & 1
         }
-        left = [filter_ for position, filter_ in filters.items() if position not in decided]
+        left = [
+            (filter_, position in failing)
+            for position, filter_ in filters.items()
+            if position not in decided
+        ]
         if left:
-            text = and_all(left).sql(dialect=DataFusion)
+            text = _connected(exp.And, left).sql(dialect=DataFusion)
             chosen[index] = texts.setdefault(text, len(texts))
     return Residuals(tuple(texts), pa.array(chosen[inverse.reshape(-1)], pa.int32()))
+
+
+def _connected(
+    connector: type[exp.And | exp.Or], filters: Sequence[tuple[exp.Expression, bool]]
+) -> exp.Expression:
+    """Connect filters; one that may be an error sees no row of which the others decide.
+
+    Args:
+        connector: Between them.
+        filters: Each with whether it may be one.
+    """
+    safe = [filter_ for filter_, fails in filters if not fails]
+    tree: exp.Expression | None = None
+    if safe:
+        tree = and_all(safe) if connector is exp.And else or_all(safe)
+    for filter_, fails in filters:
+        if fails:
+            late = filter_ if tree is None else lazily(connector, tree.copy(), filter_)
+            tree = late if tree is None or connector is exp.Or else and_all([tree, late])
+    return exp.true() if tree is None else tree
 
 
 def _codes(leaves: pa.Table, flags: Sequence[int]) -> NDArray[np.int64]:

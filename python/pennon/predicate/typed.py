@@ -137,6 +137,17 @@ def choice(*branches: tuple[exp.Expr, exp.Expr], default: exp.Expr | None) -> ex
     return exp.Case(ifs=ifs, default=default)
 
 
+def lazily(connector: type[exp.And | exp.Or], condition: exp.Expr, other: exp.Expr) -> exp.Paren:
+    """Connect two conditions of a filter; the second is computed where the first decides nothing.
+
+    As a number: of a CASE of booleans DataFusion makes AND and OR, and computes both sides.
+    """
+    number, one, zero = (cast(other, pa.int32()), *(integer(n, pa.int32()) for n in (1, 0)))
+    is_and = connector is exp.And
+    value = choice((condition, number if is_and else one), default=zero if is_and else number)
+    return exp.paren(exp.EQ(this=value, expression=one.copy()), copy=False)
+
+
 def lossy_cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:
     """Cast to a type with fewer values.
 

@@ -212,6 +212,16 @@ def _is_metadata(column: SourceColumn | TransformedColumn) -> bool:
     return source.is_metadata
 
 
+def can_fail(predicate: BoundPredicate) -> bool:
+    """Whether a predicate is an error for some rows."""
+    match predicate:
+        case AllOf(parts) | AnyOf(parts):
+            return any(map(can_fail, parts))
+        case Opaque():
+            return predicate.can_fail
+    return False
+
+
 def not_evaluable(predicate: BoundPredicate) -> Opaque | None:
     """Find a condition that is not known to be computed as Spark does."""
     match predicate:

@@ -73,7 +73,7 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
     try:
         tree = replaced_columns(whole.copy(), numbered)
         types = {name: column.type for column, name in sources.items()}
-        value = typed_expression(tree.copy(), types, semantics, pa.bool_(), is_filter=True)
+        value = typed_expression(tree.copy(), types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
         return Opaque(own, why=str(reason), written=written)

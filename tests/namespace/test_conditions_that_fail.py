@@ -1,0 +1,61 @@
+"""Conditions that are an error for some rows: in Python, too, only of rows that others leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pennon
+from pennon.errors import FragmentDivision, FragmentText
+from pennon.namespace import PartitionedNamespace
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> PartitionedNamespace:
+    """Rows 0 to 9; of 9 the text is no number, and another one is NULL."""
+    columns = pa.schema({"k": pa.int64(), "s": pa.utf8(), "v": pa.int64()})
+    made = pennon.create(tmp_path / "t", columns, ["bucket(2, k)"])
+    made.append(
+        [{"k": k, "s": "none" if k == 9 else str(k), "v": None if k == 3 else k} for k in range(10)]
+    )
+    return made
+
+
+CONDITIONS = [
+    ("k < 9 AND 100 / (k - 9) < -20", [5, 6, 7, 8]),
+    ("100 / (k - 9) < -20 AND k < 9 AND s <> '6'", [5, 7, 8]),
+    ("k < 9 AND CAST(s AS INT) > 3 AND 100 / (k - 9) < -20", [5, 6, 7, 8]),
+    ("k = 9 OR 100 / (k - 9) < -50", [8, 9]),
+    ("CASE WHEN k < 9 THEN 100 / (k - 9) ELSE 0 END < -20", [5, 6, 7, 8]),
+    ("k < 9 AND 100 / (v - 9) < 0", [0, 1, 2, 4, 5, 6, 7, 8]),
+]
+
+
+@pytest.mark.parametrize(("condition", "keys"), CONDITIONS)
+def test_rows_are_those_for_which_it_holds(
+    table: PartitionedNamespace, condition: str, keys: list[int]
+) -> None:
+    rows = table.scan(where=condition, columns=["k"]).to_arrow()
+    assert sorted(rows["k"].to_pylist()) == keys
+    table.update({"s": "'changed'"}, where=condition)
+    assert sorted(table.scan(where="s = 'changed'").to_arrow()["k"].to_pylist()) == keys
+    table.delete(f"k IN ({', '.join(map(str, keys))})")
+
+
+@pytest.mark.parametrize(("condition", "keys"), CONDITIONS)
+def test_a_delete_takes_the_same_rows(
+    table: PartitionedNamespace, condition: str, keys: list[int]
+) -> None:
+    table.delete(condition)
+    left = table.scan().to_arrow()["k"].to_pylist()
+    assert sorted(left) == [k for k in range(10) if k not in keys]
+
+
+def test_a_row_of_which_it_is_an_error_is_one(table: PartitionedNamespace) -> None:
+    with pytest.raises(FragmentDivision):
+        table.scan(where="100 / (k - 9) < 3").to_arrow()
+    with pytest.raises(FragmentText, match="'none'"):
+        table.delete("CAST(s AS INT) > 3")
+    assert table.scan().to_arrow().num_rows == 10
