@@ -87,7 +87,7 @@ def rollback(
                 restored = _with_ids_given(restored, newest, location)
                 number, copy = max(specs), int(restored.version)
                 made = restore_version(newest, copy, target, number, storage_options)
-                last = _last_version(newest, made, target, number, storage_options)
+                last = _last_version(newest, made, storage_options)
                 if made.version > newest.version + 1:  # others came first; what they recorded went
                     # Where that version has expired since, what it read has gone with it. The
                     # rollback is made, and nothing behind that may tell that it failed.
@@ -105,8 +105,6 @@ def rollback(
 def _last_version(
     newest: lance.LanceDataset,
     made: lance.LanceDataset,
-    target: lance.LanceDataset,
-    spec_version: int,
     storage_options: StorageOptions | None,
 ) -> int | None:
     """Let no change of columns or partition fields that was begun before come behind a rollback.
@@ -117,8 +115,6 @@ def _last_version(
     Args:
         newest: What was the newest version.
         made: The version that was brought back, as it was made.
-        target: The version of the main branch that it is a copy of.
-        spec_version: The newest partition spec at that version.
         storage_options: Given to Lance.
 
     Returns:
@@ -129,7 +125,7 @@ def _last_version(
     if is_alone or SCHEMA not in made.metadata:
         return version
     try:
-        confirmed = int(confirm_schema(made, target, spec_version, storage_options).version)
+        confirmed = int(confirm_schema(made, storage_options).version)
     except (OSError, RuntimeError, ValueError) as error:
         if not is_conflict(error):
             raise

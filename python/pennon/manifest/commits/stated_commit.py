@@ -79,25 +79,26 @@ def restore_version(
 
 
 def confirm_schema(
-    restored: lance.LanceDataset,
-    older: lance.LanceDataset,
-    spec_version: int = 0,
-    storage_options: StorageOptions | None = None,
+    restored: lance.LanceDataset, storage_options: StorageOptions | None = None
 ) -> lance.LanceDataset:
     """Write the schema of a restored version once more, which every change of it conflicts with.
 
+    It changes nothing and has no record: in the history it is maintenance.
+
     Args:
         restored: ``__manifest`` at the version that ``restore_version`` has made.
-        older: The version of the main branch that it is a copy of.
-        spec_version: The newest partition spec at that version.
         storage_options: Given to Lance.
 
     Raises:
         OSError: Another commit has changed the schema since, or the storage refused.
     """
     written = lance.LanceOperation.UpdateMap({SCHEMA: restored.metadata[SCHEMA]})
-    changed = lance.LanceOperation.UpdateConfig(table_metadata_updates=written)
-    return _committed(restored, changed, "rollback", older, spec_version, storage_options)
+    return lance.LanceDataset.commit(
+        restored,
+        lance.LanceOperation.UpdateConfig(table_metadata_updates=written),
+        read_version=restored.version,
+        storage_options=dict(storage_options or {}) or None,
+    )
 
 
 def _committed(  # noqa: PLR0917

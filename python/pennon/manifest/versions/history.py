@@ -30,7 +30,7 @@ from pennon.manifest.format.commit_record import (
     record_of_message,
     records_in,
 )
-from pennon.manifest.format.properties import TURN
+from pennon.manifest.format.properties import SCHEMA, TURN
 from pennon.manifest.versions.shared_fragments import open_unexpired
 
 __all__ = ["HistoryEntry", "history"]
@@ -187,14 +187,14 @@ def _maker(
                 raise storage_failure("read", location, error) from error
             records += records_in(rows)
     if not records:
-        return ("maintenance" if _is_of_turn(transaction) else _NAMES.get(kind, "write")), None
+        return ("maintenance" if _is_upkeep(transaction) else _NAMES.get(kind, "write")), None
     return records[0].operation, made_together(records)
 
 
-def _is_of_turn(transaction: lance.Transaction) -> bool:
-    """Whether a version only says which commit is to be let through."""
+def _is_upkeep(transaction: lance.Transaction) -> bool:
+    """Whether a version only says which commit is to be let through, or what its schema was."""
     operation = transaction.operation
     if not isinstance(operation, lance.LanceOperation.UpdateConfig):
         return False
     changed = operation.table_metadata_updates
-    return changed is not None and set(changed.updates) == {TURN}
+    return changed is not None and set(changed.updates) <= {TURN, SCHEMA}
