@@ -142,10 +142,21 @@ def lazily(connector: type[exp.And | exp.Or], condition: exp.Expr, other: exp.Ex
 
     As a number: of a CASE of booleans DataFusion makes AND and OR, and computes both sides.
     """
-    number, one, zero = (cast(other, pa.int32()), *(integer(n, pa.int32()) for n in (1, 0)))
+    number, one, zero = (as_number(other), *(integer(n, pa.int32()) for n in (1, 0)))
     is_and = connector is exp.And
-    value = choice((condition, number if is_and else one), default=zero if is_and else number)
-    return exp.paren(exp.EQ(this=value, expression=one.copy()), copy=False)
+    return is_one(
+        choice((condition, number if is_and else one), default=zero if is_and else number)
+    )
+
+
+def as_number(boolean: exp.Expr) -> exp.Expr:
+    """Write a boolean as 0 or 1: see ``lazily``."""
+    return cast(boolean, pa.int32())
+
+
+def is_one(number: exp.Expr) -> exp.Paren:
+    """Write a number of ``as_number`` as a boolean again."""
+    return exp.paren(exp.EQ(this=number, expression=integer(1, pa.int32())), copy=False)
 
 
 def lossy_cast(tree: exp.Expr, data_type: pa.DataType) -> exp.Expr:

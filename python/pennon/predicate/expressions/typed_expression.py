@@ -36,12 +36,14 @@ from pennon.predicate.typed import (
     NTZ,
     ZONED,
     Typed,
+    as_number,
     call,
     cast,
     choice,
     enclosed,
     integer,
     is_null,
+    is_one,
     is_plain,
     typed_literal,
 )
@@ -291,10 +293,10 @@ class _Reader:
         values = self.alike(values)
         kind = values[-1].type
         is_number = can_fail and kind == pa.bool_()
-        trees = [_number(value.tree) if is_number else value.tree for value in values]
+        trees = [as_number(value.tree) if is_number else value.tree for value in values]
         pairs = zip([condition.tree for condition in conditions], trees[:-1], strict=True)
         tree = choice(*pairs, default=trees[-1])
-        return Typed(_is_one(tree) if is_number else tree, kind)
+        return Typed(is_one(tree) if is_number else tree, kind)
 
     def coalesce(self, nodes: Sequence[exp.Expr]) -> Typed:
         first, *others = self.alike([self.read(node) for node in nodes])
@@ -383,15 +385,7 @@ def _chain(connector: type[exp.And | exp.Or], operands: Sequence[exp.Expr]) -> e
 
 
 def _lazy(decided: tuple[exp.Expr, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
-    return _is_one(choice(decided, default=_number(otherwise)))
-
-
-def _number(boolean: exp.Expr) -> exp.Expr:
-    return cast(boolean, pa.int32())
-
-
-def _is_one(number: exp.Expr) -> exp.Expr:
-    return exp.paren(exp.EQ(this=number, expression=integer(1, pa.int32())), copy=False)
+    return is_one(choice(decided, default=as_number(otherwise)))
 
 
 def _enclosed(value: Typed) -> exp.Expr:
