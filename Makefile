@@ -11,6 +11,8 @@ JAR := python/pennon/jars/pennon-spark.jar
 CLASSES := build/classes.jsa
 JAVA_SOURCES := $(shell find jvm-shim/src/main -type f)
 PYTHON_FILES := python tests benchmarks typings
+# Where the examples in docstrings make their tables; what a failed run leaves, the next one removes.
+EXAMPLES := $(CURDIR)/build/examples
 OLDER_SPARKS := 4.1.4 4.2.1
 # The first releases of each: methods of Spark have changed behind them.
 FIRST_SPARKS := 4.1.0 4.2.0
@@ -72,7 +74,9 @@ check: $(INSTALLED) $(JAR) ## formatting, lint, types, javac's lint, the example
 	@$(BIN)/ruff check $(PYTHON_FILES)
 	@$(BIN)/mypy
 	@$(GRADLE) --rerun-tasks compileJava
-	@$(BIN)/python -m pytest -q --doctest-modules python/pennon
+	@rm -rf $(EXAMPLES) && mkdir -p $(EXAMPLES)
+	@TMPDIR=$(EXAMPLES) $(BIN)/python -m pytest -q --doctest-modules python/pennon
+	@rm -rf $(EXAMPLES)
 
 docs: $(INSTALLED) ## write docs/conformance.md from the markers of the tests, and the picture of imports
 	@$(BIN)/python -m tests.conformance.document
