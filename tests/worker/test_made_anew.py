@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 from tests.manifest.handmade import SALES_EARLY, SALES_LATE, appendix_c
-from tests.worker.worker_client import Driver, field, transform
+from tests.worker.worker_client import Driver, WorkerFailed, field, transform
 
 FIELDS = [field("id", "long"), field("region", "string")]
 BY_REGION = [transform("identity", "region")]
@@ -90,3 +91,23 @@ def test_rows_that_another_writer_adds_to_a_leaf_in_weak_mode_are_read_by_the_ne
     lance.write_dataset(new.cast(schema), str(place), mode="append")
     found = ids(driver, [made.location])
     assert found.count(900) == 2
+
+
+def test_a_task_that_meets_another_table_at_the_place_names_its_own(driver: Driver) -> None:
+    orders = driver.create(["shop", "orders"], FIELDS, BY_REGION)
+    others = driver.create(["shop", "others"], FIELDS, BY_REGION)
+    planned = driver.ask(
+        "plan_write",
+        table=orders["table"],
+        schema=orders["schema"],
+        mode="append",
+        options={},
+        query_id="q",
+    )
+    place, other = (json.loads(table["table"])["location"] for table in (orders, others))
+    shutil.rmtree(place)
+    shutil.copytree(other, place)
+    with pytest.raises(
+        WorkerFailed, match=r"\[TABLE_MADE_ANEW\] Cannot use table lance\.shop\.orders "
+    ):
+        driver.connection.upload(planned["write"], rows([1], "eu"))

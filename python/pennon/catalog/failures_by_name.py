@@ -5,12 +5,28 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pennon.errors import TableMadeAnew, TransactionModeChanged
+from pennon.errors import (
+    StreamColumnsChanged,
+    StreamPositionExpired,
+    StreamSourceChanged,
+    StreamSourceRefused,
+    TableMadeAnew,
+    TransactionModeChanged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["by_name"]
+
+_KNOW_THE_FOLDER = (
+    StreamColumnsChanged,
+    StreamPositionExpired,
+    StreamSourceChanged,
+    StreamSourceRefused,
+    TableMadeAnew,
+    TransactionModeChanged,
+)
 
 
 @contextmanager
@@ -21,6 +37,10 @@ def by_name(table: str) -> Iterator[None]:
         table: Its full name.
 
     Raises:
+        StreamColumnsChanged: A stream does not read on over a change of columns.
+        StreamPositionExpired: A stream came too late.
+        StreamSourceChanged: A stream does not read on over changed rows.
+        StreamSourceRefused: A stream cannot read such a table.
         TableMadeAnew: Another table stands where the statement began with its own.
         TransactionModeChanged: The table's transactions become, or became, others.
 
@@ -32,5 +52,5 @@ def by_name(table: str) -> Iterator[None]:
     """
     try:
         yield
-    except (TableMadeAnew, TransactionModeChanged) as error:
+    except _KNOW_THE_FOLDER as error:
         raise type(error)(**{**error.parameters, "table": table}) from error

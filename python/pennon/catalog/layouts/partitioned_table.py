@@ -120,7 +120,8 @@ class PartitionedTable(StoredTable):
         """Sort rows by their partitions, and write them."""
         snapshot = self.snapshot
         rows = clustered(batches, snapshot, snapshot.current_spec, self.write_order)
-        return self.stage(rows, snapshot.schema.arrow, self.target)
+        with by_name(self.name):
+            return self.stage(rows, snapshot.schema.arrow, self.target)
 
     def commit(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.catalog.columns.text_lengths import within_lengths
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import STORED_TABLES
 from pennon.execution import Fragment, run
 from pennon.execution.process_cost import ProcessCost, peak_bytes
@@ -143,7 +144,8 @@ def _staged(token: WriteToken, upward: ArrowStreamReader) -> WriteReply:
     batches = _cast(upward.open(), token.schema)
     if not token.mode.is_row_level:  # rows that were there keep the texts that they have
         batches = within_lengths(batches, token.schema, token.table.name)
-    staged = STORED_TABLES[token.table.layout].stage(batches, token.schema, token.target)
+    with by_name(token.table.name):
+        staged = STORED_TABLES[token.table.layout].stage(batches, token.schema, token.target)
     return WriteReply(staged.texts, staged.num_rows, staged.num_bytes)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.tables.loaded_table import reopen_newest
 from pennon.streams import (
     StreamOptions,
@@ -21,6 +22,8 @@ from pennon.worker.plans.packed_splits import packed_splits
 from pennon.worker.wire.tokens import TableToken
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pennon.manifest import Snapshot
 
 __all__ = ["find_batch_end", "plan_batch", "start_stream"]
@@ -28,29 +31,36 @@ __all__ = ["find_batch_end", "plan_batch", "start_stream"]
 
 def start_stream(request: m.StartStream) -> m.PositionReply:
     """Answer ``start_stream``."""
-    return m.PositionReply(batch_start(_newest(request), _options(request)).to_json())
+    with _named(request):
+        return m.PositionReply(batch_start(_newest(request), _options(request)).to_json())
 
 
 def find_batch_end(request: m.FindBatchEnd) -> m.PositionReply:
     """Answer ``find_batch_end``."""
     until = None if request.until is None else StreamPosition.from_json(request.until)
     start = StreamPosition.from_json(request.start)
-    return m.PositionReply(batch_end(_newest(request), start, _options(request), until).to_json())
+    with _named(request):
+        end = batch_end(_newest(request), start, _options(request), until)
+    return m.PositionReply(end.to_json())
 
 
 def plan_batch(request: m.PlanBatch) -> tuple[SplitsReply, pa.Table]:
     """Answer ``plan_batch``."""
-    began = reopened(request.catalog, TableToken.from_json(request.table))
     start, end = StreamPosition.from_json(request.start), StreamPosition.from_json(request.end)
-    leaves, tasks = planned_batch(
-        began,
-        start,
-        end,
-        _options(request),
-        num_tasks=request.num_tasks,
-        max_bytes=request.max_bytes,
-    )
+    with _named(request):
+        leaves, tasks = planned_batch(
+            reopened(request.catalog, TableToken.from_json(request.table)),
+            start,
+            end,
+            _options(request),
+            num_tasks=request.num_tasks,
+            max_bytes=request.max_bytes,
+        )
     return SplitsReply(arrow=True), packed_splits(leaves, tasks)
+
+
+def _named(request: m.StreamRequest | m.PlanBatch) -> AbstractContextManager[None]:
+    return by_name(TableToken.from_json(request.table).name)
 
 
 def _newest(request: m.StreamRequest) -> Snapshot:
