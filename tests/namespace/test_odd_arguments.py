@@ -125,6 +125,8 @@ def test_numbers_and_words_without_a_meaning_are_refused(table: PartitionedNames
         lambda: upkeep.set_transaction_mode("loose"),
         lambda: table.history(-1),
         lambda: table.update({}),
+        lambda: table.alter_column("v"),
+        lambda: table.alter_column("missing"),
         lambda: table.create_tag("a", retain=dt.timedelta(days=-1)),
     ]
     for call in refused:
@@ -144,6 +146,26 @@ def test_one_name_need_not_stand_in_a_list(table: PartitionedNamespace) -> None:
     table.update({"v": 5}, "v = 2")
     kinds = table.changes(before, key="v")["_change_type"].to_pylist()
     assert sorted(kinds) == ["delete", "insert"]
+
+
+@pytest.mark.parametrize("odd", ["x" * 256, "a\0b", "\ud800"], ids=["long", "nul", "surrogate"])
+@pytest.mark.parametrize("below", ["", "/nowhere/"])
+def test_what_cannot_be_a_path_is_refused_by_a_message(
+    tmp_path: Path, odd: str, below: str
+) -> None:
+    lake = pennon.connect(tmp_path)
+    lake.create_namespace("shop")
+    place = below + odd
+    calls: list[Callable[[], object]] = [
+        lambda: lake.register_table("shop.orders", place),
+        lambda: pennon.open(place),
+        lambda: pennon.create(place, SCHEMA),
+        lambda: pennon.connect(place).create_namespace("shop"),
+    ]
+    for call in calls:
+        with pytest.raises(PennonError):
+            call()
+    assert lake.list_tables() == []
 
 
 @pytest.mark.parametrize("name", ["", "a..b", "a/b", "a\x00b"])

@@ -333,14 +333,14 @@ class Directory:
     def _check_root(self) -> None:
         if not self.catalog.is_local:
             return
-        root = Path(plain_path(self.catalog.root))
-        if root.is_dir():
+        root = plain_path(self.catalog.root)
+        if os.path.isdir(root):  # noqa: PTH112 - says no, too, of names that are too long
             if not os.access(root, os.R_OK | os.X_OK):
                 raise self._unusable("it cannot be read")
-        elif root.exists():
+        elif os.path.exists(root):  # noqa: PTH110
             raise self._unusable("it is a file and not a folder")
-        elif not root.parent.is_dir():
-            why = f"the folder {root.parent} does not exist"
+        elif not os.path.isdir(above := os.path.dirname(root)):  # noqa: PTH112, PTH120
+            why = f"the folder {above} does not exist"
             raise self._unusable(why)
 
     def _make_root(self) -> None:

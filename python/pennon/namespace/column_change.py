@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pennon.catalog.columns.spark_types import spark_schema
-from pennon.errors import DefaultNotOfType
+from pennon.errors import ArgumentRefused, DefaultNotOfType
 from pennon.predicate.values.literals import to_expression
 from pennon.spec.initial_default import value_to_json
 
@@ -64,7 +64,18 @@ def renamed(name: str, to: str) -> _Change:
 def altered(
     name: str, kind: pa.DataType | None, *, nullable: bool | None, comment: str | None
 ) -> Iterator[_Change]:
-    """Describe what changes of a column."""
+    """Describe what changes of a column.
+
+    Raises:
+        ArgumentRefused: Nothing does.
+    """
+    if kind is None and nullable is None and comment is None:
+        raise ArgumentRefused(
+            function="alter_column",
+            parameter="type",
+            why="it is None, and so are nullable and comment",
+            expected="one of them",
+        )
     column = name.split(".")
     if kind is not None:
         yield {"change": "update_type", "column": column, "type": _spark_type(name, kind)}

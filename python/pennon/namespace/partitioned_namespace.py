@@ -208,6 +208,7 @@ class PartitionedNamespace(TableRows):
 
         Raises:
             UnsupportedTableChange: The change is not safe.
+            ArgumentRefused: No change is given.
 
         Example:
             >>> import pennon, tempfile

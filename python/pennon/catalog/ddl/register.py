@@ -10,7 +10,7 @@ from pennon.catalog.configured_catalog import is_local, plain_path
 from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import check_name
 from pennon.catalog.tables.loaded_table import Table, load
-from pennon.errors import RegistrationRefused, TableNotFound
+from pennon.errors import PathNotTable, RegistrationRefused, TableNotFound
 from pennon.manifest.dataset.storage import MANIFEST
 from pennon.manifest.table_layout import TableLayout
 
@@ -80,7 +80,11 @@ def _one_spelling(catalog: Catalog, location: str) -> str:
     if not is_local(location):
         scheme, _, place = location.partition("://")
         return f"{scheme}://{posixpath.normpath(place)}"
-    real, root = os.path.realpath(location), plain_path(catalog.root).rstrip("/")
+    root = plain_path(catalog.root).rstrip("/")
+    try:
+        real = os.path.realpath(location)
+    except ValueError as error:
+        raise PathNotTable(path=repr(location), why="no path has such characters") from error
     below = real.removeprefix(os.path.realpath(root) + "/") if catalog.is_local else real
     return real if below == real else f"{root}/{below}"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pennon.caching import LOOK
 from pennon.catalog.columns.spark_types import spark_schema
 from pennon.catalog.configured_catalog import Catalog, is_local, is_path, plain_path
 from pennon.catalog.directory import Directory
+from pennon.catalog.failures_by_name import by_name
 from pennon.catalog.layouts import StoredTable, stored_table
 from pennon.catalog.layouts.plain_snapshot import open_plain
 from pennon.catalog.partitioning import partitioning
@@ -223,7 +224,8 @@ def reopen_newest(name: str, location: str, table_id: str, storage: Mapping[str,
     snapshot = _open(location, None, None, storage)
     if snapshot is None:
         raise TableNotFound(table=name, near="it was dropped meanwhile")
-    check_same_table(snapshot, table_id)
+    with by_name(name):
+        check_same_table(snapshot, table_id)
     return snapshot
 
 
@@ -235,7 +237,8 @@ def _of_table(identity: str) -> str:
 def _open(
     location: str, version: int | None, timestamp: datetime | None, storage: Mapping[str, str]
 ) -> Snapshot | None:
-    if is_local(location) and Path(location).is_file():
+    # Unlike Path.is_file it says no, too, of what is no path: names that are too long.
+    if is_local(location) and os.path.isfile(location):  # noqa: PTH113
         raise PathNotTable(path=location, why="it is a file and not a folder")
     try:
         return open_snapshot(location, version, timestamp, storage)

@@ -186,6 +186,13 @@ def storage_failure(verb: str, location: str, error: Exception) -> StorageFailur
     """Make the error of a storage that refused: Lance's message without its source positions."""
     if "no space left" in str(error).lower():
         return StorageFull(verb=verb, location=location)
+    if "file name too long" in str(error).lower():
+        return StorageFailure(
+            verb=verb,
+            location=location,
+            problem="a name in it is longer than the file system takes",
+            advice="Choose a shorter one, of 255 bytes or less",
+        )
     problem = _POSITION.sub("", str(error).partition("\n")[0])
     problem = _DETAILS.sub("", problem)[:_LONGEST_PROBLEM].rstrip(". ")
     lowered = problem.lower()
