@@ -13,14 +13,14 @@ from tests.transaction.lake import append, latest, make, regions, stage
 from tests.transaction.lake import read as read_rows
 from tests.transaction.test_row_changes import change
 
+import pennon
 from pennon.catalog.configured_catalog import Catalog
 from pennon.cli import main
-from pennon.errors import InternalError
+from pennon.errors import InternalError, ProcedureArgument
 from pennon.maintenance import leaf_rewrite
 from pennon.maintenance.calls.procedures import call
 from pennon.maintenance.checks.check import check
-from pennon.maintenance.compact import _Compaction, compact
-from pennon.maintenance.leaf_rewrite import LeafRewrite
+from pennon.maintenance.compact import _Compaction, _Planned, compact
 from pennon.maintenance.vacuum import vacuum
 from pennon.manifest import Snapshot, change_root
 from pennon.manifest.versions.history import history
@@ -177,7 +177,7 @@ def test_rows_that_go_while_a_compaction_looks_again_do_not_come_back(
     look = _Compaction._rewrites
     gone = iter([0, 10])
 
-    def found(self: _Compaction, *asked: Any) -> dict[str, LeafRewrite]:
+    def found(self: _Compaction, *asked: Any) -> list[_Planned]:
         rewrites = look(self, *asked)
         for id_ in (next(gone, None),):
             if id_ is not None:
@@ -274,3 +274,26 @@ def test_the_command_and_the_procedure_do_it(
     assert main(["compact", snapshot.location]) == 0
     assert "2 leaves" in capsys.readouterr().out
     assert fragments(latest(snapshot)) == [1, 1, 1]
+
+
+def test_partitions_of_equal_values_in_two_specs_are_each_compacted(tmp_path: Path) -> None:
+    table = pennon.open(make(tmp_path).location)
+    for by in ("bucket(2, id)", None):
+        for number in range(2):
+            table.append([{"id": number, "region": "eu"}])
+        if by is not None:
+            table.add_partition_field(by, "halves")
+            table.drop_partition_field("halves")
+    planned = compact(table.location, dry_run=True)
+    assert (planned.leaves, planned.partitions) == (2, ["region=eu", "region=eu"])
+    assert compact(table.location).leaves == 2
+    assert fragments(Snapshot.open(table.location)) == [1, 1]
+    assert table.scan().count_rows() == 4
+
+
+@pytest.mark.parametrize("target_bytes", [0, -1])
+def test_files_of_no_size_are_no_target(tmp_path: Path, target_bytes: int) -> None:
+    snapshot = fragmented(tmp_path)
+    arguments = {"table": snapshot.location, "target_bytes": target_bytes}
+    with pytest.raises(ProcedureArgument, match="target_bytes"):
+        call(Catalog("lance", str(tmp_path)), "compact", arguments)

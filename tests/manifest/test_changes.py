@@ -13,9 +13,11 @@ import pytest
 
 import pennon
 from pennon.errors import (
+    ChangeRangeReversed,
     ChangesNotKept,
     ChangesNotPaired,
     SnapshotNotFound,
+    UnknownColumn,
     UnsupportedTableChange,
 )
 from pennon.metadata_tables.changes_table import CHANGES
@@ -171,3 +173,15 @@ def test_a_column_of_the_feeds_own_name_is_refused(tmp_path: Path) -> None:
     version = table.append([{"_change_type": "a"}])
     with pytest.raises(UnsupportedTableChange, match=r"read the changes of table .*_change_type"):
         table.changes(version - 1)
+
+
+def test_a_range_that_runs_backwards_and_a_key_that_is_not_there_are_refused(
+    tmp_path: Path,
+) -> None:
+    table = pennon.create(tmp_path / "t", SCHEMA, ["k"])
+    first = table.append([{"id": 1}])
+    last = table.append([{"id": 2}])
+    with pytest.raises(ChangeRangeReversed, match=f"version {last} to version {first}"):
+        table.changes(last, first)
+    with pytest.raises(UnknownColumn, match="column absent: the table has id, k, f, tags"):
+        table.changes(first, key=["absent"])

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from pennon.errors import LeafMissing
 from pennon.leaf.dataset import open_leaf
 from pennon.maintenance.leaf_rewrite import LeafRewrite, rewrite_leaves
+from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import Snapshot
 from pennon.manifest.dataset.storage import StorageOptions
 from pennon.manifest.format.statistics import order_at
-from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Conflicted, Retryable
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
@@ -103,7 +103,7 @@ def compact(
         done.notes.append("the table has no write order: ALTER TABLE … WRITE ORDERED BY sets one")
         return done
     work = _Compaction(target_bytes, strategy, done)
-    chosen = _chosen_leaves(snapshot, where)
+    chosen = chosen_leaves(snapshot, where)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         work.run(snapshot, some, is_dry=dry_run)
@@ -138,10 +138,10 @@ def _is_worn(fragment: lance.FragmentMetadata) -> bool:
     return bool(fragment.num_deletions > fragment.physical_rows * _WORN_SHARE)
 
 
-def _chosen_leaves(snapshot: Snapshot, where: str | None) -> list[str]:
-    rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
-    object_ids: list[str] = rows["object_id"].to_pylist()
-    return object_ids
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    partition: str
+    rewrite: LeafRewrite
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class _Compaction:
         """Rewrite some leaves with one commit; one after the other where that meets another."""
         rewrites = self._rewrites(snapshot, leaves)
         if is_dry:
-            self._count(list(rewrites.values()), list(rewrites), 0)
+            self._count(rewrites, 0)
             return
         if not rewrites or self._try(snapshot, rewrites):
             return
@@ -170,37 +170,34 @@ class _Compaction:
             rewrites = self._rewrites(newest, [object_id])
             if not rewrites or self._try(newest, rewrites):
                 return
-            text = next(iter(rewrites))
+            text = rewrites[0].partition
         self.done.notes.append(f"partition {text} is left alone: other commits change its rows")
 
-    def _try(self, snapshot: Snapshot, rewrites: dict[str, LeafRewrite]) -> bool:
-        leaf_rewrites = list(rewrites.values())
+    def _try(self, snapshot: Snapshot, rewrites: Sequence[_Planned]) -> bool:
+        leaf_rewrites = [planned.rewrite for planned in rewrites]
         outcome, files_after = rewrite_leaves(snapshot, leaf_rewrites, self.target_bytes)
         match outcome:
             case Committed(version):
                 self.done.version = version
-                self._count(leaf_rewrites, list(rewrites), files_after)
+                self._count(rewrites, files_after)
                 return True
             case Conflicted() | Retryable():
                 return False
 
-    def _count(
-        self, rewrites: Sequence[LeafRewrite], partitions: Sequence[str], files_after: int
-    ) -> None:
+    def _count(self, rewrites: Sequence[_Planned], files_after: int) -> None:
         self.done.leaves += len(rewrites)
-        self.done.partitions += partitions
-        self.done.files_before += sum(len(rewrite.fragments) for rewrite in rewrites)
+        self.done.partitions += [planned.partition for planned in rewrites]
+        self.done.files_before += sum(len(planned.rewrite.fragments) for planned in rewrites)
         self.done.files_after += files_after
-        self.done.num_rows += sum(rewrite.num_rows for rewrite in rewrites)
+        self.done.num_rows += sum(planned.rewrite.num_rows for planned in rewrites)
 
-    def _rewrites(self, snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, LeafRewrite]:
-        """Find what to rewrite, by the partitions' values."""
-        rewrites = {}
-        for state in leaf_states(snapshot, leaves).values():
-            rewrite = self._of(snapshot, state)
-            if rewrite is not None:
-                rewrites[partition_text(state.values)] = rewrite
-        return rewrites
+    def _rewrites(self, snapshot: Snapshot, leaves: Sequence[str]) -> list[_Planned]:
+        """Find what to rewrite; partitions of several specs may have equal values."""
+        return [
+            _Planned(partition_text(state.values), rewrite)
+            for state in leaf_states(snapshot, leaves).values()
+            if (rewrite := self._of(snapshot, state)) is not None
+        ]
 
     def _of(self, snapshot: Snapshot, state: LeafState) -> LeafRewrite | None:
         is_elsewhere = state.read_branch is not None or state.read_tag is not None

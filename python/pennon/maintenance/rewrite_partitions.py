@@ -19,10 +19,10 @@ from pennon.errors import InternalError
 from pennon.leaf import LeafViews, StagedPartition, WriteTarget, clustered, scan_view
 from pennon.leaf.dataset import check_is_main, open_leaf
 from pennon.leaf.write.partition_writer import write_partitions
+from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.manifest import ObjectId, Snapshot
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
-from pennon.planning import plan_scan
 from pennon.spec.write_order import WriteOrder
 from pennon.transaction import Committed, Transaction
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
@@ -103,9 +103,8 @@ def rewrite_partitions(
 
 def _older(snapshot: Snapshot, where: str | None, done: RewrittenPartitions) -> list[str]:
     """List the leaves of older specs that are read on their main branch."""
-    rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
     present = snapshot.current_spec.spec_version
-    ids = {object_id: ObjectId.parse(object_id) for object_id in rows["object_id"].to_pylist()}
+    ids = {object_id: ObjectId.parse(object_id) for object_id in chosen_leaves(snapshot, where)}
     older = [key for key, parsed in ids.items() if parsed and parsed.spec_version != present]
     chosen = []
     for state in leaf_states(snapshot, older).values():

@@ -265,6 +265,8 @@ class OpenTable:
             SnapshotNotFound: A version has expired.
             ChangesNotKept: The table has weak transactions, and its versions hold no rows.
             ChangesNotPaired: Several rows of one commit have the same key.
+            ChangeRangeReversed: ``since`` is behind ``until``.
+            UnknownColumn: A column of the key is not there.
 
         Example:
             >>> import pennon, tempfile

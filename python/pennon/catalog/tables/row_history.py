@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.errors import WriteColumnUnknown
+from pennon.errors import ChangeRangeReversed, UnknownColumn
 from pennon.metadata_tables.changes_table import change_schema, changes_between
 
 if TYPE_CHECKING:
@@ -29,12 +29,16 @@ def read_changes(end: Table, start: Table, key: Sequence[str]) -> pa.Table:
         key: Columns that identify a row, by which a deletion and an insertion become an update.
 
     Raises:
-        WriteColumnUnknown: A column of the key is not there.
+        ChangeRangeReversed: The start is behind the end.
+        UnknownColumn: A column of the key is not there.
     """
     snapshot = end.snapshot
+    first, last = start.snapshot.version, snapshot.version
+    if first > last:
+        raise ChangeRangeReversed(table=end.name, start=first, end=last)
     schema = change_schema(snapshot)
     names = key_columns(end, key)
-    parts = changes_between(snapshot, start.snapshot.version, snapshot.version, names)
+    parts = changes_between(snapshot, first, last, names)
     tables = [part.cast(schema) for part in parts]
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
@@ -47,14 +51,14 @@ def key_columns(table: Table, key: Sequence[str]) -> list[str]:
         key: The names as they were stated.
 
     Raises:
-        WriteColumnUnknown: There is no such column.
+        UnknownColumn: There is no such column.
     """
     names = []
     for name in key:
         column = table.snapshot.schema.field_by_path([name])
         if column is None:
             columns = ", ".join(table.snapshot.schema.arrow.names)
-            raise WriteColumnUnknown(column=name, table=table.name, columns=columns)
+            raise UnknownColumn(column=name, columns=columns)
         names.append(str(column.field.name))
     return names
 

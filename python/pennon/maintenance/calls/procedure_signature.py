@@ -28,12 +28,30 @@ class Parameter:
         is_required: Whether it has to be given.
         instead: For a parameter that Iceberg's procedure of this name has and this one has not:
             what to write. It is declared so that a call gets this sentence, not Spark's.
+        least: The least value of a number.
+        choices: The values of a text, which is read in any case.
     """
 
     name: str
     type: str = "string"
     is_required: bool = False
     instead: str | None = None
+    least: int | None = None
+    choices: Sequence[str] = ()
+
+    def refusal(self, value: object) -> str | None:
+        """Say why a value is not taken; None where it is."""
+        if value is None:
+            return None
+        if self.instead is not None:
+            return f"it is that of Iceberg's; {self.instead}"
+        if not isinstance(value, _PYTHON[self.type]):
+            return f"it is {value!r}, not a {self.type}"
+        if self.least is not None and isinstance(value, int) and value < self.least:
+            return f"it is {value}, and at least {self.least} is needed"
+        if self.choices and str(value).lower() not in self.choices:
+            return f"it is {value!r}, not one of {', '.join(self.choices)}"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +110,8 @@ class Procedure:
                 raise ProcedureArgument(
                     procedure=self.name, parameter=name, why="there is no such one", known=known
                 )
-            if parameter.instead is not None and value is not None:
-                why = f"it is that of Iceberg's; {parameter.instead}"
-                raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
-            if value is not None and not isinstance(value, _PYTHON[parameter.type]):
-                why = f"it is {value!r}, not a {parameter.type}"
+            why = parameter.refusal(value)
+            if why is not None:
                 raise ProcedureArgument(procedure=self.name, parameter=name, why=why, known=known)
             checked[parameter.name] = value
         for parameter in self.parameters:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.ddl.register import register_table
 from pennon.catalog.table_name import parts_of
-from pennon.errors import ProcedureArgument, UnknownProcedure
+from pennon.errors import UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
 from pennon.maintenance.calls.procedure_signature import Arguments, Parameter, Procedure, Rows
@@ -78,13 +78,6 @@ def _migrate(catalog: Catalog, arguments: Arguments) -> Rows:
 
 def _expire(catalog: Catalog, arguments: Arguments) -> Rows:
     retained, micros = arguments.get("retain_last"), arguments.get("older_than")
-    if isinstance(retained, int) and retained < 1:
-        raise ProcedureArgument(
-            procedure="expire_snapshots",
-            parameter="retain_last",
-            why=f"it is {retained}, and the newest version always stays: at least 1",
-            known="table, older_than, retain_last",
-        )
     done = expire(
         located(catalog, str(arguments["table"])),
         catalog.storage,
@@ -110,13 +103,6 @@ def _vacuum(catalog: Catalog, arguments: Arguments) -> Rows:
 def _compact(catalog: Catalog, arguments: Arguments) -> Rows:
     where, target = arguments.get("where"), arguments.get("target_bytes")
     strategy = str(arguments.get("strategy") or "binpack").lower()
-    if strategy not in STRATEGIES:
-        raise ProcedureArgument(
-            procedure="compact",
-            parameter="strategy",
-            why=f"it is {strategy!r}, not one of {', '.join(STRATEGIES)}",
-            known="table, where, target_bytes, strategy, dry_run",
-        )
     is_dry = bool(arguments.get("dry_run"))
     done = compact(
         located(catalog, str(arguments["table"])),
@@ -217,7 +203,7 @@ PROCEDURES: Mapping[str, Procedure] = {
             (
                 TABLE,
                 Parameter("older_than", "timestamp"),
-                Parameter("retain_last", "long"),
+                Parameter("retain_last", "long", least=1),
                 Parameter(
                     "snapshot_ids",
                     "array<long>",
@@ -251,8 +237,8 @@ PROCEDURES: Mapping[str, Procedure] = {
             (
                 TABLE,
                 Parameter("where"),
-                Parameter("target_bytes", "long"),
-                Parameter("strategy"),
+                Parameter("target_bytes", "long", least=1),
+                Parameter("strategy", choices=STRATEGIES),
                 Parameter("dry_run", "boolean"),
             ),
             {

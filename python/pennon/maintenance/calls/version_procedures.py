@@ -10,7 +10,7 @@ from pennon.catalog.directory import Directory
 from pennon.catalog.table_name import parts_of
 from pennon.catalog.tables.loaded_table import load
 from pennon.catalog.tables.row_history import read_changes, told_changes
-from pennon.errors import ProcedureArgument, SnapshotNotFound
+from pennon.errors import SnapshotNotFound
 from pennon.maintenance.calls.procedure_signature import Arguments, Parameter, Procedure, Rows
 from pennon.maintenance.rollback import rollback
 from pennon.transaction.mode_change import MODES, set_transaction_mode
@@ -68,13 +68,6 @@ def _changes(catalog: Catalog, arguments: Arguments) -> Rows:
 
 def _set_transaction_mode(catalog: Catalog, arguments: Arguments) -> Rows:
     mode = str(arguments["mode"]).lower()
-    if mode not in MODES:
-        raise ProcedureArgument(
-            procedure="set_transaction_mode",
-            parameter="mode",
-            why=f"it is {mode!r}, not one of {', '.join(MODES)}",
-            known="table, mode",
-        )
     done = set_transaction_mode(located(catalog, str(arguments["table"])), mode, catalog.storage)
     return ((done.mode, done.version, done.leaves, "; ".join(done.notes)),)
 
@@ -119,7 +112,7 @@ VERSION_PROCEDURES: Final = (
     Procedure(
         "set_transaction_mode",
         "Make the transactions of a table strong or weak; its rows stay where they are.",
-        (TABLE, Parameter("mode", is_required=True)),
+        (TABLE, Parameter("mode", is_required=True, choices=MODES)),
         {"mode": "string", "version": "long", "leaves": "long", "notes": "string"},
         _set_transaction_mode,
     ),

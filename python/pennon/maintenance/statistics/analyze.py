@@ -21,6 +21,7 @@ from pennon.leaf import LeafViews, scan_view
 from pennon.leaf.dataset import open_leaf
 from pennon.leaf.write.column_counting import ColumnCounting, column_at, counted_fields
 from pennon.leaf.write.leaf_commit import LeafCommit
+from pennon.maintenance.leaves.chosen_leaves import chosen_leaves
 from pennon.maintenance.leaves.progress import Progress, no_progress
 from pennon.maintenance.statistics.distinct_values import DistinctValues
 from pennon.manifest import ConcurrentChange, LeafChange, ManifestCommitted, Snapshot
@@ -30,7 +31,6 @@ from pennon.manifest.commits.waiting import wait_for_others
 from pennon.manifest.format.column_statistics import LeafStatistics
 from pennon.manifest.format.commit_record import CommitIdentity, CommitRecord
 from pennon.manifest.format.statistics import order_at
-from pennon.planning import plan_scan
 from pennon.spec.counted_columns import STATISTICS_COLUMNS
 from pennon.transaction.staging.leaf_state import LeafState, leaf_states, partition_text
 
@@ -97,8 +97,7 @@ def analyze(
         done.notes.append("the table is in weak mode: anyone may move its leaves on at any time")
         return done
     fields = _chosen_fields(snapshot, columns)
-    rows = snapshot.leaves().table if where is None else plan_scan(snapshot, [where]).table
-    chosen = rows["object_id"].to_pylist()
+    chosen = chosen_leaves(snapshot, where)
     for at in range(0, len(chosen), _LEAVES_AT_ONCE):
         some = chosen[at : at + _LEAVES_AT_ONCE]
         states = leaf_states(snapshot, some)

@@ -1,0 +1,45 @@
+"""The partitions that a procedure's condition chooses.
+
+A query reads every partition of which a condition says nothing, and Spark filters the rows. A
+procedure has no such filter: a condition that is not understood would choose the whole table.
+"""
+
+from __future__ import annotations
+
+from pennon.errors import PredicateNotEvaluable
+from pennon.manifest import Snapshot
+from pennon.planning import plan_scan
+from pennon.planning.binding.bound_predicate import all_of, conjuncts, not_evaluable
+from pennon.predicate.dialect import DataFusion
+
+__all__ = ["chosen_leaves"]
+
+
+def chosen_leaves(snapshot: Snapshot, where: str | None) -> list[str]:
+    """Give the object ids of the leaves that may have a row for which a condition is true.
+
+    Args:
+        snapshot: The namespace.
+        where: Spark SQL; None for every leaf.
+
+    Raises:
+        PredicateNotEvaluable: It is no condition on rows: a number, a subquery, an aggregate, an
+            unknown function.
+        PredicateSyntaxError: It is no expression.
+        UnknownColumn: It names a column that the table does not have.
+    """
+    if where is None:
+        rows = snapshot.leaves().table
+    else:
+        plan = plan_scan(snapshot, [where])
+        undecided = [part for part in conjuncts(plan.bound) if part not in plan.decided]
+        unknown = not_evaluable(all_of(undecided))
+        if unknown is not None:
+            raise PredicateNotEvaluable(
+                predicate=unknown.expression.sql(dialect=DataFusion),
+                namespace=snapshot.location,
+                reason=f"it is not known that DataFusion computes it as Spark does ({unknown.why})",
+            )
+        rows = plan.table
+    object_ids: list[str] = rows["object_id"].to_pylist()
+    return object_ids
