@@ -66,7 +66,7 @@ ORDINARY: dict[str, dict[str, object]] = {
         "max_bytes": 128 << 20,
     },
     "read": {"ordered": False},
-    "call": {"arguments": {}},
+    "call": {"arguments": {}, "namespace": []},
     "plan_write": {
         "mode": "append",
         "predicates": [],

@@ -33,16 +33,24 @@ def parts_of(catalog: Catalog, name: str) -> tuple[str, ...]:
         ('shop', 'my orders')
         >>> parts_of(Catalog("lance", "/lake"), "/data/orders/")
         ('/data/orders',)
+        >>> parts_of(Catalog("lance", "/lake"), "lance.`/data/orders`")
+        ('/data/orders',)
     """
     if is_path(name):
-        return (plain_path(name).rstrip("/"),)
+        return _of_path(name)
     parts = tuple(name.split("."))
     if "`" in name:
         tokens = sqlglot.tokenize(name, read=SparkSql)
         parts = tuple(
             token.text for token in tokens if token.token_type is not sqlglot.TokenType.DOT
         )
-    return parts[1:] if len(parts) > 1 and parts[0] == catalog.name else parts
+    if len(parts) > 1 and parts[0] == catalog.name:
+        parts = parts[1:]
+    return _of_path(parts[0]) if len(parts) == 1 and is_path(parts[0]) else parts
+
+
+def _of_path(place: str) -> tuple[str]:
+    return (plain_path(place).rstrip("/"),)
 
 
 def check_name(identifier: Sequence[str]) -> None:

@@ -81,3 +81,29 @@ def test_a_wrong_call_is_told(
     message = failure_of(spark, f"CALL lance.{call.format(namespace=namespace)}")
     assert re.search(expected, message, re.DOTALL), message
     assert "\tat " not in message.split("JVM stacktrace")[0]
+
+
+def test_a_table_is_named_in_call_as_it_is_in_statements(
+    spark: SparkSession, namespace: str
+) -> None:
+    spark.sql(f"CREATE TABLE {namespace}.here (id INT)")
+    spark.sql(f"INSERT INTO {namespace}.here VALUES (1)")
+    [described] = (
+        row.data_type
+        for row in spark.sql(f"DESCRIBE TABLE EXTENDED {namespace}.here").collect()
+        if row.col_name == "Location"
+    )
+    catalog, current = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+    stated = ["here", "`here`", namespace.removeprefix("lance.") + ".here", f"lance.`{described}`"]
+    try:
+        spark.sql(f"USE {namespace}")
+        for name in stated:
+            rows = spark.sql(f"CALL lance.system.changes('{name}', 2)").collect()
+            assert [row.change_type for row in rows] == ["insert"], name
+        absent = failure_of(spark, "CALL lance.system.compact('absent')")
+        assert f"Cannot find table {namespace}.absent" in absent
+        spark.sql(f"USE {catalog}.{current}")
+        absent = failure_of(spark, "CALL lance.system.compact('here')")
+        assert "Cannot find table lance.here" in absent
+    finally:
+        spark.sql(f"USE {catalog}.{current}")

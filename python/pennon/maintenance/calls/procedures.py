@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pennon.catalog.configured_catalog import is_path
 from pennon.catalog.configured_catalog import plain_path as _plain
 from pennon.catalog.ddl.register import register_table
-from pennon.catalog.table_name import parts_of
+from pennon.catalog.directory import Directory
+from pennon.catalog.table_name import parts_of, spelled
 from pennon.errors import UnknownProcedure
 from pennon.maintenance.adoption.given_values import path_values
 from pennon.maintenance.adoption.split import adopt_or_split
@@ -292,7 +294,7 @@ PROCEDURES: Mapping[str, Procedure] = {
 
 
 def call(
-    catalog: Catalog, procedure: str, arguments: Arguments
+    catalog: Catalog, procedure: str, arguments: Arguments, namespace: tuple[str, ...] = ()
 ) -> tuple[Mapping[str, object], Rows]:
     """Call a procedure.
 
@@ -300,6 +302,7 @@ def call(
         catalog: The catalog that it is called in.
         procedure: Its name, ``system.`` in front or not.
         arguments: Values by parameter name.
+        namespace: Where a table of one name is looked for before the root.
 
     Raises:
         UnknownProcedure: There is none of that name; the error lists those there are.
@@ -312,4 +315,18 @@ def call(
         known = sorted([*PROCEDURES, "explain_join", "explain_scan"])
         why = f"there is none{instead_of(name, known)}"
         raise UnknownProcedure(procedure=procedure, why=why, known=", ".join(known))
-    return called.schema, called.run(catalog, called.checked(arguments))
+    checked = called.checked(arguments)
+    if TABLE in called.parameters:
+        checked["table"] = _within(catalog, str(checked["table"]), namespace)
+    return called.schema, called.run(catalog, checked)
+
+
+def _within(catalog: Catalog, table: str, namespace: tuple[str, ...]) -> str:
+    """Give a table's name with the namespace that a name alone means."""
+    name = table.replace("`", "")
+    parts = parts_of(catalog, table)
+    if not namespace or parts != (name,) or not name or is_path(name):
+        return table
+    directory = Directory(catalog)
+    within = (*namespace, name)
+    return table if not directory.find(within) and directory.find(parts) else spelled(within)

@@ -32,7 +32,7 @@ def located(catalog: Catalog, table: str) -> str:
         '/data/orders'
     """
     parts = parts_of(catalog, table)
-    return parts[0] if is_path(table) else Directory(catalog).registration(parts).location
+    return parts[0] if is_path(parts[0]) else Directory(catalog).registration(parts).location
 
 
 def moment_of(micros: object) -> datetime | None:

@@ -384,8 +384,8 @@ class ListProceduresReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Call(CatalogRequest):
-    """CALL of a procedure."""
+class Call(NamespaceRequest):
+    """CALL of a procedure; the namespace is that of the session, its catalog first."""
 
     op: ClassVar[str] = "call"
     procedure: str

@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PROTOCOL: Final = "f40514059e8d"
+PROTOCOL: Final = "2ed6b2c99ba8"
 """Digest of the declaration of all messages; the jar takes that of its ``wire.json``."""

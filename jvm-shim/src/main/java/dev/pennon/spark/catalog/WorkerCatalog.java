@@ -298,7 +298,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
         return procedure;
       }
     }
-    ObjectNode request = worker.request("call").put("procedure", name);
+    ObjectNode request = worker.request("call", new String[0]).put("procedure", name);
     request.putObject("arguments");
     WorkerConnection.answer(request);
     throw WorkerFailure.protocol("procedure " + name + " is called and not listed", null).raise();

@@ -2,9 +2,12 @@ package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.pennon.spark.compat.SessionCatalogs;
+import dev.pennon.spark.worker.Messages;
 import dev.pennon.spark.worker.ReplyTable;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.types.DataType;
@@ -44,12 +47,12 @@ public final class WorkerProcedure extends RowsProcedure {
     ObjectNode given = request.putObject("arguments");
     int position = 0;
     for (ProcedureParameter parameter : parameters()) {
-      if (!arguments.isNullAt(position)) {
-        Object value = arguments.get(position, parameter.dataType());
-        given.set(parameter.name(), JsonValues.toJson(value, parameter.dataType()));
-      }
-      position++;
+      Object value = arguments.get(position++, parameter.dataType());
+      given.set(parameter.name(), JsonValues.toJson(value, parameter.dataType()));
     }
+    SessionCatalogs session = SessionCatalogs.of(SparkSession.active());
+    String catalog = session.current().name();
+    request.set("namespace", Messages.strings(session.currentNamespace()).insert(0, catalog));
     List<InternalRow> rows = new ArrayList<>();
     JsonNode reply =
         ReplyTable.answer(
