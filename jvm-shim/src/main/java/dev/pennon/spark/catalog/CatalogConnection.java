@@ -3,7 +3,6 @@ package dev.pennon.spark.catalog;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -57,11 +56,6 @@ final class CatalogConnection {
 
   static ArrayNode toJson(Identifier identifier) {
     return Messages.strings(identifier.namespace()).add(identifier.name());
-  }
-
-  /** Sends a request; a failure is thrown as the AnalysisException that fits it. */
-  <R extends Record> R send(ObjectNode request, Class<R> kind) {
-    return Replies.read(WorkerConnection.answer(request), kind);
   }
 
   private static ObjectNode describe(String name, CaseInsensitiveStringMap options) {

@@ -40,7 +40,7 @@ record ChangeFeed(TableHandle handle) implements Changelog {
     request.put("compute_updates", context.computeUpdates());
     request.put("deduplication", context.deduplicationMode().value());
     request.set("options", Messages.strings(options.asCaseSensitiveMap()));
-    return new ChangeFeed(worker.send(request, TableReply.class).handle(worker.toJson()));
+    return new ChangeFeed(Replies.answer(request, TableReply.class).handle(worker.toJson()));
   }
 
   @Override

@@ -1,7 +1,6 @@
 package dev.pennon.spark.catalog;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.pennon.spark.worker.WorkerConnection;
 import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.TableChange;
 
@@ -23,7 +22,7 @@ final class EvolvingTable extends PennonTable implements SupportsSchemaEvolution
   public boolean supportsColumnChange(TableChange.ColumnChange change) {
     ObjectNode request = handle().request("check_change");
     request.set("change", SchemaChanges.toJson(change).get(0));
-    return Replies.read(WorkerConnection.answer(request), CheckChangeReply.class).possible();
+    return Replies.answer(request, CheckChangeReply.class).possible();
   }
 
   private record CheckChangeReply(boolean possible) {}

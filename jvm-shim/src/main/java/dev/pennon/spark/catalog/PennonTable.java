@@ -5,7 +5,6 @@ import dev.pennon.spark.compat.SchemaEvolution;
 import dev.pennon.spark.expressions.ConnectorPredicates;
 import dev.pennon.spark.read.PennonScanBuilder;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import dev.pennon.spark.write.Commit;
 import dev.pennon.spark.write.PennonRowLevelOperation;
@@ -160,7 +159,7 @@ public class PennonTable
     }
     ObjectNode request = handle.request("check_delete");
     request.set("predicates", Messages.strings(texts));
-    return Replies.read(WorkerConnection.answer(request), CheckDeleteReply.class).possible();
+    return Replies.answer(request, CheckDeleteReply.class).possible();
   }
 
   private record CheckDeleteReply(boolean possible) {}

@@ -12,7 +12,9 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.module.SimpleModule;
 import com.fasterxml.jackson.databind.node.NullNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.worker.Messages;
+import dev.pennon.spark.worker.WorkerConnection;
 import dev.pennon.spark.worker.WorkerFailure;
 import java.io.IOException;
 import java.util.OptionalLong;
@@ -45,6 +47,11 @@ public final class Replies {
           .build();
 
   private Replies() {}
+
+  /** Sends a request as {@link WorkerConnection#answer}, and reads the reply. */
+  public static <R extends Record> R answer(ObjectNode request, Class<R> kind) {
+    return read(WorkerConnection.answer(request), kind);
+  }
 
   /** Reads a reply, of which every field has to be there. */
   public static <R extends Record> R read(JsonNode reply, Class<R> kind) {

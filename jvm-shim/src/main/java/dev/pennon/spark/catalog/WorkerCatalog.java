@@ -59,7 +59,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final Identifier[] listTables(String[] namespace) {
     ObjectNode request = worker.request("list_tables", namespace);
-    return worker.send(request, ListTablesReply.class).tables().stream()
+    return Replies.answer(request, ListTablesReply.class).tables().stream()
         .map(table -> Identifier.of(namespace, table))
         .toArray(Identifier[]::new);
   }
@@ -84,7 +84,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   private Table loaded(Identifier identifier, String version, Long timestampMicros) {
     ObjectNode request = worker.request("load_table", identifier);
     request.put("version", version).put("timestamp_micros", timestampMicros);
-    TableReply reply = worker.send(request, TableReply.class);
+    TableReply reply = Replies.answer(request, TableReply.class);
     return reply.isMetadata()
         ? new MetadataTable(reply.handle(worker.toJson()))
         : PennonTable.of(worker.toJson(), reply);
@@ -176,13 +176,13 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   }
 
   private PennonTable table(ObjectNode request) {
-    return PennonTable.of(worker.toJson(), worker.send(request, TableReply.class));
+    return PennonTable.of(worker.toJson(), Replies.answer(request, TableReply.class));
   }
 
   @Override
   public final boolean dropTable(Identifier identifier) {
     ObjectNode request = worker.request("drop_table", identifier);
-    return worker.send(request, DroppedReply.class).dropped();
+    return Replies.answer(request, DroppedReply.class).dropped();
   }
 
   private record DroppedReply(boolean dropped) {}
@@ -209,7 +209,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final String[][] listNamespaces(String[] parent) {
     ObjectNode request = worker.request("list_namespaces", parent);
-    return worker.send(request, ListNamespacesReply.class).namespaces().toArray(String[][]::new);
+    return Replies.answer(request, ListNamespacesReply.class).namespaces().toArray(String[][]::new);
   }
 
   private record ListNamespacesReply(List<String[]> namespaces) {}
@@ -241,7 +241,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   /** The properties of a namespace; what is inside of a table counts as one where wanted. */
   private Map<String, String> describeNamespace(String[] namespace, boolean inTables) {
     ObjectNode request = worker.request("describe_namespace", namespace).put("in_tables", inTables);
-    return worker.send(request, PropertiesReply.class).properties();
+    return Replies.answer(request, PropertiesReply.class).properties();
   }
 
   private record PropertiesReply(Map<String, String> properties) {}
@@ -276,7 +276,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   @Override
   public final boolean dropNamespace(String[] namespace, boolean cascade) {
     ObjectNode request = worker.request("drop_namespace", namespace).put("cascade", cascade);
-    return worker.send(request, DroppedReply.class).dropped();
+    return Replies.answer(request, DroppedReply.class).dropped();
   }
 
   // Procedures
@@ -284,7 +284,7 @@ public abstract class WorkerCatalog implements StagingTableCatalog, SupportsName
   /** The procedures that CALL knows. */
   protected final List<WorkerProcedure> procedures() {
     ObjectNode request = worker.request("list_procedures");
-    return worker.send(request, ListProceduresReply.class).procedures().stream()
+    return Replies.answer(request, ListProceduresReply.class).procedures().stream()
         .map(signature -> new WorkerProcedure(worker, signature))
         .toList();
   }

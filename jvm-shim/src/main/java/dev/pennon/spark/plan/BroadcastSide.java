@@ -9,16 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
-/** The side of a join that Spark is going to broadcast. */
-final class BroadcastSide {
-  private final JoinSelectionHelper spark;
-  private final SQLConf conf;
-
-  BroadcastSide(JoinSelectionHelper spark, SQLConf conf) {
-    this.spark = spark;
-    this.conf = conf;
-  }
-
+/** The side of a join that Spark is going to broadcast under some settings. */
+record BroadcastSide(JoinSelectionHelper spark, SQLConf conf) {
   /** That side; null where Spark shuffles, or has to. */
   BuildSide of(Join join) {
     Option<BuildSide> hinted = spark.getBroadcastBuildSide(join, true, conf);

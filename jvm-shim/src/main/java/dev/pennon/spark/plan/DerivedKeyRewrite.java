@@ -202,9 +202,8 @@ final class DerivedKeyRewrite {
             empty(),
             Option.empty(),
             empty());
-    List<NamedExpression> columns = new ArrayList<>(items(plan.output()));
-    columns.add(key);
-    return new Keyed(new Project(sequence(columns), plan), (AttributeReference) key.toAttribute());
+    return new Keyed(
+        new Project(appended(plan.output(), key), plan), (AttributeReference) key.toAttribute());
   }
 
   private static AttributeReference surviving(
@@ -299,22 +298,17 @@ final class DerivedKeyRewrite {
         || (output.size() == node.plan().output().size() + 1 && output.last().equals(keyed.key()))) {
       return keyed;
     }
-    List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
-    columns.add(keyed.key());
-    return new Keyed(new Project(sequence(columns), keyed.plan()), keyed.key());
+    Seq<NamedExpression> columns = appended(node.plan().output(), keyed.key());
+    return new Keyed(new Project(columns, keyed.plan()), keyed.key());
   }
 
   private static LogicalPlan withoutKey(Node node, Keyed keyed) {
-    if (keyed.key() == null) {
-      return keyed.plan();
-    }
-    return projected(node, keyed.plan());
+    return keyed.key() == null ? keyed.plan() : projected(node, keyed.plan());
   }
 
   /** Only the columns that the node had: what is above may count them. */
   private static LogicalPlan projected(Node node, LogicalPlan keyed) {
-    List<NamedExpression> columns = new ArrayList<>(items(node.plan().output()));
-    return new Project(sequence(columns), keyed);
+    return new Project(sequence(items(node.plan().output())), keyed);
   }
 
   /** The key first: rows that are sorted within each partition stay sorted by the whole list. */

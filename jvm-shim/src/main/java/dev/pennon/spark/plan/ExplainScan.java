@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.read.PennonScan;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -33,7 +32,7 @@ public final class ExplainScan extends ExplainProcedure {
     ObjectNode request = Messages.request("explain_scan");
     request.set("catalog", outline.get("catalog"));
     request.set("plan", outline.get("plan"));
-    return Replies.read(WorkerConnection.answer(request), ExplainScanReply.class).rows().stream()
+    return Replies.answer(request, ExplainScanReply.class).rows().stream()
         .map(row -> Stream.of(outline.get("table").asText(), row.get(0), row.get(1)));
   }
 

@@ -45,11 +45,13 @@ public final class JoinPlanning {
     }
   }
 
-  /** Changes nothing. */
+  /** Changes nothing; an adaptive plan was at its end before it is one. */
   private static final class End extends Rule<SparkPlan> {
     @Override
     public SparkPlan apply(SparkPlan plan) {
-      JoinSettings.planned();
+      if (!(plan instanceof AdaptiveSparkPlanExec)) {
+        JoinSettings.planned();
+      }
       return plan;
     }
   }
@@ -57,18 +59,7 @@ public final class JoinPlanning {
   private static final class EndWithoutAdaption extends ColumnarRule {
     @Override
     public Rule<SparkPlan> preColumnarTransitions() {
-      return new OfPlan();
-    }
-  }
-
-  /** Changes nothing; an adaptive plan was at its end before. */
-  private static final class OfPlan extends Rule<SparkPlan> {
-    @Override
-    public SparkPlan apply(SparkPlan plan) {
-      if (!(plan instanceof AdaptiveSparkPlanExec)) {
-        JoinSettings.planned();
-      }
-      return plan;
+      return new End();
     }
   }
 }

@@ -1,6 +1,5 @@
 package dev.pennon.spark.plan;
 
-
 import dev.pennon.spark.read.PennonScan;
 import org.apache.spark.sql.catalyst.optimizer.JoinSelectionHelper;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;

@@ -1,6 +1,5 @@
 package dev.pennon.spark.read;
 
-
 import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -17,27 +16,15 @@ import org.apache.spark.sql.types.StructType;
 /**
  * A part of a query that the worker executes, as a scan: joins, filters and aggregates over the
  * partitions of one key group per task (design §5).
+ *
+ * @param fragment what the worker answered
+ * @param tasks one row per task: its key and the worker's token
+ * @param schema the columns that it sends
+ * @param rows the plan whose rows it has
  */
-public final class FragmentScan implements SupportsReportStatistics, Batch, SupportsMetadata {
-  private final FragmentReply fragment;
-  private final List<KeyedLeaf> tasks;
-  private final StructType schema;
-  private final LogicalPlan rows;
-
-  /**
-   * @param fragment what the worker answered
-   * @param tasks one row per task: its key and the worker's token
-   * @param schema the columns that it sends
-   * @param rows the plan whose rows it has
-   */
-  public FragmentScan(
-      FragmentReply fragment, List<KeyedLeaf> tasks, StructType schema, LogicalPlan rows) {
-    this.fragment = fragment;
-    this.tasks = tasks;
-    this.schema = schema;
-    this.rows = rows;
-  }
-
+public record FragmentScan(
+    FragmentReply fragment, List<KeyedLeaf> tasks, StructType schema, LogicalPlan rows)
+    implements SupportsReportStatistics, Batch, SupportsMetadata {
   @Override
   public StructType readSchema() {
     return schema;
@@ -109,6 +96,12 @@ public final class FragmentScan implements SupportsReportStatistics, Batch, Supp
   @Override
   public int hashCode() {
     return rows.semanticHash();
+  }
+
+  /** Tokens of tasks may hold storage options: they are never shown. */
+  @Override
+  public String toString() {
+    return fragment.toString();
   }
 
   /** Whether two plans give the same rows: their columns' ids differ, their plans do not. */

@@ -5,21 +5,15 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
-/** The splits of a scan as they were when Spark asked. */
-final class PennonBatch implements Batch {
-  private final ScanPlan plan;
-  /** What runtime filters have left; null for all that was planned. */
-  private final List<PennonSplit> filtered;
-  private final boolean isDerived;
-  private final boolean isOrdered;
-
-  PennonBatch(ScanPlan plan, List<PennonSplit> filtered, boolean isDerived, boolean isOrdered) {
-    this.plan = plan;
-    this.filtered = filtered;
-    this.isDerived = isDerived;
-    this.isOrdered = isOrdered;
-  }
-
+/**
+ * The splits of a scan as they were when Spark asked.
+ *
+ * @param filtered what runtime filters have left; null for all that was planned
+ * @param isDerived whether the key of each split follows its columns
+ * @param isOrdered whether rows come in the order that the scan reports
+ */
+record PennonBatch(ScanPlan plan, List<PennonSplit> filtered, boolean isDerived, boolean isOrdered)
+    implements Batch {
   @Override
   public InputPartition[] planInputPartitions() {
     List<PennonSplit> splits = filtered == null ? plan.splits().list() : filtered;

@@ -3,7 +3,6 @@ package dev.pennon.spark.read;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import java.util.Map;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -26,20 +25,6 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
   PennonStream(ScanPlan plan, Map<String, String> options) {
     this.plan = plan;
     this.options = options;
-  }
-
-  /** The worker's text of a position. */
-  private static final class Position extends Offset {
-    private final String text;
-
-    Position(String text) {
-      this.text = text;
-    }
-
-    @Override
-    public String json() {
-      return text;
-    }
   }
 
   private record PositionReply(String position) {}
@@ -73,9 +58,15 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
     until = position(request).json();
   }
 
+  /** A position, whose text is the worker's. */
   @Override
   public Offset deserializeOffset(String json) {
-    return new Position(json);
+    return new Offset() {
+      @Override
+      public String json() {
+        return json;
+      }
+    };
   }
 
   @Override
@@ -103,9 +94,8 @@ final class PennonStream implements MicroBatchStream, SupportsTriggerAvailableNo
     return request;
   }
 
-  private static Offset position(ObjectNode request) {
-    return new Position(
-        Replies.read(WorkerConnection.answer(request), PositionReply.class).position());
+  private Offset position(ObjectNode request) {
+    return deserializeOffset(Replies.answer(request, PositionReply.class).position());
   }
 
   @Override

@@ -5,7 +5,6 @@ import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.catalog.TableHandle;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -86,7 +85,7 @@ record ScanPlan(
     request.set("options", Messages.strings(options));
     request.set("schema", Messages.parse(schema.json()));
     long begun = System.nanoTime();
-    PlanScanReply reply = Replies.read(WorkerConnection.answer(request), PlanScanReply.class);
+    PlanScanReply reply = Replies.answer(request, PlanScanReply.class);
     long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begun);
     return new ScanPlan(
         table,
@@ -208,8 +207,7 @@ record ScanPlan(
     }
     ObjectNode request = table.catalogRequest("prune_splits").put("plan", reply.plan());
     request.set("predicates", Messages.strings(runtimePredicates));
-    Set<String> possible =
-        Replies.read(WorkerConnection.answer(request), PruneSplitsReply.class).objectIds();
+    Set<String> possible = Replies.answer(request, PruneSplitsReply.class).objectIds();
     return splits.list().stream().flatMap(split -> split.under(possible).stream()).toList();
   }
 

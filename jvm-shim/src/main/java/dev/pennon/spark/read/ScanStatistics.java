@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.catalog.SparkTransforms;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -45,8 +44,7 @@ record ScanStatistics(
     ObjectNode request = plan.table().catalogRequest("summarize_columns").put("plan", plan.reply().plan());
     request.set("columns", Messages.strings(schema.fieldNames()));
     Map<NamedReference, ColumnStatistics> known = new HashMap<>();
-    SummarizeColumnsReply reply =
-        Replies.read(WorkerConnection.answer(request), SummarizeColumnsReply.class);
+    SummarizeColumnsReply reply = Replies.answer(request, SummarizeColumnsReply.class);
     for (ColumnSummaryText column : reply.columns()) {
       String name = column.name();
       DataType type = schema.apply(name).dataType();

@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.apache.spark.sql.AnalysisException;
 
 /**
  * What went wrong, in the form of the worker's errors: a condition, a message that a user can act
@@ -107,18 +106,14 @@ public final class WorkerFailure extends RuntimeException {
     return condition.equals(otherCondition);
   }
 
-  /** This failure as Spark's exception for user errors, with the message as it stands. */
-  public AnalysisException toAnalysisException() {
-    return AnalysisExceptions.of(this);
-  }
-
   /**
-   * Throws {@link #toAnalysisException} from where Java demands an unchecked exception.
+   * Throws this failure as Spark's exception for user errors, with the message as it stands, from
+   * where Java demands an unchecked exception.
    *
    * @return never; declared so that callers can write {@code throw failure.raise()}
    */
   public RuntimeException raise() {
-    return sneak(toAnalysisException());
+    return sneak(AnalysisExceptions.of(this));
   }
 
   /**

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.pennon.spark.catalog.NotingTable;
 import dev.pennon.spark.catalog.Replies;
 import dev.pennon.spark.worker.Messages;
-import dev.pennon.spark.worker.WorkerConnection;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -57,7 +56,7 @@ record WritePlan(
     request.set("schema", Messages.parse(write.schema().json()));
     request.put("is_stream", isOfStream(write));
     request.set("options", Messages.strings(write.options().asCaseSensitiveMap()));
-    PlanWriteReply reply = Replies.read(WorkerConnection.answer(request), PlanWriteReply.class);
+    PlanWriteReply reply = Replies.answer(request, PlanWriteReply.class);
     StructType rowId = write.rowIdSchema().orElse(null);
     return new WritePlan(table, write.schema(), rowId, reply, write.queryId());
   }
