@@ -10,12 +10,11 @@ import argparse
 import os
 import shutil
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import fetched
 from benchmarks.join_cases import Case, cases, tpch_tables
-from benchmarks.join_tables import print_tables
+from benchmarks.join_tables import Measured, print_tables
 from benchmarks.side_by_side import FOLDER, RUNS, SPARK_CONF, OtherLoad
 from benchmarks.spark_side import Side
 
@@ -140,18 +139,6 @@ def prepare(found: list[Side], scale: int, folder: Path) -> list[Side]:
             fill(side, folder, has_tpch=source is not None)
         side.run(*([] if side.partitioned else parquet_flights(folder)))
     return started
-
-
-@dataclass(slots=True)
-class Measured:
-    """What the rounds gave for one query on one side."""
-
-    seconds: list[float] = field(default_factory=list)
-    cpu_seconds: list[float] = field(default_factory=list)
-    peak_megabytes: float = 0.0
-    shuffled_bytes: int = 0
-    plan: str = ""
-    error: str = ""
 
 
 class Race:

@@ -1,8 +1,9 @@
-"""The tables that the join benchmark prints."""
+"""What the join benchmark measures, and the tables that it prints of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,23 @@ from benchmarks.side_by_side import print_table
 from pennon.demo.executed_plan import ExecutedPlan
 
 if TYPE_CHECKING:
-    from benchmarks.join import Measured, Side
     from benchmarks.join_cases import Case
+    from benchmarks.spark_side import Side
 
-Results = Mapping[tuple[str, str], "Measured"]
+
+@dataclass(slots=True)
+class Measured:
+    """What the rounds gave for one query on one side."""
+
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    peak_megabytes: float = 0.0
+    shuffled_bytes: int = 0
+    plan: str = ""
+    error: str = ""
+
+
+Results = Mapping[tuple[str, str], Measured]
 
 
 def print_tables(
