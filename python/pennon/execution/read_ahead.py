@@ -87,8 +87,9 @@ def _scan(relation: Relation, way: LeafReading, leaf: LeafRead) -> Iterator[pa.R
             yield from batches
             return
         names = relation.schema.names
+        query = _query_of(way.condition)
         for batch in batches:
-            yield batch.filter(_holds(way.condition, batch)).select(names)
+            yield batch.filter(_holds(query, batch)).select(names)
     except (ValueError, OSError) as error:
         if leaf.residual is None or _REFUSED not in str(error):
             raise
@@ -100,10 +101,15 @@ def _scan(relation: Relation, way: LeafReading, leaf: LeafRead) -> Iterator[pa.R
         ) from error
 
 
-def _holds(condition: exp.Expr, batch: pa.RecordBatch) -> pa.Array:
+def _query_of(condition: exp.Expr) -> str:
+    """Write the query of a condition's value for each row: it takes longer than one batch of it."""
+    query = exp.select(exp.alias_(condition.copy(), _HOLDS, quoted=True)).from_(_ROWS)
+    return query.sql(dialect=DataFusion)
+
+
+def _holds(query: str, batch: pa.RecordBatch) -> pa.Array:
     """Compute a condition for each row of a batch."""
     from pennon.execution.engine import rows_over  # noqa: PLC0415 - DataFusion takes long to import
 
-    query = exp.select(exp.alias_(condition.copy(), _HOLDS, quoted=True)).from_(_ROWS)
     rows = pa.Table.from_batches([batch.replace_schema_metadata()])
-    return rows_over(query.sql(dialect=DataFusion), {_ROWS: rows})[_HOLDS].combine_chunks()
+    return rows_over(query, {_ROWS: rows})[_HOLDS].combine_chunks()

@@ -201,8 +201,8 @@ def _takes_rows_of(newest: lance.LanceDataset, snapshot: PlainSnapshot) -> bool:
         is_same = version_identity(newest.checkout_version(snapshot.version)) == snapshot.identity
     except (OSError, ValueError):  # that version was cleaned up
         return False
-    # Files name columns by the ids that the schema gives them.
-    return is_same and repr(newest.lance_schema) == repr(snapshot.manifest.lance_schema)
+    # Files name columns by the ids that the schema gives them, which are a part of it.
+    return is_same and newest.lance_schema == snapshot.manifest.lance_schema
 
 
 def _check_only_appended(

@@ -19,7 +19,6 @@ from pennon.manifest.format.properties import TURN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import TracebackType
 
     from pennon.manifest.dataset.storage import StorageOptions
     from pennon.manifest.snapshot import Snapshot
@@ -48,12 +47,7 @@ class Turn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give it back, if it was taken."""
         if self._ends:
             self._write(None)
