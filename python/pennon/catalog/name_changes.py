@@ -63,12 +63,7 @@ def replace_partitioned(directory: Directory, identifier: Name, old: str, new: s
             name = catalog.full_name(identifier)
             raise WriteConflict(table=name, why="another writer replaced or dropped the table")
         return
-    directory.deregister(identifier)
-    try:
-        directory.register(identifier, new)
-    except PennonError:
-        directory.register(identifier, old)
-        raise
+    _register_again(directory, (identifier, old), (identifier, new))
 
 
 def replace_plain(directory: Directory, identifier: Name, old: str, new: str) -> None:
@@ -119,9 +114,14 @@ def take_name(directory: Directory, identifier: Name, to: Name, location: str) -
             why = "another writer dropped the table or took its new name"
             raise WriteConflict(table=name, why=why)
         return
-    directory.deregister(identifier)
+    _register_again(directory, (identifier, location), (to, location))
+
+
+def _register_again(directory: Directory, old: tuple[Name, str], new: tuple[Name, str]) -> None:
+    """Forget a name and its location, and register others; the old ones where that fails."""
+    directory.deregister(old[0])
     try:
-        directory.register(to, location)
+        directory.register(*new)
     except PennonError:
-        directory.register(identifier, location)
+        directory.register(*old)
         raise

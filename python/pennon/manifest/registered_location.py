@@ -53,7 +53,7 @@ def move_registration(
     Returns:
         False where the name has another location by now; nothing is changed then.
     """
-    return _replaced(root, name, {"location": old}, {"location": new}, storage_options)
+    return change_properties(root, name, {"location": old}, {"location": new}, storage_options)
 
 
 def is_registered(
@@ -96,17 +96,6 @@ def change_properties(
     Returns:
         False where it has other properties by now, or is gone; nothing is changed then.
     """
-    return _replaced(root, name, old, new, storage_options)
-
-
-def _replaced(
-    root: str,
-    name: Sequence[str],
-    old: Mapping[str, str],
-    new: Mapping[str, str],
-    storage_options: StorageOptions,
-) -> bool:
-    """Change entries of the row of a name, where all of ``old`` are as they were."""
     manifest = open_manifest(root, storage_options=storage_options)
     is_named = _is_named(SEPARATOR.join(name))
     rows = manifest.to_table(columns=["metadata"], filter=is_named.sql(dialect=DataFusion))

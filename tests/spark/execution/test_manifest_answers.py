@@ -10,6 +10,9 @@ from tests.spark.assert_join import EXECUTION, conf, executed_plan
 from tests.spark.read.test_queries import rows_of
 
 if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 ANSWERED = "answered by the manifest"
@@ -42,23 +45,29 @@ def is_answered(spark: SparkSession, query: str) -> bool:
     return ANSWERED in executed_plan(spark.sql(query))
 
 
+def check_answers(
+    spark: SparkSession, table: str, answered: Sequence[str], read: Sequence[str]
+) -> list[Counter[str]]:
+    """See that all rows are Spark's own, and which are answered; gives the rows."""
+    queries = [query.format(t=table) for query in (*answered, *read)]
+    with conf(spark, BY_SPARK):
+        expected = [rows_of(spark.sql(query)) for query in queries]
+    assert [rows_of(spark.sql(query)) for query in queries] == expected
+    told = [is_answered(spark, query) for query in queries]
+    assert told == [True] * len(answered) + [False] * len(read)
+    return expected
+
+
 def test_aggregates_over_partition_values_need_no_leaf(spark: SparkSession, namespace: str) -> None:
     table = f"{namespace}.t"
     spark.sql(f"CREATE TABLE {table} PARTITIONED BY (region, k, months(ts)) AS {ROWS}")
     spark.sql(f"DELETE FROM {table} WHERE id IN (5, 6, 7) OR region = 'b' AND k = 1")
-    queries = [query.format(t=table) for query in (*ANSWERS, *READ)]
-    with conf(spark, BY_SPARK):
-        expected = [rows_of(spark.sql(query)) for query in queries]
-    assert [is_answered(spark, query) for query in queries] == [True] * len(ANSWERS) + [
-        False
-    ] * len(READ)
-    assert [rows_of(spark.sql(query)) for query in queries] == expected
+    expected = check_answers(spark, table, ANSWERS, READ)
     described = {row[0]: row[1] for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect()}
     for leaf in Path(described["Location"].removeprefix("file:")).glob("*$dataset/data"):
         shutil.rmtree(leaf)
-    assert [rows_of(spark.sql(query)) for query in queries[: len(ANSWERS)]] == (
-        expected[: len(ANSWERS)]
-    )
+    again = [rows_of(spark.sql(query.format(t=table))) for query in ANSWERS]
+    assert again == expected[: len(ANSWERS)]
 
 
 def test_answers_are_those_of_the_version_that_is_asked(
@@ -118,18 +127,14 @@ def test_exact_statistics_answer_for_other_columns(spark: SparkSession, namespac
         "SELECT sum(id), max(id) FROM {t}",
         "SELECT max(id) FROM {t} WHERE id < 50",
     ]
-    queries = [query.format(t=table) for query in (*answered, *read)]
-    with conf(spark, BY_SPARK):
-        expected = [rows_of(spark.sql(query)) for query in queries]
-    assert [rows_of(spark.sql(query)) for query in queries] == expected
-    told = [is_answered(spark, query) for query in queries]
-    assert told == [True] * len(answered) + [False] * len(read)
+    check_answers(spark, table, answered, read)
+    first = answered[0].format(t=table)
     spark.sql(f"DELETE FROM {table} WHERE id = 89")  # what is left of its bounds is no answer
-    assert spark.sql(queries[0]).collect() == [(88, 0, 89, 66, 89)]
-    assert not is_answered(spark, queries[0])
+    assert spark.sql(first).collect() == [(88, 0, 89, 66, 89)]
+    assert not is_answered(spark, first)
     spark.sql(f"CALL lance.system.analyze('{table.partition('.')[2]}', columns => 'id, region')")
-    assert spark.sql(queries[0]).collect() == [(88, 0, 89, 66, 89)]
-    assert is_answered(spark, queries[0])
+    assert spark.sql(first).collect() == [(88, 0, 89, 66, 89)]
+    assert is_answered(spark, first)
 
 
 def test_what_excludes_itself_is_answered_beside_bytes(spark: SparkSession, namespace: str) -> None:
@@ -175,9 +180,4 @@ def test_expressions_of_times_are_answered_by_levels(spark: SparkSession, namesp
         "SELECT year(ts) y, sum(id) FROM {t} GROUP BY y",
         "SELECT year(ts + INTERVAL '1' SECOND) y, count(*) FROM {t} GROUP BY y",
     ]
-    queries = [query.format(t=table) for query in (*answered, *read)]
-    with conf(spark, BY_SPARK):
-        expected = [rows_of(spark.sql(query)) for query in queries]
-    assert [rows_of(spark.sql(query)) for query in queries] == expected
-    told = [is_answered(spark, query) for query in queries]
-    assert told == [True] * len(answered) + [False] * len(read)
+    check_answers(spark, table, answered, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -101,22 +102,17 @@ def load_table(request: m.LoadTable) -> m.TableReply:
 
 def create_table(request: m.CreateTable) -> m.TableReply:
     """Answer ``create_table``."""
-    return _described(
-        tables.create(
-            request.catalog,
-            request.identifier,
-            schema=request.schema,
-            transforms=request.partitioning,
-            properties=request.properties,
-            mode=request.mode,
-        )
-    )
+    return _made(tables.create, request)
 
 
 def stage_table(request: m.StageTable) -> m.TableReply:
     """Answer ``stage_table``."""
+    return _made(tables.stage, request)
+
+
+def _made(make: Callable[..., Table], request: m.CreateTable | m.StageTable) -> m.TableReply:
     return _described(
-        tables.stage(
+        make(
             request.catalog,
             request.identifier,
             schema=request.schema,
