@@ -105,6 +105,9 @@ class Lake:
     def location_of(self, name: str) -> str:
         """Give the path or URL of a table, which need not be readable.
 
+        Args:
+            name: Its name, or a path or URL.
+
         Raises:
             TableNotFound: There is none; the error lists near names.
 
@@ -130,6 +133,13 @@ class Lake:
         comment: str | None = None,
     ) -> PartitionedNamespace:
         """Create a table; as ``pennon.create``.
+
+        Args:
+            name: Its name; its namespace has to be there.
+            schema: The columns.
+            partition_by: Transforms of columns, as in SQL.
+            properties: Table properties.
+            comment: What the table is, for people.
 
         Raises:
             TableAlreadyExists: There is a table of that name.
@@ -177,6 +187,9 @@ class Lake:
     def drop_table(self, name: str) -> None:
         """Drop a table with its files.
 
+        Args:
+            name: Its name.
+
         Raises:
             TableNotFound: There is none.
 
@@ -197,6 +210,15 @@ class Lake:
     def rename_table(self, name: str, to: str) -> None:
         """Give a table another name; its files stay where they are.
 
+        Args:
+            name: Its name.
+            to: The new one, whose namespace has to be there.
+
+        Raises:
+            TableNotFound: There is no table of that name.
+            TableAlreadyExists: There is one of the new name.
+            NamespaceNotFound: The namespace of the new name is missing.
+
         Example:
             >>> import pennon, tempfile
             >>> import pyarrow as pa
@@ -212,6 +234,9 @@ class Lake:
     def table_exists(self, name: str) -> bool:
         """Tell whether there is a table of that name.
 
+        Args:
+            name: Its name.
+
         Example:
             >>> import pennon, tempfile
             >>> import pyarrow as pa
@@ -225,6 +250,12 @@ class Lake:
 
     def list_tables(self, namespace: str | None = None) -> list[str]:
         """List the names of the tables of a namespace; without one, of all namespaces.
+
+        Args:
+            namespace: Its name; None for all namespaces, and the root.
+
+        Raises:
+            NamespaceNotFound: There is none of that name.
 
         Example:
             >>> import pennon, tempfile
@@ -243,6 +274,12 @@ class Lake:
     def list_namespaces(self, parent: str | None = None) -> list[str]:
         """List the names of the namespaces below another one, or of the root.
 
+        Args:
+            parent: Its name; None for the root.
+
+        Raises:
+            NamespaceNotFound: There is none of that name.
+
         Example:
             >>> import pennon, tempfile
             >>> lake = pennon.connect(tempfile.mkdtemp())
@@ -260,6 +297,10 @@ class Lake:
             name: Its name.
             exist_ok: Whether it is no error that there is one.
 
+        Raises:
+            NamespaceAlreadyExists: There is one of that name.
+            NamespaceNotFound: The one above it is missing.
+
         Example:
             >>> import pennon, tempfile
             >>> lake = pennon.connect(tempfile.mkdtemp())
@@ -273,7 +314,15 @@ class Lake:
         )
 
     def drop_namespace(self, name: str, *, cascade: bool = False) -> None:
-        """Drop a namespace, with all that is in it when ``cascade``.
+        """Drop a namespace.
+
+        Args:
+            name: Its name.
+            cascade: Whether what is in it goes, too: tables with their files.
+
+        Raises:
+            NamespaceNotFound: There is none of that name.
+            NamespaceNotEmpty: There is something in it.
 
         Example:
             >>> import pennon, tempfile

@@ -155,8 +155,16 @@ class PartitionedNamespace(TableRows):
     def rename_column(self, name: str, to: str) -> int:
         """Rename a column, which keeps its id and so its values.
 
+        Args:
+            name: The column; a field of a struct by its path, with dots.
+            to: The new name of the column, or of the field.
+
         Returns:
             The version with the new name.
+
+        Raises:
+            UnknownColumn: There is no such column.
+            UnsupportedTableChange: Another column has the new name.
 
         Example:
             >>> import pennon, tempfile
@@ -172,8 +180,15 @@ class PartitionedNamespace(TableRows):
     def drop_column(self, name: str) -> int:
         """Drop a column; a later one of its name shows no old values.
 
+        Args:
+            name: The column; a field of a struct by its path, with dots.
+
         Returns:
             The version without the column.
+
+        Raises:
+            UnknownColumn: There is no such column.
+            UnsupportedTableChange: The table is partitioned by it.
 
         Example:
             >>> import pennon, tempfile
@@ -223,10 +238,16 @@ class PartitionedNamespace(TableRows):
         return self._change(*altered(name, type, nullable=nullable, comment=comment))
 
     def set_properties(self, properties: Mapping[str, str | None]) -> int:
-        """Set table properties; a value of None removes one.
+        """Set table properties, or remove them.
+
+        Args:
+            properties: By name; None removes one.
 
         Returns:
             The version with the properties.
+
+        Raises:
+            UnsupportedTableChange: A property cannot be changed, as ``location``.
 
         Example:
             >>> import pennon, tempfile
@@ -289,6 +310,9 @@ class PartitionedNamespace(TableRows):
 
     def drop_tag(self, name: str) -> None:
         """Remove a tag; its version expires as those around it.
+
+        Args:
+            name: Its name.
 
         Raises:
             TagNotFound: There is none of that name; lists those there are.

@@ -125,7 +125,17 @@ class TableRows(OpenTable):
         return self._write("overwrite", WriteMode.OVERWRITE, rows, where)
 
     def overwrite_partitions(self, rows: object) -> int:
-        """Put rows in the place of all rows of the partitions that they belong to; as ``append``.
+        """Put rows in the place of all rows of the partitions that they belong to.
+
+        Args:
+            rows: As ``append`` takes them; the partitions that they belong to are replaced whole.
+
+        Returns:
+            The version with the rows.
+
+        Raises:
+            PennonError: The rows do not fit the columns.
+            WriteConflict: Another commit changed a partition that is replaced.
 
         Example:
             >>> import pennon, tempfile
