@@ -2,7 +2,9 @@
 
 Without this a text in the place of a time fails somewhere below, by an attribute that it lacks, or
 does not fail at all: ``update({...}, where=[])`` would change every row. What is allowed is read
-off the annotations, so that a signature says it once, to the reader, to mypy and here.
+off the annotations, so that a signature says it once, to the reader, to mypy and here. They are
+read as text, for some name classes of packages that are imported late or are not there; a packaged
+checker would have to import these, and would show values, which may be secrets.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def _refusing(called: str, function: _Function) -> _Function:
     return refusing  # type: ignore[return-value]
 
 
-def checked_methods(kind: _Class) -> _Class:
+def checked_methods(cls: _Class) -> _Class:
     """Let the public methods that a class defines refuse arguments, as ``checked`` does.
 
     Example:
@@ -81,10 +83,10 @@ def checked_methods(kind: _Class) -> _Class:
         ...     def pay(self, amount: int) -> None: ...
         >>> Account().pay(7)
     """
-    for name, member in list(vars(kind).items()):
+    for name, member in list(vars(cls).items()):
         if inspect.isfunction(member) and not name.startswith("_"):
-            setattr(kind, name, _refusing(name, member))
-    return kind
+            setattr(cls, name, _refusing(name, member))
+    return cls
 
 
 def check_least(function: str, parameter: str, value: int | None, least: int) -> None:
@@ -146,8 +148,8 @@ def _check_of_tree(tree: ast.expr) -> _Check:
         case ast.Subscript(value=ast.Name(id="Mapping"), slice=ast.Tuple(elts=[key, value])):
             return _mapping_check(_check_of_tree(key), _check_of_tree(value))
         case ast.Subscript(value=of):
-            return _KINDS[ast.unparse(of)]
-    return _KINDS[ast.unparse(tree)]
+            return _CHECKS[ast.unparse(of)]
+    return _CHECKS[ast.unparse(tree)]
 
 
 def _union(left: _Check, right: _Check) -> _Check:
@@ -184,8 +186,8 @@ def _mapping_check(key: _Check, of: _Check) -> _Check:
     return check
 
 
-def _instance(*kinds: type) -> _Check:
-    return lambda value: None if isinstance(value, kinds) else _named(value)
+def _instance(*classes: type) -> _Check:
+    return lambda value: None if isinstance(value, classes) else _named(value)
 
 
 def _whole_number(value: object) -> str | None:
@@ -197,13 +199,13 @@ def _named(value: object) -> str:
     """Say what a value is, not which: it may be a secret."""
     if value is None:
         return "it is None"
-    kind = type(value)
-    is_plain = kind.__module__ in ("builtins", "datetime")
-    spelled = kind.__qualname__ if is_plain else f"{kind.__module__}.{kind.__qualname__}"
+    cls = type(value)
+    is_plain = cls.__module__ in ("builtins", "datetime")
+    spelled = cls.__qualname__ if is_plain else f"{cls.__module__}.{cls.__qualname__}"
     return f"it is of type {spelled}"
 
 
-_KINDS: Final[Mapping[str, _Check]] = {
+_CHECKS: Final[Mapping[str, _Check]] = {
     "object": lambda _: None,
     "None": lambda value: None if value is None else _named(value),
     "str": _instance(str),

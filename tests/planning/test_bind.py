@@ -15,8 +15,8 @@ from pennon.errors import PennonError, PredicateSyntaxError, UnknownColumn
 from pennon.execution.engine import rows_over
 from pennon.planning.binding import bound_predicate
 from pennon.planning.binding.bind import bind
-from pennon.planning.binding.bound_predicate import Opaque, all_of, conjuncts
-from pennon.planning.residual import leaf_filter
+from pennon.planning.binding.bound_predicate import ComputedCondition, all_of, conjuncts
+from pennon.planning.residual import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -42,7 +42,7 @@ _SCHEMA = pa.schema(
 
 def _bound(sql: str, time_zone: str = "UTC") -> str:
     bound = bind(parse_predicate(sql), _SCHEMA, time_zone)
-    return str(leaf_filter(bound).sql(dialect=DataFusion))
+    return str(row_condition(bound).sql(dialect=DataFusion))
 
 
 def is_exact(predicate: str, schema: pa.Schema) -> bool:
@@ -121,10 +121,10 @@ def test_in_other_zones_a_range_around_has_every_time_that_a_function_finds() ->
                 f"trunc(ts, 'WEEK') = DATE '{week}'",
             ):
                 bound = bind(parse_predicate(predicate), _SCHEMA, zone)
-                parts = [part for part in conjuncts(bound) if isinstance(part, Opaque)]
+                parts = [part for part in conjuncts(bound) if isinstance(part, ComputedCondition)]
                 assert len(parts) == len(conjuncts(bound)), predicate
                 ranges = [part.implied for part in parts if part.implied is not None]
-                condition = leaf_filter(all_of(ranges)).sql(dialect=DataFusion)
+                condition = row_condition(all_of(ranges)).sql(dialect=DataFusion)
                 times = [moment, moment + timedelta(days=800), moment - timedelta(days=800)]
                 table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC"))})
                 rows = rows_over(f"SELECT `ts` FROM `t` WHERE {condition}", {"t": table})
@@ -171,7 +171,7 @@ def test_a_field_of_the_elements_of_a_list_is_left_to_spark() -> None:
     for predicate in ("array_contains(`items`.`x`, 3)", "size(top.In.x) = 1", "items.x IS NULL"):
         bound = bind(parse_predicate(f"i = 5 AND ({predicate})"), schema)
         assert not is_exact(predicate, schema)
-        assert "`i` = 5" in leaf_filter(bound).sql(dialect=DataFusion)
+        assert "`i` = 5" in row_condition(bound).sql(dialect=DataFusion)
     with pytest.raises(UnknownColumn, match=r"items\.y"):
         bind(parse_predicate("size(items.y) = 1"), schema)
 
@@ -182,8 +182,8 @@ def test_what_means_another_without_ansi_is_decided_by_no_partition_value() -> N
     small, plain = (
         bind(parse_predicate(f"CAST({name} AS STRING) = '0E-8'"), schema) for name in ("small", "m")
     )
-    assert isinstance(small, Opaque)
-    assert isinstance(plain, Opaque)
+    assert isinstance(small, ComputedCondition)
+    assert isinstance(plain, ComputedCondition)
     assert (small.can_fail, plain.can_fail) == (True, False)
 
 

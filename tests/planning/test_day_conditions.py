@@ -15,8 +15,8 @@ from tests.planning.exhaustive import exhaustive
 
 from pennon.execution.engine import rows_over
 from pennon.planning.binding.bind import bind
-from pennon.planning.binding.bound_predicate import Opaque
-from pennon.planning.residual import leaf_filter
+from pennon.planning.binding.bound_predicate import ComputedCondition
+from pennon.planning.residual import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 from pennon.transforms.calendar import Month, Year
@@ -71,8 +71,8 @@ def _implied(predicate: str, zone: str, table: pa.Table) -> set[datetime]:
         if parts:
             word = " AND " if type(part).__name__ == "AllOf" else " OR "
             return "(" + word.join(map(implied, parts)) + ")"
-        known = part.implied if isinstance(part, Opaque) else part
-        return "TRUE" if known is None else f"({leaf_filter(known).sql(dialect=DataFusion)})"
+        known = part.implied if isinstance(part, ComputedCondition) else part
+        return "TRUE" if known is None else f"({row_condition(known).sql(dialect=DataFusion)})"
 
     return set(
         rows_over(f"SELECT ts FROM t WHERE {implied(bound)}", {"t": table})["ts"].to_pylist()
@@ -90,7 +90,7 @@ def _implied(predicate: str, zone: str, table: pa.Table) -> set[datetime]:
 )
 def test_the_time_of_the_day_implies_nothing_of_days(predicate: str) -> None:
     bound = bind(parse_predicate(predicate), SCHEMA, "Asia/Tokyo")
-    assert isinstance(bound, Opaque)
+    assert isinstance(bound, ComputedCondition)
     assert bound.implied is None
 
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tests.predicate.plain_truth import is_true
 
 from pennon.planning.binding.bind import bind
-from pennon.planning.residual import leaf_filter
+from pennon.planning.residual import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -69,7 +69,7 @@ def test_each_rule_gives_the_tree_and_the_rows_of_its_file(
         normal = parse_predicate(written)
         assert (shape(normal), normal.sql(dialect=DataFusion)) == (tree, sql), written
         kept = [number for number, row in enumerate(_ROWS) if is_true(written, row)]
-        bound = leaf_filter(bind(normal, _SCHEMA)).sql(dialect=DataFusion)
+        bound = row_condition(bind(normal, _SCHEMA)).sql(dialect=DataFusion)
         for computed in (sql, bound):
             found = context.sql(f"SELECT n FROM t WHERE {computed} ORDER BY n").to_pydict()["n"]
             assert found == kept, f"{written}: {computed}"

@@ -12,7 +12,7 @@ from sqlglot import exp, parse_one
 from pennon.errors import PredicateSyntaxError, PredicateTooDeep
 from pennon.planning.binding.bind import bind
 from pennon.planning.binding.bound_predicate import AnyOf, Compared
-from pennon.planning.residual import leaf_filter
+from pennon.planning.residual import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.parse import parse_predicate
 
@@ -153,7 +153,7 @@ def test_two_hundred_choices_in_one_chain_are_read() -> None:
 
 def test_a_pattern_that_is_no_text_is_left_as_it_is() -> None:
     schema = pa.schema([("s", pa.string())])
-    assert "LIKE 5" in leaf_filter(bind(parse_predicate("s LIKE 5"), schema)).sql(
+    assert "LIKE 5" in row_condition(bind(parse_predicate("s LIKE 5"), schema)).sql(
         dialect=DataFusion
     )
 

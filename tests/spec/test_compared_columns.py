@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pennon.spec.functions.compared_columns import ComparedColumn, Comparison
+from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_only_casts_that_keep_the_value_are_seen_through(
     names = tuple(types.split())
     column, plain = ComparedColumn(1, names, in_utc), ComparedColumn(2, names[-1:])
     assert column.keeps_value is keeps_value
-    assert Comparison(column, plain).equates is keeps_value
-    assert Comparison(plain, column).equates is keeps_value
+    assert ColumnComparison(column, plain).equates is keeps_value
+    assert ColumnComparison(plain, column).equates is keeps_value
 
 
 def test_a_date_and_a_timestamp_are_compared_as_midnights() -> None:
     date = ComparedColumn(1, ("date", "timestamp"))
     moment, other = ComparedColumn(2, ("timestamp",)), ComparedColumn(3, ("timestamp_ntz",))
-    assert Comparison(date, moment).is_of_midnights
-    assert Comparison(moment, date).is_of_midnights
-    assert not Comparison(moment, other).is_of_midnights
-    assert not Comparison(date, ComparedColumn(4, ("date",))).is_of_midnights
+    assert ColumnComparison(date, moment).is_of_midnights
+    assert ColumnComparison(moment, date).is_of_midnights
+    assert not ColumnComparison(moment, other).is_of_midnights
+    assert not ColumnComparison(date, ComparedColumn(4, ("date",))).is_of_midnights

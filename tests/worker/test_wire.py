@@ -13,7 +13,7 @@ from tests.worker import wire_declaration
 from pennon.errors import MalformedMessage
 from pennon.worker.messages import key_messages, messages, metadata_messages, write_messages
 from pennon.worker.messages.plan_messages import OPERATORS
-from pennon.worker.plans.plan_outline import plan_of
+from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.wire import stream_end
 from pennon.worker.wire.json_fields import decode, encode
 
@@ -127,13 +127,13 @@ def test_every_operator_that_is_declared_becomes_a_node() -> None:
         told = json.loads(path.read_text(encoding="utf-8"))
         assert told["node"] == kind
         if kind != "scan":
-            plan, _ = plan_of([told])
+            plan, _ = decoded_plan([told])
             assert len(plan) == 1
 
 
 def test_an_operator_with_a_field_too_many_or_too_few_is_refused() -> None:
     limit = {"node": "limit", "child": 0, "count": 5}
     with pytest.raises(MalformedMessage, match="LimitMessage knows no field offset"):
-        plan_of([{**limit, "offset": 1}])
+        decoded_plan([{**limit, "offset": 1}])
     with pytest.raises(MalformedMessage, match="LimitMessage has no field count"):
-        plan_of([{"node": "limit", "child": 0}])
+        decoded_plan([{"node": "limit", "child": 0}])

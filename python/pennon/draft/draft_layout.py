@@ -19,13 +19,13 @@ from pennon.manifest.format.rows import ManifestRow, table_of_rows
 from pennon.spec import NamespaceSchema, PartitionField, PartitionSpec, spec_of
 from pennon.transforms.registry import TransformCall
 
-__all__ = ["Layout", "manifest_of"]
+__all__ = ["DraftPartitioning", "manifest_of"]
 
 _numbers: Final = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class DraftPartitioning:
     """The partition fields of the columns that are understood.
 
     Args:
@@ -42,7 +42,7 @@ class Layout:
         schema: NamespaceSchema,
         readings: Sequence[Sequence[Reading]],
         chosen: Sequence[int | None],
-    ) -> Layout:
+    ) -> DraftPartitioning:
         """Build the fields of the chosen readings.
 
         Args:

@@ -29,7 +29,7 @@ from pennon.caching import (
     storage_identity,
     version_identity,
 )
-from pennon.draft.draft_layout import Layout, manifest_of
+from pennon.draft.draft_layout import DraftPartitioning, manifest_of
 from pennon.draft.evidence import LeafEvidence, chosen_readings, examine
 from pennon.draft.readings import Reading, readings
 from pennon.errors import (
@@ -207,7 +207,7 @@ def _made(
     ]
     evidence = _examined(draft, datasets, known, schema, options)
     chosen = chosen_readings(draft.columns, known, evidence)
-    layout = Layout.of(schema, known, chosen)
+    layout = DraftPartitioning.of(schema, known, chosen)
     root = "" if key.location == draft.location else draft.location
     leaves = [
         _leaf(

@@ -30,7 +30,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from pennon.errors import FragmentFailed, FragmentMemory
 from pennon.execution.batches.batch_stream import BatchStream
 from pennon.execution.batches.stream_work import StreamWork
-from pennon.execution.by_parts import Division, GroupedParts, division_of
+from pennon.execution.by_parts import GroupedParts, GroupingDivision, division_of
 from pennon.execution.engine_failures import engine_failures
 from pennon.execution.leaf_pruning import filtered, pruned
 from pennon.execution.leaf_table import register_empty, register_relation, register_rows
@@ -149,7 +149,7 @@ def _tried(
     *,
     work: StreamWork,
     spills: bool = True,
-    division: Division | None = None,
+    division: GroupingDivision | None = None,
 ) -> tuple[Iterator[pa.RecordBatch], FragmentMemory | None, Mapping[str, str]]:
     """Start a query with hash joins; return the error of one that needs too much memory.
 
@@ -275,7 +275,7 @@ def _started(
     *,
     work: StreamWork,
     spills: bool = True,
-    division: Division | None = None,
+    division: GroupingDivision | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Start a query and compute its first batch.
 
@@ -346,7 +346,7 @@ def rows_at_once(relations: Sequence[Relation], query: Query, memory: int) -> in
     return _FEW_ROWS if may_exceed(relations, _GROUP_BYTES, memory) else _MANY_ROWS
 
 
-def _division(relations: Sequence[Relation], query: Query) -> Division | None:
+def _division(relations: Sequence[Relation], query: Query) -> GroupingDivision | None:
     """Take a query apart where its groups may be too many: to read it takes some milliseconds."""
     if _GROUPED.search(query.sql) is None:
         return None

@@ -93,5 +93,5 @@ def _late(
 def _is_plain(column: exp.Column, known: pa.Schema) -> bool:
     if len(column.parts) > 1 or column.name not in known.names:
         return False
-    kind = known.field(column.name).type
-    return not pa.types.is_nested(kind) and not pa.types.is_null(kind)
+    data_type = known.field(column.name).type
+    return not pa.types.is_nested(data_type) and not pa.types.is_null(data_type)

@@ -74,8 +74,8 @@ def pruned(
 
 def _keys(pruning: LeafPruning, rows: ReplicatedRows) -> set[int | None]:
     at = rows.schema.get_field_index(pruning.column)
-    kind = rows.schema.field(at).type
-    values = pc.unique(pa.chunked_array([batch.column(at) for batch in rows.batches], kind))
+    data_type = rows.schema.field(at).type
+    values = pc.unique(pa.chunked_array([batch.column(at) for batch in rows.batches], data_type))
     values = values.drop_null()
     if not len(values):
         return set()
@@ -119,8 +119,8 @@ def _few_values(row_filter: RowFilter, rows: ReplicatedRows) -> pa.Array | None:
     if num_rows * _SHARE > 2 * row_filter.chosen_from:
         return None
     at = rows.schema.get_field_index(row_filter.column)
-    kind = rows.schema.field(at).type
-    columns = pa.chunked_array([batch.column(at) for batch in rows.batches], kind).drop_null()
+    data_type = rows.schema.field(at).type
+    columns = pa.chunked_array([batch.column(at) for batch in rows.batches], data_type).drop_null()
     values = pc.unique(columns)
     is_key = 2 * len(values) >= len(columns)
     return values if is_key and len(values) * _SHARE <= row_filter.chosen_from else None

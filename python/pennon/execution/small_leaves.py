@@ -185,8 +185,8 @@ def _row_bytes(schema: pa.Schema) -> int:
     return sum(_value_bytes(column.type) for column in schema)
 
 
-def _value_bytes(kind: pa.DataType) -> int:
+def _value_bytes(data_type: pa.DataType) -> int:
     try:
-        return max(1, int(kind.bit_width) // 8)
+        return max(1, int(data_type.bit_width) // 8)
     except ValueError:
         return _BYTES_OF_A_TEXT

@@ -26,9 +26,9 @@ __all__ = [
     "check_is_main",
     "drop_dataset",
     "forget_leaves",
+    "leaf_missing",
     "leaf_uri",
     "limit_sessions",
-    "missing_files",
     "open_leaf",
     "open_own_leaf",
     "resolve_reference",
@@ -204,7 +204,7 @@ def _open(
         raise LeafMissing(leaf=location, table=root, version=at) from error
 
 
-def missing_files(dataset: lance.LanceDataset) -> LeafMissing:
+def leaf_missing(dataset: lance.LanceDataset) -> LeafMissing:
     """Give the error that data files of an opened leaf are not there."""
     table, _, leaf = str(dataset.uri).rstrip("/").rpartition("/")
     return LeafMissing(leaf=leaf, table=table, version=f"version {dataset.version}")
@@ -230,7 +230,7 @@ def check_files(
         return
     own = [file.path for file in fragment.metadata.files if file.base_id is None]
     if not are_there(str(dataset.uri), own, storage_options):
-        raise missing_files(dataset)
+        raise leaf_missing(dataset)
 
 
 def are_there(

@@ -81,22 +81,22 @@ def key_columns(columns: Sequence[pa.Array], order: Sequence[OrderColumn]) -> tu
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    kind = array.type
+    data_type = array.type
     is_bytes = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return _ordered_bits(array)
-    if pa.types.is_decimal(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_decimal(data_type) or pa.types.is_large_binary(data_type):
         comparable = array
-    elif any(test(kind) for test in is_bytes):
+    elif any(test(data_type) for test in is_bytes):
         comparable = array.cast(pa.large_binary())
-    elif pa.types.is_date32(kind):
+    elif pa.types.is_date32(data_type):
         comparable = array.cast(pa.int32()).cast(pa.int64())
     else:
         comparable = array.cast(pa.int64())
     if not comparable.null_count:
         return comparable
     stand_in: object = 0
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         stand_in = Decimal(0)
     elif pa.types.is_large_binary(comparable.type):
         stand_in = b""

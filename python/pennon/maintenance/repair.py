@@ -329,8 +329,8 @@ class _Repair:
         kept = rows.filter(pa.array(mask, pa.bool_()))
         names = [name for name in self.manifest.schema.names if name not in kept.column_names]
         for name in names:
-            kind = self.manifest.schema.field(name).type
-            kept = kept.append_column(name, pa.nulls(kept.num_rows, kind))
+            data_type = self.manifest.schema.field(name).type
+            kept = kept.append_column(name, pa.nulls(kept.num_rows, data_type))
         return kept if kept.num_rows else None
 
 
@@ -338,5 +338,5 @@ def _by_column(values: Mapping[str, pa.Scalar]) -> _Values:
     return {PARTITION_PREFIX + field_id: value for field_id, value in values.items()}
 
 
-def _as(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
-    return value if value.type == kind else pc.cast(value, kind)
+def _as(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar:
+    return value if value.type == data_type else pc.cast(value, data_type)

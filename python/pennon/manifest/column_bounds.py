@@ -70,11 +70,13 @@ def column_bounds(
         return {}
     if leaves.num_rows <= few_of(snapshot.num_leaves):
         entries = statistics_entries(leaves["metadata"])
-        stated = {number: entries.bounds(number, kind) for number, kind in columns.items()}
-        known = {number: bounds for number, bounds in stated.items() if bounds is not None}
+        stated = {
+            number: entries.bounds(number, data_type) for number, data_type in columns.items()
+        }
+        bounds_of = {number: bounds for number, bounds in stated.items() if bounds is not None}
     else:
-        known, _ = _over_fragments(snapshot, leaves[ADDRESS].to_numpy(), columns)
-    return _where(leaves[IS_COUNTED].combine_chunks(), known)
+        bounds_of, _ = _over_fragments(snapshot, leaves[ADDRESS].to_numpy(), columns)
+    return _where(leaves[IS_COUNTED].combine_chunks(), bounds_of)
 
 
 def bounds_at(
@@ -97,11 +99,11 @@ def bounds_at(
     """
     if not columns or not len(addresses) or not snapshot.has_read_versions:
         return {}
-    known, is_counted = _over_fragments(snapshot, addresses, columns)
-    return _where(is_counted, known)
+    bounds_of, is_counted = _over_fragments(snapshot, addresses, columns)
+    return _where(is_counted, bounds_of)
 
 
-def _where(is_counted: pa.Array, known: Mapping[int, ColumnBounds]) -> dict[int, ColumnBounds]:
+def _where(is_counted: pa.Array, bounds_of: Mapping[int, ColumnBounds]) -> dict[int, ColumnBounds]:
     """Forget what is known of leaves whose statistics are another version's."""
     return {
         number: replace(
@@ -109,7 +111,7 @@ def _where(is_counted: pa.Array, known: Mapping[int, ColumnBounds]) -> dict[int,
             is_known=pc.and_(bounds.is_known, is_counted),
             is_exact=pc.and_(bounds.is_exact, is_counted),
         )
-        for number, bounds in known.items()
+        for number, bounds in bounds_of.items()
     }
 
 
@@ -181,13 +183,13 @@ def _over_fragments(
         whole = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         return whole if place is None else pc.take(whole, place)
 
-    known = {
+    bounds_of = {
         field_id: ColumnBounds(
             *map(joined, zip(*(bounds[field_id].arrays for bounds in by_fragment), strict=True))
         )
         for field_id in columns
     }
-    return known, joined([piece.is_counted for piece in pieces])
+    return bounds_of, joined([piece.is_counted for piece in pieces])
 
 
 def _of_fragment(
@@ -198,18 +200,20 @@ def _of_fragment(
 ) -> tuple[_Piece, dict[int, ColumnBounds]]:
     """Give the rows of a fragment, those at the addresses among them, and the columns' bounds."""
     key = _key(snapshot, fragment)
-    piece, known = _at_hand(key, addresses, columns)
-    if piece is not None and len(known) == len(columns):
-        return piece, known
+    piece, bounds_of = _at_hand(key, addresses, columns)
+    if piece is not None and len(bounds_of) == len(columns):
+        return piece, bounds_of
     with _READING:
-        piece, known = _at_hand(key, addresses, columns)  # another thread may have read it
-        missing = {number: kind for number, kind in columns.items() if number not in known}
+        piece, bounds_of = _at_hand(key, addresses, columns)  # another thread may have read it
+        missing = {
+            number: data_type for number, data_type in columns.items() if number not in bounds_of
+        }
         if piece is not None and not missing:
-            return piece, known
+            return piece, bounds_of
         if piece is not None:
             read, bounds = _read(snapshot, fragment, key, piece, missing)
             if read is piece:
-                return piece, known | bounds
+                return piece, bounds_of | bounds
         return _read(snapshot, fragment, key, None, columns)
 
 
@@ -227,17 +231,17 @@ def _kept(
     key: TableKey, piece: _Piece, columns: Mapping[int, pa.DataType]
 ) -> dict[int, ColumnBounds]:
     """Give the bounds of the columns of which something is kept."""
-    known = {}
+    bounds_of = {}
     batches = _ENTRIES.peek(replace(key, detail=piece.number))
-    for field_id, kind in columns.items():
-        own = _bounds_key(key, piece, field_id, kind)
+    for field_id, data_type in columns.items():
+        own = _bounds_key(key, piece, field_id, data_type)
         bounds = _BOUNDS.peek(own)
         if bounds is None and batches is not None:
-            bounds = _joined([_bounds(batch, field_id, kind) for batch in batches])
+            bounds = _joined([_bounds(batch, field_id, data_type) for batch in batches])
             _BOUNDS.keep(own, bounds)
         if bounds is not None:
-            known[field_id] = bounds
-    return known
+            bounds_of[field_id] = bounds
+    return bounds_of
 
 
 def _read(
@@ -264,8 +268,8 @@ def _read(
         counted = statistics_columns(rows["metadata"], _versions(rows))[IS_COUNTED]
         is_counted.append(counted.combine_chunks())
         batch = statistics_entries(rows["metadata"])
-        for number, kind in columns.items():
-            bounds[number].append(_bounds(batch, number, kind))
+        for number, data_type in columns.items():
+            bounds[number].append(_bounds(batch, number, data_type))
         batches = (*batches, batch) if _weight(batches) <= _KEPT_BYTES else batches
     places = np.concatenate(addresses)
     if not np.all(places[:-1] < places[1:]):
@@ -275,14 +279,14 @@ def _read(
         piece = _Piece(next(_numbers), places, pa.concat_arrays(is_counted))
         _PIECES.keep(key, piece)
     _ENTRIES.keep(replace(key, detail=piece.number), batches)
-    known = {number: _joined(bounds[number]) for number in columns}
-    for number, kind in columns.items():
-        _BOUNDS.keep(_bounds_key(key, piece, number, kind), known[number])
-    return piece, known
+    bounds_of = {number: _joined(bounds[number]) for number in columns}
+    for number, data_type in columns.items():
+        _BOUNDS.keep(_bounds_key(key, piece, number, data_type), bounds_of[number])
+    return piece, bounds_of
 
 
-def _bounds(batch: StatisticsEntries, field_id: int, kind: pa.DataType) -> ColumnBounds:
-    return batch.bounds(field_id, kind) or ColumnBounds.unknown(batch.num_rows, kind)
+def _bounds(batch: StatisticsEntries, field_id: int, data_type: pa.DataType) -> ColumnBounds:
+    return batch.bounds(field_id, data_type) or ColumnBounds.unknown(batch.num_rows, data_type)
 
 
 def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
@@ -290,8 +294,8 @@ def _joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
     return ColumnBounds(*(pa.concat_arrays(array) for array in arrays))
 
 
-def _bounds_key(key: TableKey, piece: _Piece, field_id: int, kind: pa.DataType) -> TableKey:
-    return replace(key, detail=(piece.number, field_id, str(kind)))
+def _bounds_key(key: TableKey, piece: _Piece, field_id: int, data_type: pa.DataType) -> TableKey:
+    return replace(key, detail=(piece.number, field_id, str(data_type)))
 
 
 def _key(snapshot: Snapshot, fragment: lance.LanceFragment) -> TableKey:
@@ -317,11 +321,11 @@ def _rows(snapshot: Snapshot, fragment: lance.LanceFragment) -> Iterator[pa.Tabl
     """Read the table rows of a fragment, some at a time."""
     is_table = exp.column("object_type").eq(exp.Literal.string(TABLE)).sql(dialect=DataFusion)
     columns = ["metadata", READ_VERSION.name, READ_BRANCH, READ_TAG]
-    known = [name for name in columns if name in snapshot.manifest.schema.names]
+    bounds_of = [name for name in columns if name in snapshot.manifest.schema.names]
     read: list[pa.RecordBatch] = []
     try:
         scanned = snapshot.manifest.scanner(
-            columns=known,
+            columns=bounds_of,
             filter=is_table,
             fragments=[fragment],
             with_row_address=True,

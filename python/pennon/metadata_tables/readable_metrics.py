@@ -99,9 +99,9 @@ def _counted_columns(snapshot: Snapshot) -> dict[str, tuple[int, pa.DataType]]:
     }
 
 
-def _of_column(kind: pa.DataType) -> pa.DataType:
+def _of_column(data_type: pa.DataType) -> pa.DataType:
     counts = {"value_count": pa.int64(), "null_value_count": pa.int64()}
-    return pa.struct({**counts, "lower_bound": kind, "upper_bound": kind})
+    return pa.struct({**counts, "lower_bound": data_type, "upper_bound": data_type})
 
 
 def _metrics(bounds: ColumnBounds, rows: pa.Array) -> pa.Array:

@@ -21,7 +21,7 @@ _Change = dict[str, object]
 
 def added(
     name: str,
-    kind: pa.DataType,
+    data_type: pa.DataType,
     *,
     nullable: bool,
     default: object,
@@ -31,7 +31,7 @@ def added(
 
     Args:
         name: Its path, with dots.
-        kind: Its type.
+        data_type: Its type.
         nullable: Whether it may be NULL.
         default: Its value in rows that are there; None for NULL.
         comment: Its comment.
@@ -42,15 +42,15 @@ def added(
     change: _Change = {
         "change": "add_column",
         "column": name.split("."),
-        "type": _spark_type(name, kind),
+        "type": _spark_type(name, data_type),
         "nullable": nullable,
         "comment": comment,
     }
     if default is not None:
         try:
-            value = pa.scalar(default, kind)
+            value = pa.scalar(default, data_type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-            raise DefaultNotOfType(column=name, default=repr(default), type=kind) from error
+            raise DefaultNotOfType(column=name, default=repr(default), type=data_type) from error
         change["default"] = to_expression(value).sql(dialect="spark")
         change["initial"] = value_to_json(value)
     return change
@@ -62,14 +62,14 @@ def renamed(name: str, to: str) -> _Change:
 
 
 def altered(
-    name: str, kind: pa.DataType | None, *, nullable: bool | None, comment: str | None
+    name: str, data_type: pa.DataType | None, *, nullable: bool | None, comment: str | None
 ) -> Iterator[_Change]:
     """Describe what changes of a column.
 
     Raises:
         ArgumentRefused: Nothing does.
     """
-    if kind is None and nullable is None and comment is None:
+    if data_type is None and nullable is None and comment is None:
         raise ArgumentRefused(
             function="alter_column",
             parameter="type",
@@ -77,8 +77,8 @@ def altered(
             expected="one of them",
         )
     column = name.split(".")
-    if kind is not None:
-        yield {"change": "update_type", "column": column, "type": _spark_type(name, kind)}
+    if data_type is not None:
+        yield {"change": "update_type", "column": column, "type": _spark_type(name, data_type)}
     if nullable is not None:
         yield {"change": "update_nullability", "column": column, "nullable": nullable}
     if comment is not None:
@@ -94,7 +94,7 @@ def property_changes(properties: Mapping[str, str | None]) -> Iterator[_Change]:
             yield {"change": "set_property", "property": name, "value": value}
 
 
-def _spark_type(name: str, kind: pa.DataType) -> object:
-    struct = spark_schema(pa.schema([pa.field(name, kind)]))
+def _spark_type(name: str, data_type: pa.DataType) -> object:
+    struct = spark_schema(pa.schema([pa.field(name, data_type)]))
     fields = struct["fields"]
     return fields[0]["type"] if isinstance(fields, list) else None

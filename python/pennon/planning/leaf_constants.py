@@ -49,6 +49,6 @@ def with_constants(plan: ScanPlan, asked: pa.Schema) -> ScanPlan:
     return replace(plan, table=plan.table.append_column(CONSTANTS, constant_texts(columns)))
 
 
-def _array(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def _array(values: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
     # Spark's timestamps have microseconds.
-    return values.cast(kind, safe=not pa.types.is_timestamp(kind)).combine_chunks()
+    return values.cast(data_type, safe=not pa.types.is_timestamp(data_type)).combine_chunks()

@@ -20,10 +20,10 @@ from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
-    CalendarField,
     Compared,
+    ComparedDatePart,
+    ComputedCondition,
     Constant,
-    Opaque,
     can_fail,
     conjuncts,
     is_exact,
@@ -55,26 +55,26 @@ class Residuals:
     indices: pa.Array
 
 
-def leaf_filter(predicate: BoundPredicate) -> exp.Expression:
+def row_condition(predicate: BoundPredicate) -> exp.Expression:
     """Write a bound predicate as a filter on a leaf's rows.
 
     Example:
         >>> from pennon.planning.binding.bound_predicate import TRUE
-        >>> leaf_filter(TRUE).sql()
+        >>> row_condition(TRUE).sql()
         'TRUE'
     """
     match predicate:
         case AllOf(parts):
-            return _connected(exp.And, [(leaf_filter(part), can_fail(part)) for part in parts])
+            return _connected(exp.And, [(row_condition(part), can_fail(part)) for part in parts])
         case AnyOf(parts):
-            return _connected(exp.Or, [(leaf_filter(part), can_fail(part)) for part in parts])
+            return _connected(exp.Or, [(row_condition(part), can_fail(part)) for part in parts])
         case Compared():
             return condition(predicate.comparison, predicate.column.expression())
-        case CalendarField():
+        case ComparedDatePart():
             source = predicate.column.expression()
             part = exp.Extract(this=exp.var(predicate.part.upper()), expression=source)
             return condition(predicate.comparison, part)
-        case Opaque():
+        case ComputedCondition():
             return predicate.expression.copy()
         case Constant(value):
             return exp.true() if value else exp.false()
@@ -82,7 +82,7 @@ def leaf_filter(predicate: BoundPredicate) -> exp.Expression:
 
 def exact_filter(predicate: BoundPredicate) -> str | None:
     """Write the exact conjuncts as one filter, for tables without partitions; None for none."""
-    kept = [leaf_filter(part) for part in conjuncts(predicate) if is_exact(part)]
+    kept = [row_condition(part) for part in conjuncts(predicate) if is_exact(part)]
     return str(and_all(kept).sql(dialect=DataFusion)) if kept else None
 
 
@@ -96,7 +96,7 @@ def exact_and_whole(
         flagged: The position of each flag's conjunct.
         leaves: The chosen partitions, ``flag_<n>`` true where all rows satisfy the conjunct.
     """
-    filters = {position: leaf_filter(part) for position, part in enumerate(parts)}
+    filters = {position: row_condition(part) for position, part in enumerate(parts)}
     failing = {position for position, part in enumerate(parts) if can_fail(part)}
     whole = _residuals(filters, flagged, leaves, failing)
     exact = {position: filters[position] for position in filters if is_exact(parts[position])}

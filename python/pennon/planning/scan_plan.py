@@ -33,7 +33,7 @@ from pennon.planning.binding.source_columns import resolve_column
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.pinned_versions import pinned
 from pennon.planning.projection.metadata_sources import known_columns
-from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, leaf_filter
+from pennon.planning.residual import NO_RESIDUAL, exact_and_whole, exact_filter, row_condition
 from pennon.planning.statistics_pruning import has_possible_row, may_match_at, may_prune
 from pennon.predicate.comparison import Operator
 from pennon.predicate.dialect import DataFusion
@@ -119,7 +119,7 @@ class ScanPlan:
     @property
     def predicate(self) -> str:
         """The whole predicate as a filter in the DataFusion dialect; empty for none."""
-        return "" if self.bound == TRUE else leaf_filter(self.bound).sql(dialect=DataFusion)
+        return "" if self.bound == TRUE else row_condition(self.bound).sql(dialect=DataFusion)
 
     @property
     def fixed(self) -> dict[int, pa.Scalar]:

@@ -25,8 +25,8 @@ from pennon.planning.binding.bound_predicate import (
     AnyOf,
     BoundPredicate,
     Compared,
+    ComputedCondition,
     Constant,
-    Opaque,
     SourceColumn,
     columns,
 )
@@ -74,8 +74,8 @@ def has_possible_row(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    known = column_bounds(snapshot, leaves, counted_columns(parts))
-    return _possible_by(parts, known, leaves.num_rows)
+    bounds_of = column_bounds(snapshot, leaves, counted_columns(parts))
+    return _possible_by(parts, bounds_of, leaves.num_rows)
 
 
 def may_match_at(
@@ -98,8 +98,8 @@ def may_match_at(
 
     Spec: "Partition Pruning", "Manifest Table Schema" (metadata).
     """
-    known = bounds_at(snapshot, addresses, counted_columns(parts))
-    return _possible_by(parts, known, len(addresses))
+    bounds_of = bounds_at(snapshot, addresses, counted_columns(parts))
+    return _possible_by(parts, bounds_of, len(addresses))
 
 
 def counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
@@ -113,30 +113,30 @@ def counted_columns(parts: Sequence[BoundPredicate]) -> dict[int, pa.DataType]:
 
 
 def _possible_by(
-    parts: Sequence[BoundPredicate], known: Mapping[int, ColumnBounds], num_leaves: int
+    parts: Sequence[BoundPredicate], bounds_of: Mapping[int, ColumnBounds], num_leaves: int
 ) -> pa.Array:
     every = pa.array(np.ones(num_leaves, dtype=bool))
-    return _all([_possible(part, known, every) for part in parts] if known else [], every)
+    return _all([_possible(part, bounds_of, every) for part in parts] if bounds_of else [], every)
 
 
 def _possible(
-    predicate: BoundPredicate, known: Mapping[int, ColumnBounds], every: pa.Array
+    predicate: BoundPredicate, bounds_of: Mapping[int, ColumnBounds], every: pa.Array
 ) -> pa.Array:
     match predicate:
         case Constant(value):
             return every if value else pc.invert(every)
         case AllOf(parts):
-            return _all([_possible(part, known, every) for part in parts], every)
+            return _all([_possible(part, bounds_of, every) for part in parts], every)
         case AnyOf(parts):
-            conjuncts = [_possible(part, known, every) for part in parts]
+            conjuncts = [_possible(part, bounds_of, every) for part in parts]
             result = pc.invert(every)
             for conjunct in conjuncts:
                 result = pc.or_(result, conjunct)
             return result
-        case Opaque(implied=implied) if implied is not None:
-            return _possible(implied, known, every)
-        case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in known:
-            bounds = known[field_id]
+        case ComputedCondition(implied=implied) if implied is not None:
+            return _possible(implied, bounds_of, every)
+        case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in bounds_of:
+            bounds = bounds_of[field_id]
             possible = pc.fill_null(_compared(predicate.comparison, bounds), fill_value=True)
             return pc.or_(pc.invert(bounds.is_known), possible)
     return every
@@ -228,10 +228,10 @@ def _in(literals: Sequence[pa.Scalar], bounds: ColumnBounds) -> pa.Array | None:
 
 def _first_not_below(values: pa.Array, bounds: pa.Array) -> NDArray[np.int64] | list[int]:
     """Give the place of the first of sorted values that is not below each bound; one is there."""
-    kind = values.type
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+    data_type = values.type
+    if pa.types.is_floating(data_type) or pa.types.is_integer(data_type):
         return np.asarray(np.searchsorted(values.to_numpy(), bounds.to_numpy()))
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(data_type):
         sought = bounds.cast(pa.int64()).to_numpy()
         return np.asarray(np.searchsorted(values.cast(pa.int64()).to_numpy(), sought))
     known = values.to_pylist()

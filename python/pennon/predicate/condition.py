@@ -99,12 +99,12 @@ def one_of(column: exp.Expression, literals: Sequence[pa.Scalar]) -> exp.Express
         if len(literals) >= _LONG:
             return exp.In(this=column.copy(), field=LiteralList.of(literals))
         return _membership(column, [to_expression(literal) for literal in literals])
-    kind = literals[0].type
+    data_type = literals[0].type
     values = [float(literal.as_py()) for literal in literals]
     plain = [value for value in values if not math.isnan(value) and value != 0]
     if 0.0 in values:
         plain += [0.0, -0.0]
-    alternatives = [_membership(column, [_float(v, kind) for v in plain])] if plain else []
+    alternatives = [_membership(column, [_float(v, data_type) for v in plain])] if plain else []
     if any(math.isnan(value) for value in values):
         alternatives.append(_is_nan(column))
     return _either(*alternatives) if len(alternatives) > 1 else alternatives[0]
@@ -124,8 +124,8 @@ def _binary(operator: Operator, column: exp.Expression, literal: pa.Scalar) -> e
     return _BINARY[operator](this=column.copy(), expression=to_expression(literal))
 
 
-def _float(value: float, kind: pa.DataType) -> exp.Expression:
-    return to_expression(pa.scalar(value, kind))
+def _float(value: float, data_type: pa.DataType) -> exp.Expression:
+    return to_expression(pa.scalar(value, data_type))
 
 
 def _is_nan(column: exp.Expression) -> exp.Expression:

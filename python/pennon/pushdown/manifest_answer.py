@@ -390,5 +390,5 @@ def _constant(query: FragmentQuery, rows: pa.Table) -> FragmentQuery | None:
     return FragmentQuery(sql.sql(dialect=DataFusion), (), query.columns, schema)
 
 
-def _literal(value: pa.Scalar, kind: pa.DataType) -> exp.Expr:
-    return cast(to_expression(value) if value.is_valid else exp.Null(), kind)
+def _literal(value: pa.Scalar, data_type: pa.DataType) -> exp.Expr:
+    return cast(to_expression(value) if value.is_valid else exp.Null(), data_type)

@@ -73,11 +73,11 @@ def row_bytes(types: Iterable[pa.DataType | None]) -> int:
     return max(1, sum(map(_value_bytes, types)))
 
 
-def _value_bytes(kind: pa.DataType | None) -> int:
-    if kind is None or pa.types.is_nested(kind):
+def _value_bytes(data_type: pa.DataType | None) -> int:
+    if data_type is None or pa.types.is_nested(data_type):
         return _BYTES_OF_A_NESTED_VALUE
     try:
-        return max(1, int(kind.bit_width) // 8)
+        return max(1, int(data_type.bit_width) // 8)
     except ValueError:
         return _BYTES_OF_A_TEXT
 

@@ -81,28 +81,28 @@ def value_from_json(written: object, column: pa.Field) -> pa.Scalar:
 
 def value_to_json(value: pa.Scalar) -> object:
     """Write a value in the form that is kept; None for NULL."""
-    kind = value.type
+    data_type = value.type
     if not value.is_valid:
         return None
-    if pa.types.is_dictionary(kind):
-        return value_to_json(value.cast(kind.value_type))
-    if pa.types.is_struct(kind):
-        return {child.name: value_to_json(value[at]) for at, child in enumerate(kind)}
-    if pa.types.is_map(kind):
+    if pa.types.is_dictionary(data_type):
+        return value_to_json(value.cast(data_type.value_type))
+    if pa.types.is_struct(data_type):
+        return {child.name: value_to_json(value[at]) for at, child in enumerate(data_type)}
+    if pa.types.is_map(data_type):
         entries = value.values
         return {
             "keys": [value_to_json(entry) for entry in entries.field(0)],
             "values": [value_to_json(entry) for entry in entries.field(1)],
         }
-    if hasattr(kind, "value_field"):
+    if hasattr(data_type, "value_field"):
         return [value_to_json(element) for element in value.values]
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         number = float(value.as_py())
         return number if number - number == 0 else _SPELLED.get(number, "NaN")
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         return f"{value.as_py():f}"
-    if pa.types.is_temporal(kind):
-        return int(value.cast(_storage(kind)).as_py())
+    if pa.types.is_temporal(data_type):
+        return int(value.cast(_storage(data_type)).as_py())
     plain = value.as_py()
     return plain.hex() if isinstance(plain, bytes) else plain
 
@@ -110,32 +110,34 @@ def value_to_json(value: pa.Scalar) -> object:
 _SPELLED: Final[Mapping[float, str]] = {float("inf"): "Infinity", float("-inf"): "-Infinity"}
 
 
-def _from_json(written: object, kind: pa.DataType) -> object:
+def _from_json(written: object, data_type: pa.DataType) -> object:
     """Give what ``pa.scalar`` makes a value of the type from."""
     if written is None:
         return None
-    if pa.types.is_dictionary(kind):
-        return _from_json(written, kind.value_type)
-    if pa.types.is_struct(kind):
+    if pa.types.is_dictionary(data_type):
+        return _from_json(written, data_type.value_type)
+    if pa.types.is_struct(data_type):
         fields = cast("dict[str, object]", written)
-        return {child.name: _from_json(fields.get(child.name), child.type) for child in kind}
-    if pa.types.is_map(kind):
+        return {child.name: _from_json(fields.get(child.name), child.type) for child in data_type}
+    if pa.types.is_map(data_type):
         entries = cast("dict[str, list[object]]", written)
-        keys = [_from_json(key, kind.key_type) for key in entries["keys"]]
-        values = [_from_json(value, kind.item_type) for value in entries["values"]]
+        keys = [_from_json(key, data_type.key_type) for key in entries["keys"]]
+        values = [_from_json(value, data_type.item_type) for value in entries["values"]]
         return list(zip(keys, values, strict=True))
-    if hasattr(kind, "value_field"):
-        return [_from_json(element, kind.value_type) for element in cast("list[object]", written)]
-    if pa.types.is_floating(kind):
+    if hasattr(data_type, "value_field"):
+        return [
+            _from_json(element, data_type.value_type) for element in cast("list[object]", written)
+        ]
+    if pa.types.is_floating(data_type):
         return float(cast("float", written))
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         return Decimal(cast("str", written))
-    if pa.types.is_temporal(kind):
-        return pa.scalar(cast("int", written), _storage(kind)).cast(kind).as_py()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_temporal(data_type):
+        return pa.scalar(cast("int", written), _storage(data_type)).cast(data_type).as_py()
+    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
         return bytes.fromhex(cast("str", written))
     return written
 
 
-def _storage(kind: pa.DataType) -> pa.DataType:
-    return pa.int32() if kind.bit_width == pa.int32().bit_width else pa.int64()
+def _storage(data_type: pa.DataType) -> pa.DataType:
+    return pa.int32() if data_type.bit_width == pa.int32().bit_width else pa.int64()

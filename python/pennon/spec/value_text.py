@@ -14,7 +14,7 @@ __all__ = ["NULL_TEXT", "python_value", "value_of_text"]
 NULL_TEXT: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
-def value_of_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
+def value_of_text(text: str, data_type: pa.DataType) -> pa.Scalar | None:
     """Read a value of a type; None where the text is none.
 
     Example:
@@ -24,16 +24,16 @@ def value_of_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
         True
     """
     if text == NULL_TEXT:
-        return pa.scalar(None, kind)
+        return pa.scalar(None, data_type)
     try:
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return pa.scalar(bytes.fromhex(text), kind)
-        if pa.types.is_decimal(kind):
-            return pa.scalar(text).cast(pa.decimal128(38, kind.scale)).cast(kind)
-        if pa.types.is_timestamp(kind) and kind.tz is not None:
+        if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type):
+            return pa.scalar(bytes.fromhex(text), data_type)
+        if pa.types.is_decimal(data_type):
+            return pa.scalar(text).cast(pa.decimal128(38, data_type.scale)).cast(data_type)
+        if pa.types.is_timestamp(data_type) and data_type.tz is not None:
             zoned = text if text.endswith("Z") or "+" in text else text + "Z"
-            return pa.scalar(zoned).cast(kind)
-        return pa.scalar(text).cast(kind)
+            return pa.scalar(zoned).cast(data_type)
+        return pa.scalar(text).cast(data_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         return None
 

@@ -58,10 +58,10 @@ class HashBuckets(Transform):
 
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Compute the bucket of every row."""
-        kind = self.result_type([source.type for source in sources])
+        data_type = self.result_type([source.type for source in sources])
         hashes = murmur3_multi(sources)
         absolute = np.abs(hashes.fill_null(0).to_numpy().astype(np.int64))
-        return with_nulls_of(absolute % self.num_buckets, hashes, kind)
+        return with_nulls_of(absolute % self.num_buckets, hashes, data_type)
 
     def sql(self, columns: Sequence[str]) -> str:
         """Spell the call."""

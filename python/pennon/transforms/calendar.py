@@ -55,30 +55,34 @@ class CalendarField(Transform):
 
     def expression(self, source_types: Sequence[pa.DataType]) -> str:
         """Give the derived DataFusion expression, in UTC."""
-        kind = plain_type(source_types[0])
+        data_type = plain_type(source_types[0])
         source = "col0"
-        if pa.types.is_timestamp(kind) and kind.tz not in (None, "UTC"):
+        if pa.types.is_timestamp(data_type) and data_type.tz not in (None, "UTC"):
             source = "arrow_cast(col0, 'Timestamp(Microsecond, Some(\"UTC\"))')"
         return f"date_part('{self.type}', {source})"
 
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32."""
         (source_type,) = source_types
-        kind = plain_type(source_type)
-        if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
+        data_type = plain_type(source_type)
+        if not (
+            pa.types.is_date(data_type)
+            or pa.types.is_timestamp(data_type)
+            or pa.types.is_null(data_type)
+        ):
             raise TransformOnWrongType(
-                transform=self.type, type=kind, allowed="dates and timestamps"
+                transform=self.type, type=data_type, allowed="dates and timestamps"
             )
         return pa.int32()
 
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Compute the field of every row."""
         (source,) = sources
-        kind = self.recorded_type([source.type])
+        data_type = self.recorded_type([source.type])
         array = plain_array(source)
         if pa.types.is_null(array.type):
-            return array.cast(kind)
-        return with_nulls_of(self.field(array), array, kind)
+            return array.cast(data_type)
+        return with_nulls_of(self.field(array), array, data_type)
 
     def field(self, array: pa.Array) -> NDArray[np.int64]:
         """Compute the field of dates or timestamps, anything for NULL."""
@@ -170,20 +174,20 @@ class Hour(CalendarField):
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32."""
         (source_type,) = source_types
-        kind = plain_type(source_type)
-        if not (pa.types.is_timestamp(kind) or pa.types.is_null(kind)):
-            raise TransformOnWrongType(transform=self.type, type=kind, allowed="timestamps")
+        data_type = plain_type(source_type)
+        if not (pa.types.is_timestamp(data_type) or pa.types.is_null(data_type)):
+            raise TransformOnWrongType(transform=self.type, type=data_type, allowed="timestamps")
         return pa.int32()
 
     def spark_function(self, source_types: Sequence[pa.DataType]) -> str | None:
         """Give the function's name for timestamps; a date has no hour in Spark either."""
-        kind = plain_type(source_types[0])
-        return self.type if pa.types.is_timestamp(kind) else None
+        data_type = plain_type(source_types[0])
+        return self.type if pa.types.is_timestamp(data_type) else None
 
     def recorded_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give int32 for dates and times too: other writers record the hour 0 of a date."""
-        kind = plain_type(source_types[0])
-        if pa.types.is_date(kind) or pa.types.is_time(kind):
+        data_type = plain_type(source_types[0])
+        if pa.types.is_date(data_type) or pa.types.is_time(data_type):
             return pa.int32()
         return self.result_type(source_types)
 

@@ -160,11 +160,11 @@ class Epoch(Transform):
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Count the units since the epoch."""
         (source,) = sources
-        kind = self.result_type([source.type])
+        data_type = self.result_type([source.type])
         array = plain_array(source)
         if pa.types.is_null(array.type):
-            return array.cast(kind)
-        return with_nulls_of(self._counts(array), array, kind)
+            return array.cast(data_type)
+        return with_nulls_of(self._counts(array), array, data_type)
 
     def _counts(self, array: pa.Array) -> NDArray[np.int64]:
         match self.unit:

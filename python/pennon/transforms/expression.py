@@ -90,10 +90,10 @@ class Expression(Transform):
             PartitionExpressionFailed: DataFusion refused, or a value does not fit the type.
         """
         arrays = [plain_array(source) for source in sources]
-        kind = self.result_type([array.type for array in arrays])
+        data_type = self.result_type([array.type for array in arrays])
         values = plain_array(self.natural_values(arrays))
         try:
-            return values if values.type.equals(kind) else values.cast(kind)
+            return values if values.type.equals(data_type) else values.cast(data_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.failure(arrays, error) from error
 
@@ -106,9 +106,9 @@ class Expression(Transform):
         context = session_over(arrays)
         with self.refusals(arrays):
             frame = select(context, self.expression_sql)
-            kind = frame.schema().field(0).type
+            data_type = frame.schema().field(0).type
             batches = frame.collect()
-        return pa.chunked_array([batch.column(0) for batch in batches], type=kind)
+        return pa.chunked_array([batch.column(0) for batch in batches], type=data_type)
 
     def refusals(self, arrays: Sequence[pa.Array]) -> AbstractContextManager[None]:
         """Turn what DataFusion raises over ``arrays`` into PartitionExpressionFailed."""

@@ -239,8 +239,8 @@ class _Check:
         values = self._values(rows, self.types)
         return any(isinstance(value, str | bytes) and len(value) >= _TINY for value in values)
 
-    def _probes(self, kind: pa.DataType) -> list[object]:
-        values = probes(kind)
+    def _probes(self, data_type: pa.DataType) -> list[object]:
+        values = probes(data_type)
         if self.largest is None:
             return values
         return [

@@ -37,10 +37,10 @@ def project_monotone(
         column: The manifest column.
         source_type: Integer, decimal, date or timestamp.
     """
-    kind = plain_type(source_type)
+    data_type = plain_type(source_type)
     match comparison.operator:
         case Operator.EQUAL | Operator.IN:
-            images = transform.apply([from_scalars(comparison.literals, kind)])
+            images = transform.apply([from_scalars(comparison.literals, data_type)])
             return one_of_values(column, images)
         case Operator.LESS | Operator.LESS_OR_EQUAL:
             step = -1 if comparison.operator is Operator.LESS else 0
@@ -50,8 +50,8 @@ def project_monotone(
             return _bounded(transform, comparison.literal, step, Operator.GREATER_OR_EQUAL, column)
         case Operator.NOT_EQUAL | Operator.NOT_IN:
             # only a partition that holds one value cannot have another one
-            alone = [s for s in comparison.literals if _is_alone(transform, s, kind)]
-            values = [transform.value_of(scalar, kind) for scalar in alone]
+            alone = [s for s in comparison.literals if _is_alone(transform, s, data_type)]
+            values = [transform.value_of(scalar, data_type) for scalar in alone]
             return negation(one_of(column, values)) if values else None
         case _:
             return None
@@ -66,20 +66,20 @@ def _bounded(
     return condition(Comparison(operator, (transform.value_of(bound, literal.type),)), column)
 
 
-def _is_alone(transform: Transform, literal: pa.Scalar, kind: pa.DataType) -> bool:
-    image = transform.value_of(literal, kind)
+def _is_alone(transform: Transform, literal: pa.Scalar, data_type: pa.DataType) -> bool:
+    image = transform.value_of(literal, data_type)
     beside = [neighbour(literal, -1), neighbour(literal, 1)]
-    return all(n is None or transform.value_of(n, kind) != image for n in beside)
+    return all(n is None or transform.value_of(n, data_type) != image for n in beside)
 
 
 def neighbour(literal: pa.Scalar, step: int) -> pa.Scalar | None:
     """Give the next greater (step 1) or smaller (step -1) value; None beyond the last one."""
-    kind = literal.type
-    if pa.types.is_decimal(kind):
-        unscaled = int(literal.as_py().scaleb(kind.scale, _WIDE)) + step
-        if abs(unscaled) >= 10**kind.precision:
+    data_type = literal.type
+    if pa.types.is_decimal(data_type):
+        unscaled = int(literal.as_py().scaleb(data_type.scale, _WIDE)) + step
+        if abs(unscaled) >= 10**data_type.precision:
             return None
-        return pa.scalar(_WIDE.create_decimal(unscaled).scaleb(-kind.scale, _WIDE), kind)
-    if pa.types.is_date64(kind):
+        return pa.scalar(_WIDE.create_decimal(unscaled).scaleb(-data_type.scale, _WIDE), data_type)
+    if pa.types.is_date64(data_type):
         step *= _MILLIS_PER_DAY
-    return of_stored_integer(stored_integer(literal) + step, kind)
+    return of_stored_integer(stored_integer(literal) + step, data_type)

@@ -75,43 +75,47 @@ class Truncate(Transform):
     def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Give the type of the source."""
         (source_type,) = source_types
-        kind = plain_type(source_type)
+        data_type = plain_type(source_type)
         types = pa.types
         if not (
-            is_text(kind) or types.is_integer(kind) or types.is_decimal(kind) or types.is_null(kind)
+            is_text(data_type)
+            or types.is_integer(data_type)
+            or types.is_decimal(data_type)
+            or types.is_null(data_type)
         ):
             raise TransformOnWrongType(
                 transform=f"truncate({self.width}, …)",
-                type=kind,
+                type=data_type,
                 allowed="strings, integers and decimals",
             )
-        return kind
+        return data_type
 
     def apply(self, sources: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
         """Truncate every row."""
         (source,) = sources
-        kind = self.result_type([source.type])
+        data_type = self.result_type([source.type])
         array = plain_array(source)
-        if pa.types.is_null(kind):
+        if pa.types.is_null(data_type):
             return array
-        if is_text(kind):
+        if is_text(data_type):
             wide = array.cast(pa.large_string())
-            return pc.utf8_slice_codeunits(wide, 0, self.width).cast(kind)
-        if pa.types.is_decimal(kind):
+            return pc.utf8_slice_codeunits(wide, 0, self.width).cast(data_type)
+        if pa.types.is_decimal(data_type):
             return self._truncate_decimals(array)
         numbers = array.fill_null(0).to_numpy(zero_copy_only=False)
-        wide_numbers = numbers if pa.types.is_uint64(kind) else numbers.astype(np.int64)
+        wide_numbers = numbers if pa.types.is_uint64(data_type) else numbers.astype(np.int64)
         width = wide_numbers.dtype.type(self.width)
-        return with_nulls_of(wide_numbers - np.fmod(wide_numbers, width), array, kind)
+        return with_nulls_of(wide_numbers - np.fmod(wide_numbers, width), array, data_type)
 
     def _truncate_decimals(self, array: pa.Array) -> pa.Array:
-        kind = array.type
-        unscaled_width = self.width * 10 ** max(kind.scale, 0)
-        if kind.precision <= _INT64_DIGITS:
+        data_type = array.type
+        unscaled_width = self.width * 10 ** max(data_type.scale, 0)
+        if data_type.precision <= _INT64_DIGITS:
             words = np.frombuffer(
-                array.cast(pa.decimal128(kind.precision, kind.scale)).buffers()[1], dtype=np.int64
+                array.cast(pa.decimal128(data_type.precision, data_type.scale)).buffers()[1],
+                dtype=np.int64,
             )
-            first = 2 * array.cast(pa.decimal128(kind.precision, kind.scale)).offset
+            first = 2 * array.cast(pa.decimal128(data_type.precision, data_type.scale)).offset
             low = words[first : first + 2 * len(array) : 2]
             is_wider = unscaled_width >= 10**_INT64_DIGITS
             kept = np.zeros_like(low) if is_wider else low - np.fmod(low, np.int64(unscaled_width))
@@ -120,7 +124,7 @@ class Truncate(Transform):
         exact = [
             None if value is None else _truncated(value, self.width) for value in array.to_pylist()
         ]
-        return pa.array(exact, type=kind)
+        return pa.array(exact, type=data_type)
 
     def project_values(
         self, comparison: Comparison, column: exp.Column, source_type: pa.DataType
@@ -131,17 +135,17 @@ class Truncate(Transform):
         return project_monotone(self, comparison, column, source_type)
 
     def _project_text(
-        self, comparison: Comparison, column: exp.Column, kind: pa.DataType
+        self, comparison: Comparison, column: exp.Column, data_type: pa.DataType
     ) -> exp.Expression | None:
         """Project a comparison of strings; a text shorter than W is alone in its partition."""
         operator, literals = comparison.operator, comparison.literals
         if operator in (Operator.EQUAL, Operator.IN):
-            return one_of_values(column, self.apply([from_scalars(literals, kind)]))
+            return one_of_values(column, self.apply([from_scalars(literals, data_type)]))
         if operator in (Operator.NOT_EQUAL, Operator.NOT_IN):
             alone = [literal for literal in literals if len(literal.as_py()) < self.width]
             return negation(one_of(column, alone)) if alone else None
         length = len(comparison.literal.as_py())
-        image = self.value_of(comparison.literal, kind)
+        image = self.value_of(comparison.literal, data_type)
         match operator:
             case Operator.LESS:
                 kept = Operator.LESS if length <= self.width else Operator.LESS_OR_EQUAL

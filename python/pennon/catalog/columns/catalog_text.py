@@ -32,17 +32,17 @@ def catalog_text(value: pa.Scalar) -> str | None:
         >>> catalog_text(pa.scalar("a")) is None
         True
     """
-    kind = value.type
-    if not value.is_valid or not any(is_bounded(kind) for is_bounded in _BOUNDED):
+    data_type = value.type
+    if not value.is_valid or not any(is_bounded(data_type) for is_bounded in _BOUNDED):
         return None
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         number = float(value.as_py())
         return repr(number) if math.isfinite(number) else None
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         return format(value.as_py(), "f")
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(data_type):
         return str(value.as_py())
-    zoneless = value.cast(pa.timestamp("us")) if pa.types.is_timestamp(kind) else value
+    zoneless = value.cast(pa.timestamp("us")) if pa.types.is_timestamp(data_type) else value
     text = str(zoneless.cast(pa.utf8()).as_py())
     return text if text.index("-") == _YEAR_DIGITS else None
 

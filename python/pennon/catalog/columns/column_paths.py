@@ -69,10 +69,10 @@ def inside_map_key(schema: pa.Schema, path: Sequence[str]) -> bool:
 def _type_of(schema: pa.Schema, path: Sequence[str]) -> str | None:
     if not path:
         return None
-    kind = _field_at(schema, path).type
-    if pa.types.is_struct(kind):
+    data_type = _field_at(schema, path).type
+    if pa.types.is_struct(data_type):
         return "struct"
-    return "map" if pa.types.is_map(kind) else "list"
+    return "map" if pa.types.is_map(data_type) else "list"
 
 
 def _field_at(schema: pa.Schema, path: Sequence[str]) -> pa.Field:

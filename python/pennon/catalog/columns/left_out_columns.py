@@ -91,6 +91,6 @@ def _is_assignable(given: pa.DataType, target: pa.DataType) -> bool:
     return _is_number(given) and _is_number(target)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _is_number(data_type: pa.DataType) -> bool:
     is_of = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return any(test(kind) for test in is_of)
+    return any(test(data_type) for test in is_of)

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["with_length_limits", "within_lengths"]
 
 
-def with_length_limits(columns: pa.Schema, known: pa.Schema) -> pa.Schema:
+def with_length_limits(columns: pa.Schema, table_columns: pa.Schema) -> pa.Schema:
     """Give columns of a query the limits that the table's columns of these names have.
 
     Args:
         columns: Names in any case.
-        known: All columns of the table.
+        table_columns: All columns of the table.
     """
     limits = {
         str(field.name).lower(): (field.metadata or {})[LENGTH_LIMIT.encode()]
-        for field in known
+        for field in table_columns
         if LengthLimit.of(field) is not None
     }
     return pa.schema(

@@ -1,6 +1,6 @@
 """Groups that the memory does not hold, computed part by part: rows are divided by their keys."""
 
 from pennon.execution.by_parts.grouped_parts import GroupedParts
-from pennon.execution.by_parts.grouping_division import Division, division_of
+from pennon.execution.by_parts.grouping_division import GroupingDivision, division_of
 
-__all__ = ["Division", "GroupedParts", "division_of"]
+__all__ = ["GroupedParts", "GroupingDivision", "division_of"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from pennon.execution.by_parts.divided_rows import DividedRows, can_divide
-from pennon.execution.by_parts.grouping_division import GROUPS, ROWS, Division
+from pennon.execution.by_parts.grouping_division import GROUPS, ROWS, GroupingDivision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -50,7 +50,7 @@ class GroupedParts:
         work: Counts what is read and written.
     """
 
-    division: Division
+    division: GroupingDivision
     new_context: Callable[[], SessionContext]
     num_rows: int
     pool_bytes: int

@@ -2,6 +2,9 @@
 
 Rows with the same keys come into the same part, so the groups of all parts are the groups of all
 rows, and what stands above the grouping sees no difference.
+
+A query comes to a task as text, and only the task knows how many bytes it reads: it is read as a
+tree again where they may be too many, and nowhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ _PLAIN: Final = {"expressions", "from_", "group"}
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class GroupingDivision:
     """A query with one grouping, in up to three steps.
 
     Args:
@@ -42,7 +45,7 @@ class Division:
 
 
 @lru_cache(maxsize=64)
-def division_of(sql: str) -> Division | None:
+def division_of(sql: str) -> GroupingDivision | None:
     """Take a query apart; None for one of another form.
 
     Args:
@@ -70,7 +73,7 @@ def division_of(sql: str) -> Division | None:
         return None
 
 
-def _divided(whole: exp.Expr) -> Division | None:
+def _divided(whole: exp.Expr) -> GroupingDivision | None:
     grouped = _grouped(whole)
     if grouped is None:
         return None
@@ -85,14 +88,14 @@ def _divided(whole: exp.Expr) -> Division | None:
         return None
     groups_sql = grouped.sql(dialect=DataFusion)
     if grouped is whole:
-        return Division(rows_sql, keys, groups_sql, None)
+        return GroupingDivision(rows_sql, keys, groups_sql, None)
     around = grouped.parent
     if not isinstance(around, exp.Subquery):
         return None
     around.replace(_table(GROUPS, around))
     if not _reads_only(whole, GROUPS):
         return None
-    return Division(rows_sql, keys, groups_sql, whole.sql(dialect=DataFusion))
+    return GroupingDivision(rows_sql, keys, groups_sql, whole.sql(dialect=DataFusion))
 
 
 def _grouped(whole: exp.Expr) -> exp.Select | None:

@@ -126,19 +126,19 @@ def _column(path: tuple[str, ...]) -> exp.Expression:
 
 def _constant(value: pa.Scalar) -> exp.Expression:
     """Write a value of any type as DataFusion evaluates it, nested ones by its constructors."""
-    kind = value.type
+    data_type = value.type
     if not value.is_valid:
         return exp.Null()
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         parts: list[exp.Expression] = []
-        for at, child in enumerate(kind):
+        for at, child in enumerate(data_type):
             parts += [exp.Literal.string(child.name), arrow_cast(_constant(value[at]), child.type)]
         return exp.Anonymous(this="named_struct", expressions=parts)
-    if pa.types.is_map(kind):
+    if pa.types.is_map(data_type):
         entries = value.values
         sides = [_array(entries.field(at)) for at in range(2)]
         return exp.Anonymous(this="map", expressions=sides)
-    if hasattr(kind, "value_field"):
+    if hasattr(data_type, "value_field"):
         return _array(value.values)
     return to_expression(value)
 

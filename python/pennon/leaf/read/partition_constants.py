@@ -72,27 +72,27 @@ def _column_texts(column: pa.Array | Mapping[str, pa.Array]) -> Sequence[object]
 
 
 def _texts(values: pa.Array) -> list[str | None]:
-    kind = values.type
-    if pa.types.is_binary(kind):
+    data_type = values.type
+    if pa.types.is_binary(data_type):
         return [None if value is None else value.hex() for value in values.to_pylist()]
-    bits = _bits(kind)
+    bits = _bits(data_type)
     plain = values if bits is None else values.view(bits)
     return plain.cast(pa.utf8()).to_pylist()
 
 
-def _value(text: str | None, kind: pa.DataType) -> pa.Array:
+def _value(text: str | None, data_type: pa.DataType) -> pa.Array:
     if text is None:
-        return pa.nulls(1, kind)
-    if pa.types.is_binary(kind):
-        return pa.array([bytes.fromhex(text)], kind)
-    bits = _bits(kind)
+        return pa.nulls(1, data_type)
+    if pa.types.is_binary(data_type):
+        return pa.array([bytes.fromhex(text)], data_type)
+    bits = _bits(data_type)
     if bits is not None:
-        return pa.array([int(text)], bits).view(kind)
-    return pa.array([text], pa.utf8()).cast(kind)
+        return pa.array([int(text)], bits).view(data_type)
+    return pa.array([text], pa.utf8()).cast(data_type)
 
 
-def _bits(kind: pa.DataType) -> pa.DataType | None:
+def _bits(data_type: pa.DataType) -> pa.DataType | None:
     """Give the integers whose bits a type has; None where its own text is exact."""
-    if pa.types.is_temporal(kind) or pa.types.is_floating(kind):
-        return pa.int64() if kind.bit_width == _LONG_BITS else pa.int32()
+    if pa.types.is_temporal(data_type) or pa.types.is_floating(data_type):
+        return pa.int64() if data_type.bit_width == _LONG_BITS else pa.int32()
     return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pennon.leaf.dataset import missing_files
+from pennon.leaf.dataset import leaf_missing
 from pennon.leaf.read.leaf_view import LeafViews, leaf_name
 from pennon.leaf.read.metadata_columns import is_metadata_column, metadata_array
 from pennon.leaf.schema.array_conversion import convert_batch
@@ -237,7 +237,7 @@ def _converted(
     except (OSError, pa.ArrowInvalid) as error:
         if "not found" not in str(error).lower():
             raise
-        raise missing_files(leaf_rows.dataset) from error
+        raise leaf_missing(leaf_rows.dataset) from error
 
 
 def _counted(left: int, leaf_rows: _LeafRows, batch_size: int) -> Iterator[pa.RecordBatch]:

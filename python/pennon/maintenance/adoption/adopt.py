@@ -292,8 +292,8 @@ def _tuple(
 
 
 def _differ(one: pa.Scalar, other: pa.Scalar) -> bool:
-    kind = other.type
-    return bool(differs(pa.array([one], kind), pa.array([other], kind))[0].as_py())
+    data_type = other.type
+    return bool(differs(pa.array([one], data_type), pa.array([other], data_type))[0].as_py())
 
 
 def _check_apart(snapshot: Snapshot, candidates: Sequence[_Candidate]) -> None:

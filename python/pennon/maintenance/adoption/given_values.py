@@ -61,7 +61,7 @@ def values_of_spec(
 
 
 def _derived(
-    texts: Mapping[str, str], field: PartitionField, schema: NamespaceSchema, kind: pa.DataType
+    texts: Mapping[str, str], field: PartitionField, schema: NamespaceSchema, data_type: pa.DataType
 ) -> pa.Scalar | None:
     sources = [schema.field_by_id(number) for number in field.source_ids]
     arrays = []
@@ -74,4 +74,4 @@ def _derived(
             return None
         arrays.append(pa.array([value], source.field.type))
     sql = field.derivation.expression([array.type for array in arrays])
-    return Expression(sql, kind).apply(arrays)[0]
+    return Expression(sql, data_type).apply(arrays)[0]

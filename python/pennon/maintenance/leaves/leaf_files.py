@@ -17,7 +17,7 @@ import lance
 from lance.file import LanceFileSession
 
 from pennon.leaf import leaf_uri, open_leaf
-from pennon.leaf.dataset import missing_files, open_own_leaf
+from pennon.leaf.dataset import leaf_missing, open_own_leaf
 from pennon.manifest.dataset.storage import StorageOptions, storage_failure
 
 __all__ = ["LeafFiles", "files_of_version"]
@@ -110,7 +110,7 @@ class LeafFiles:
             except OSError as error:  # Lance opens the version a second time
                 if "not found" not in str(error).lower():
                     raise storage_failure("read", str(dataset.uri), error) from error
-                raise missing_files(dataset) from error
+                raise leaf_missing(dataset) from error
             needed.add(manifest_path(version))
             if made_by is not None:
                 needed.add(transaction_path(made_by))

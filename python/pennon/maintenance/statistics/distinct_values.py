@@ -56,16 +56,16 @@ class DistinctValues:
 
 
 def _hashes(values: pa.Array) -> np.ndarray:
-    kind = values.type
-    if pa.types.is_floating(kind):
+    data_type = values.type
+    if pa.types.is_floating(data_type):
         floats = values.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
         floats[np.isnan(floats)] = np.nan
         bits = floats.view(np.uint64)
-    elif pa.types.is_date32(kind):
+    elif pa.types.is_date32(data_type):
         bits = values.cast(pa.int32()).to_numpy().astype(np.int64).view(np.uint64)
-    elif pa.types.is_timestamp(kind):
+    elif pa.types.is_timestamp(data_type):
         bits = values.cast(pa.int64()).to_numpy().view(np.uint64)
-    elif pa.types.is_signed_integer(kind):
+    elif pa.types.is_signed_integer(data_type):
         bits = values.to_numpy().astype(np.int64).view(np.uint64)
     else:
         known = np.array([hash(value) for value in values.to_pylist()], dtype=np.int64)

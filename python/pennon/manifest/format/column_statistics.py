@@ -267,9 +267,9 @@ def bounds_of(lower: pa.Scalar, upper: pa.Scalar) -> tuple[str | None, str | Non
 
 
 def _text(value: pa.Scalar) -> str:
-    kind = value.type
-    if pa.types.is_timestamp(kind):
-        moment = _EPOCH + timedelta(microseconds=value.value * _MICROSECONDS[kind.unit])
+    data_type = value.type
+    if pa.types.is_timestamp(data_type):
+        moment = _EPOCH + timedelta(microseconds=value.value * _MICROSECONDS[data_type.unit])
         text = moment.replace(tzinfo=None).isoformat()
         return text.rstrip("0") if "." in text else text
     plain = value.as_py()

@@ -124,12 +124,12 @@ def _object(text: str | None) -> Mapping[str, object]:
     return stated if isinstance(stated, dict) else {}
 
 
-def _number(value: object, kind: pa.DataType) -> int | None:
+def _number(value: object, data_type: pa.DataType) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return value if 0 <= value < 1 << (63 if kind == pa.int64() else 64) else None
+    return value if 0 <= value < 1 << (63 if data_type == pa.int64() else 64) else None
 
 
 def _parsed(metadata: pa.ChunkedArray) -> pa.Table | None:

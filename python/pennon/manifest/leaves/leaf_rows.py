@@ -204,12 +204,12 @@ def _leave_out_absent(query: exp.Select, rows: pa.Table) -> None:
         if not isinstance(listed, LiteralList) or not isinstance(column, exp.Column):
             continue
         scalars = listed.literals.scalars
-        kind = rows.schema.field(column.name).type
-        if len(scalars) < _LONG or scalars[0].type != kind or pa.types.is_floating(kind):
+        data_type = rows.schema.field(column.name).type
+        if len(scalars) < _LONG or scalars[0].type != data_type or pa.types.is_floating(data_type):
             continue
         asked = column.name, id(listed.literals)
         if asked not in present:
-            values = pa.array(scalars, kind)
+            values = pa.array(scalars, data_type)
             known = pc.unique(rows[column.name]).drop_null()
             existing = values.filter(pc.is_in(values, value_set=known))
             present[asked] = LiteralList.of([*(existing or values[:1])])

@@ -315,9 +315,13 @@ def _key_of(table: Table, source: pa.Table, name: str) -> str:
     if column is None or column.name not in source.column_names:
         where = "table" if column is None else "source"
         raise MergeKeyRefused(column=name, table=table.name, why=f"the {where} has no such column")
-    kind = stream_type(column.type)
-    if pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind):
-        why = f"values of type {kind} are not compared here as Spark compares them"
+    data_type = stream_type(column.type)
+    if (
+        pa.types.is_nested(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_null(data_type)
+    ):
+        why = f"values of type {data_type} are not compared here as Spark compares them"
         raise MergeKeyRefused(column=name, table=table.name, why=why)
     return str(column.name)
 

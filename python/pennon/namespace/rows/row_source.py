@@ -96,9 +96,9 @@ def _is_unaligned(column: pa.Array) -> bool:
     )
 
 
-def _has_decimals(kind: pa.DataType) -> bool:
-    return pa.types.is_decimal(kind) or any(
-        _has_decimals(kind.field(at).type) for at in range(kind.num_fields)
+def _has_decimals(data_type: pa.DataType) -> bool:
+    return pa.types.is_decimal(data_type) or any(
+        _has_decimals(data_type.field(at).type) for at in range(data_type.num_fields)
     )
 
 

@@ -109,13 +109,13 @@ class _Assignments:
         self._computed = ComputedColumns(list(texts.values()), schema, table.name)
         self._texts = list(texts)
         for name, given in zip(texts, self._computed.types, strict=True):
-            kind = schema.field(name).type
+            data_type = schema.field(name).type
             # Spark's store assignment: no text becomes a number by itself, and no number a date.
-            is_same_kind = is_text(given) == is_text(kind) or pa.types.is_null(given)
-            if not is_same_kind and not is_text(kind):
+            is_same_kind = is_text(given) == is_text(data_type) or pa.types.is_null(given)
+            if not is_same_kind and not is_text(data_type):
                 why = "a text is stored as another type by an explicit CAST alone"
                 raise WriteTypeMismatch(
-                    actual=given, column=name, table=table.name, expected=kind, why=why
+                    actual=given, column=name, table=table.name, expected=data_type, why=why
                 )
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -22,7 +22,7 @@ from pennon.planning.binding.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
-    Opaque,
+    ComputedCondition,
     all_of,
     any_of,
     is_not_null,
@@ -123,7 +123,7 @@ class _Binder:
         except UnknownColumn:
             if not names_elements(node, self.schema):
                 raise
-        return Opaque(node.copy(), why="a field of the elements of a list")
+        return ComputedCondition(node.copy(), why="a field of the elements of a list")
 
     def _implied(self, node: exp.Expression) -> Iterator[BoundPredicate]:
         """Find what holds wherever a computed condition is true."""

@@ -89,7 +89,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class CalendarField:
+class ComparedDatePart:
     """A comparison of ``month``, ``day`` or ``hour`` of a time column with integers, in UTC."""
 
     part: str
@@ -98,7 +98,7 @@ class CalendarField:
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
+class ComputedCondition:
     """A condition that is computed, in the table's own spelling.
 
     Args:
@@ -143,7 +143,7 @@ class AnyOf:
     parts: tuple[BoundPredicate, ...]
 
 
-BoundPredicate = Compared | CalendarField | Opaque | Constant | AllOf | AnyOf
+BoundPredicate = Compared | ComparedDatePart | ComputedCondition | Constant | AllOf | AnyOf
 
 TRUE = Constant(value=True)
 FALSE = Constant(value=False)
@@ -196,11 +196,11 @@ def is_exact(predicate: BoundPredicate) -> bool:
             return all(is_exact(part) for part in parts)
         case Compared():
             return predicate.is_exact and not predicate.column.is_metadata
-        case Opaque():
+        case ComputedCondition():
             return predicate.is_exact and not any(
                 _is_metadata(source) for source in predicate.sources
             )
-        case CalendarField():
+        case ComparedDatePart():
             return False
         case Constant():
             return True
@@ -217,18 +217,18 @@ def can_fail(predicate: BoundPredicate) -> bool:
     match predicate:
         case AllOf(parts) | AnyOf(parts):
             return any(map(can_fail, parts))
-        case Opaque():
+        case ComputedCondition():
             return predicate.can_fail
     return False
 
 
-def not_evaluable(predicate: BoundPredicate) -> Opaque | None:
+def not_evaluable(predicate: BoundPredicate) -> ComputedCondition | None:
     """Find a condition that is not known to be computed as Spark does."""
     match predicate:
         case AllOf(parts) | AnyOf(parts):
             reasons = (not_evaluable(part) for part in parts)
             return next((part for part in reasons if part is not None), None)
-        case Opaque() if predicate.why:
+        case ComputedCondition() if predicate.why:
             return predicate
     return None
 
@@ -239,11 +239,11 @@ def columns(predicate: BoundPredicate) -> Iterator[SourceColumn]:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from columns(part)
-        case Compared() | CalendarField():
+        case Compared() | ComparedDatePart():
             yield predicate.column
-        case Opaque(implied=implied) if implied is not None:
+        case ComputedCondition(implied=implied) if implied is not None:
             yield from columns(implied)
-        case Opaque() | Constant():
+        case ComputedCondition() | Constant():
             pass
 
 

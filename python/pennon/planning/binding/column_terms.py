@@ -16,8 +16,8 @@ from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
-    CalendarField,
     Compared,
+    ComparedDatePart,
     SourceColumn,
     all_of,
     any_of,
@@ -140,21 +140,21 @@ class ColumnTerms:
     def _compare_time(
         self, operator: Operator, term: TimeTerm, literal: pa.Scalar
     ) -> BoundPredicate | None:
-        kind = literal.type
+        data_type = literal.type
         if term.counts in _NUMBERS:
             value = _number(literal)
             return None if value is None else self._ranges(term, operator, value)
-        if pa.types.is_date(kind):
+        if pa.types.is_date(data_type):
             days = Fraction(int(literal.cast(pa.date32()).value))
             if term.counts == "micros" and not self._may_convert(term.column.type):
                 return None
             value = days if term.counts == "days" else days * DAY_MICROS
             return self._ranges(term, operator, value)
-        if not pa.types.is_timestamp(kind):
+        if not pa.types.is_timestamp(data_type):
             return None
-        if not self._may_convert(kind, term.column.type):
+        if not self._may_convert(data_type, term.column.type):
             return None
-        micros = int(literal.value) * _PER_MICRO[kind.unit]
+        micros = int(literal.value) * _PER_MICRO[data_type.unit]
         in_micros = self._in_micros(term)
         return None if in_micros is None else self._ranges(in_micros, operator, micros)
 
@@ -286,8 +286,8 @@ def _as_days(column: SourceColumn) -> TimeTerm | None:
 
 
 def _number(literal: pa.Scalar) -> Fraction | None:
-    kind = literal.type
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+    data_type = literal.type
+    if pa.types.is_integer(data_type) or pa.types.is_decimal(data_type):
         return Fraction(literal.as_py())
     return None
 
@@ -325,4 +325,4 @@ def _compare_calendar(
         return predicate
     if predicate.comparison.operator.is_unary:
         return Compared(term.column, predicate.comparison, is_exact=False)
-    return CalendarField(term.part, term.column, predicate.comparison)
+    return ComparedDatePart(term.part, term.column, predicate.comparison)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pennon.planning.binding.bound_predicate import Opaque
+from pennon.planning.binding.bound_predicate import ComputedCondition
 from pennon.planning.binding.source_columns import (
     column_path,
     resolve_column,
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from pennon.planning.binding.bound_predicate import SourceColumn, TransformedColumn
 
 
-def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Semantics) -> Opaque:
+def computed_condition(
+    node: exp.Expression, schema: pa.Schema, semantics: Semantics
+) -> ComputedCondition:
     """Bind a condition that only a computation decides.
 
     Args:
@@ -76,13 +78,15 @@ def computed_condition(node: exp.Expression, schema: pa.Schema, semantics: Seman
         value = typed_expression(tree.copy(), types, semantics, pa.bool_())
     except Declined as reason:
         own = with_own_spelling(node.copy(), schema)
-        return Opaque(own, why=str(reason), written=written)
+        return ComputedCondition(own, why=str(reason), written=written)
     named = {name: column for column, name in sources.items()}
     own = replaced_columns(value.tree, lambda path: named[path[0]].expression())
     # Rows have no such column, and DataFusion no such function.
     why = f"the transform {min(calls)[0]}" if calls else ""
     can_fail = value.can_fail or not _is_known_without_ansi(tree, types, semantics)
-    return Opaque(own, sources=tuple(sources), can_fail=can_fail, why=why, written=written)
+    return ComputedCondition(
+        own, sources=tuple(sources), can_fail=can_fail, why=why, written=written
+    )
 
 
 def _is_known_without_ansi(

@@ -24,7 +24,7 @@ from pennon.planning.binding.bound_predicate import (
     FALSE,
     TRUE,
     BoundPredicate,
-    CalendarField,
+    ComparedDatePart,
     all_of,
     any_of,
     is_null,
@@ -121,7 +121,7 @@ def implied_by_days(
 def _predicate(column: SourceColumn, true_days: _TrueDays) -> BoundPredicate:
     ranges = any_of([between_days(column, low, high) for low, high in true_days.ranges])
     parts = [
-        CalendarField(part.type, column, Comparison(Operator.IN, _integers(values)))
+        ComparedDatePart(part.type, column, Comparison(Operator.IN, _integers(values)))
         for part, every, values in zip(_PARTS, _EVERY, true_days.parts, strict=True)
         if len(values) < len(every)
     ]
@@ -281,8 +281,8 @@ class _Days:
         return exp.paren(type(node)(this=day, expression=moved))
 
 
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+def _is_time(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
 
 
 def _takes_day(node: exp.Expr) -> bool:

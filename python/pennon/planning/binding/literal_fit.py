@@ -99,17 +99,19 @@ def fit_in(
     return one_list(parts, column, negated=negated)
 
 
-def _in_own_type(literals: Sequence[pa.Scalar], kind: pa.DataType) -> tuple[pa.Scalar, ...] | None:
+def _in_own_type(
+    literals: Sequence[pa.Scalar], data_type: pa.DataType
+) -> tuple[pa.Scalar, ...] | None:
     """Give a long list of integers or texts in the column's type, all at once; None where not."""
     if len(literals) < _LONG or len({literal.type for literal in literals}) > 1:
         return None
     given = literals[0].type
-    is_text_list = pa.types.is_string(given) and pa.types.is_string(kind)
-    if not is_text_list and not (pa.types.is_integer(given) and pa.types.is_integer(kind)):
+    is_text_list = pa.types.is_string(given) and pa.types.is_string(data_type)
+    if not is_text_list and not (pa.types.is_integer(given) and pa.types.is_integer(data_type)):
         return None
     distinct = pa.array([literal.as_py() for literal in literals], given).unique()
     try:
-        fitted = tuple(distinct.cast(kind))
+        fitted = tuple(distinct.cast(data_type))
     except pa.ArrowInvalid:
         return None
     return fitted if len(fitted) > 1 and distinct.null_count == 0 else None
@@ -181,75 +183,79 @@ def _decide(operator: Operator, place: _Place, column: SourceColumn) -> BoundPre
     return Compared(column, Comparison(bounded, (place.below,)))
 
 
-def _place_number(literal: pa.Scalar, kind: pa.DataType) -> _Place | None:
+def _place_number(literal: pa.Scalar, data_type: pa.DataType) -> _Place | None:
     value = literal.as_py()
-    if pa.types.is_floating(kind):
-        return _place_float(value, literal.type, kind)
+    if pa.types.is_floating(data_type):
+        return _place_float(value, literal.type, data_type)
     if isinstance(value, float):
         if not math.isfinite(value):
             if value < 0:
                 return _Place(below=None, is_on=False)
-            return _Place(_highest(kind), is_on=False, is_above_all=True)
+            return _Place(_highest(data_type), is_on=False, is_above_all=True)
         limit = _DOUBLE_INTEGERS if pa.types.is_float64(literal.type) else _FLOAT_INTEGERS
-        if pa.types.is_decimal(kind) or abs(value) >= limit:
+        if pa.types.is_decimal(data_type) or abs(value) >= limit:
             return None
     number = value if isinstance(value, int) else Fraction(value)
     return (
-        _place_integer(number, kind) if pa.types.is_integer(kind) else _place_decimal(number, kind)
+        _place_integer(number, data_type)
+        if pa.types.is_integer(data_type)
+        else _place_decimal(number, data_type)
     )
 
 
-def _place_integer(number: int | Fraction, kind: pa.DataType) -> _Place:
-    low, high = _limits(kind)
+def _place_integer(number: int | Fraction, data_type: pa.DataType) -> _Place:
+    low, high = _limits(data_type)
     if number < low:
         return _Place(below=None, is_on=False)
     if number > high:
-        return _Place(pa.scalar(high, kind), is_on=False, is_above_all=True)
+        return _Place(pa.scalar(high, data_type), is_on=False, is_above_all=True)
     below = math.floor(number)
-    return _Place(pa.scalar(below, kind), is_on=below == number)
+    return _Place(pa.scalar(below, data_type), is_on=below == number)
 
 
-def _place_decimal(number: int | Fraction, kind: pa.DataType) -> _Place:
-    unscaled = number * 10**kind.scale
-    highest = 10**kind.precision - 1
+def _place_decimal(number: int | Fraction, data_type: pa.DataType) -> _Place:
+    unscaled = number * 10**data_type.scale
+    highest = 10**data_type.precision - 1
     if unscaled < -highest:
         return _Place(below=None, is_on=False)
     if unscaled > highest:
-        return _Place(_decimal(highest, kind), is_on=False, is_above_all=True)
+        return _Place(_decimal(highest, data_type), is_on=False, is_above_all=True)
     below = math.floor(unscaled)
-    return _Place(_decimal(below, kind), is_on=below == unscaled)
+    return _Place(_decimal(below, data_type), is_on=below == unscaled)
 
 
-def _place_float(value: float | Decimal, literal_type: pa.DataType, kind: pa.DataType) -> _Place:
+def _place_float(
+    value: float | Decimal, literal_type: pa.DataType, data_type: pa.DataType
+) -> _Place:
     """Place among doubles, as which Spark compares; NaN is the greatest of them."""
     double = float(value)
-    if pa.types.is_float64(kind) or pa.types.is_float32(literal_type):
-        return _Place(pa.scalar(double, kind), is_on=True)
+    if pa.types.is_float64(data_type) or pa.types.is_float32(literal_type):
+        return _Place(pa.scalar(double, data_type), is_on=True)
     with np.errstate(over="ignore"):
         nearest = np.float32(double)
         if math.isnan(double) or float(nearest) == double:
-            return _Place(pa.scalar(float(nearest), kind), is_on=True)
+            return _Place(pa.scalar(float(nearest), data_type), is_on=True)
         if float(nearest) > double:
             nearest = np.nextafter(nearest, np.float32(-np.inf))
-    return _Place(pa.scalar(float(nearest), kind), is_on=False)
+    return _Place(pa.scalar(float(nearest), data_type), is_on=False)
 
 
-def _decimal(unscaled: int, kind: pa.DataType) -> pa.Scalar:
+def _decimal(unscaled: int, data_type: pa.DataType) -> pa.Scalar:
     digits = tuple(int(digit) for digit in str(abs(unscaled)))
-    return pa.scalar(Decimal((int(unscaled < 0), digits, -kind.scale)), kind)
+    return pa.scalar(Decimal((int(unscaled < 0), digits, -data_type.scale)), data_type)
 
 
-def _limits(kind: pa.DataType) -> tuple[int, int]:
-    bits = kind.bit_width
-    if pa.types.is_unsigned_integer(kind):
+def _limits(data_type: pa.DataType) -> tuple[int, int]:
+    bits = data_type.bit_width
+    if pa.types.is_unsigned_integer(data_type):
         return 0, (1 << bits) - 1
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
-def _highest(kind: pa.DataType) -> pa.Scalar:
-    if pa.types.is_integer(kind):
-        return pa.scalar(_limits(kind)[1], kind)
-    return _decimal(10**kind.precision - 1, kind)
+def _highest(data_type: pa.DataType) -> pa.Scalar:
+    if pa.types.is_integer(data_type):
+        return pa.scalar(_limits(data_type)[1], data_type)
+    return _decimal(10**data_type.precision - 1, data_type)
 
 
 def _is_same_kind(literal: pa.DataType, column: pa.DataType) -> bool:

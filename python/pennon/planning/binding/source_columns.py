@@ -48,8 +48,12 @@ def resolve_column(path: Sequence[str], schema: pa.Schema) -> SourceColumn:
         if len(matching) != 1:
             raise UnknownColumn(column=".".join(path), columns=_near(path, schema))
         path_fields.append(matching[0])
-        kind = matching[0].type
-        fields = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        data_type = matching[0].type
+        fields = (
+            [data_type.field(i) for i in range(data_type.num_fields)]
+            if pa.types.is_struct(data_type)
+            else []
+        )
     last = path_fields[-1]
     field_id = (last.metadata or {}).get(_FIELD_ID)
     return SourceColumn(
@@ -116,9 +120,9 @@ def with_own_spelling(node: exp.Expression, schema: pa.Schema) -> exp.Expression
     return node
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_kind(kind) for is_kind in tests)
+    return any(is_kind(data_type) for is_kind in tests)
 
 
 def _named(fields: Sequence[pa.Field], name: str) -> list[pa.Field]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from pennon.planning.binding.bound_predicate import (
     BoundPredicate,
     Compared,
-    Opaque,
+    ComputedCondition,
     SourceColumn,
     all_of,
 )
@@ -38,9 +38,9 @@ def like(column: SourceColumn, pattern: str, *, negated: bool) -> BoundPredicate
         return None
     test = exp.Like(this=column.expression(), expression=exp.Literal.string(str(read)))
     if negated or not read.leading_text:
-        return Opaque(exp.Not(this=test) if negated else test, sources=(column,))
+        return ComputedCondition(exp.Not(this=test) if negated else test, sources=(column,))
     start = text_test(exp.StartsWith, column, read.leading_text, negated=False)
-    return all_of([start, Opaque(test, sources=(column,))])
+    return all_of([start, ComputedCondition(test, sources=(column,))])
 
 
 def text_test(
@@ -51,4 +51,6 @@ def text_test(
         operator = Operator.NOT_STARTS_WITH if negated else Operator.STARTS_WITH
         return Compared(column, Comparison(operator, (pa.scalar(text, column.type),)))
     test = kind(this=column.expression(), expression=exp.Literal.string(text))
-    return Opaque(exp.Not(this=test) if negated else test, is_exact=True, sources=(column,))
+    return ComputedCondition(
+        exp.Not(this=test) if negated else test, is_exact=True, sources=(column,)
+    )

@@ -238,20 +238,22 @@ def _comparison(operator: Operator, count: int, column: SourceColumn) -> Compari
     return Comparison(operator, (time_scalar(count, column.type),))
 
 
-def time_scalar(count: int, kind: pa.DataType) -> pa.Scalar:
+def time_scalar(count: int, data_type: pa.DataType) -> pa.Scalar:
     """Make a date from days, or a timestamp from a count of its unit."""
-    if pa.types.is_date64(kind):
-        return pa.scalar(count * 86_400_000, pa.int64()).cast(kind)
-    return pa.scalar(count, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+    if pa.types.is_date64(data_type):
+        return pa.scalar(count * 86_400_000, pa.int64()).cast(data_type)
+    return pa.scalar(count, pa.int32() if pa.types.is_date(data_type) else pa.int64()).cast(
+        data_type
+    )
 
 
-def _limits(kind: pa.DataType) -> tuple[int, int]:
-    bits = 31 if pa.types.is_date(kind) else 63
+def _limits(data_type: pa.DataType) -> tuple[int, int]:
+    bits = 31 if pa.types.is_date(data_type) else 63
     return -(1 << bits), (1 << bits) - 1
 
 
-def _in_unit(micros: int, kind: pa.DataType) -> int:
-    return -(-micros * _UNITS_PER_SECOND[kind.unit] // 1_000_000)
+def _in_unit(micros: int, data_type: pa.DataType) -> int:
+    return -(-micros * _UNITS_PER_SECOND[data_type.unit] // 1_000_000)
 
 
 def _micros_of_day(day: int) -> int:

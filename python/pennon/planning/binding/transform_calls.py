@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pennon.planning.binding.bound_predicate import SourceColumn
     from pennon.transforms.transform import Transform
 
-__all__ = ["TransformCall", "transform_call", "transformed_column", "with_field_values"]
+__all__ = ["PartitionTransformCall", "transform_call", "transformed_column", "with_field_values"]
 
 _FIRST: Final = "CAST(1 AS BIGINT)"
 _FUNCTION: Final = "PARTITION_TRANSFORM"
@@ -50,7 +50,7 @@ _WITH_PARAMETER: Final[dict[str, Callable[[int], Transform]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TransformCall:
+class PartitionTransformCall:
     """A call of a transform.
 
     Args:
@@ -64,7 +64,7 @@ class TransformCall:
     argument: exp.Expression
 
 
-def transform_call(node: exp.Expr) -> TransformCall | None:
+def transform_call(node: exp.Expr) -> PartitionTransformCall | None:
     """Read a call; None for whatever else a node is.
 
     Example:
@@ -85,7 +85,7 @@ def transform_call(node: exp.Expr) -> TransformCall | None:
         parameter = literal.as_py() if literal is not None and literal.is_valid else None
         if not isinstance(parameter, int):
             return None
-    return TransformCall(
+    return PartitionTransformCall(
         named[1],
         None if parameter is None else int(parameter),
         cast("exp.Expression", arguments[-1]),

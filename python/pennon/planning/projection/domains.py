@@ -107,12 +107,12 @@ def _member(literal: pa.Scalar) -> pa.Scalar:
 
 def _of_range(column: SourceColumn, ranges: Sequence[Compared]) -> Domain | None:
     """Enumerate a short range of integers or dates."""
-    kind = column.type
-    if not ranges or not (pa.types.is_integer(kind) or pa.types.is_date(kind)):
+    data_type = column.type
+    if not ranges or not (pa.types.is_integer(data_type) or pa.types.is_date(data_type)):
         return None
-    is_date = pa.types.is_date(kind)
-    bits = 32 if is_date else kind.bit_width
-    is_signed = is_date or pa.types.is_signed_integer(kind)
+    is_date = pa.types.is_date(data_type)
+    bits = 32 if is_date else data_type.bit_width
+    is_signed = is_date or pa.types.is_signed_integer(data_type)
     low = -(1 << (bits - 1)) if is_signed else 0
     high = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
     for part in ranges:
@@ -129,5 +129,6 @@ def _of_range(column: SourceColumn, ranges: Sequence[Compared]) -> Domain | None
         return None
     values = range(low, high + 1)
     return frozenset(
-        time_scalar(value, kind) if is_date else pa.scalar(value, kind) for value in values
+        time_scalar(value, data_type) if is_date else pa.scalar(value, data_type)
+        for value in values
     )

@@ -20,10 +20,10 @@ from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
-    CalendarField,
     Compared,
+    ComparedDatePart,
+    ComputedCondition,
     Constant,
-    Opaque,
     SourceColumn,
     TransformedColumn,
 )
@@ -125,9 +125,9 @@ class SpecProjection:
                 return or_all([self.inclusive(part) for part in parts])
             case Compared():
                 return and_all([*self._compared(predicate), *self._evaluated(predicate)])
-            case CalendarField():
+            case ComparedDatePart():
                 return and_all(self._calendar(predicate))
-            case Opaque(implied=implied):
+            case ComputedCondition(implied=implied):
                 implies = exp.true() if implied is None else self.inclusive(implied)
                 return self._computed(predicate) or implies
 
@@ -146,9 +146,9 @@ class SpecProjection:
                 return or_all([self.strict(part) for part in parts])
             case Compared():
                 return or_all(self._strictly_compared(predicate))
-            case CalendarField():
+            case ComparedDatePart():
                 return or_all(self._calendar(predicate))
-            case Opaque():
+            case ComputedCondition():
                 return self._computed(predicate) or exp.false()
 
     def _compared(self, predicate: Compared) -> Iterator[exp.Expression]:
@@ -184,7 +184,7 @@ class SpecProjection:
                 if projected is not None:
                     yield projected
 
-    def _computed(self, predicate: Opaque) -> exp.Expression | None:
+    def _computed(self, predicate: ComputedCondition) -> exp.Expression | None:
         """Compute a condition on the partition's values, where all of its columns are some."""
         if predicate.can_fail or not predicate.sources:
             return None
@@ -223,7 +223,7 @@ class SpecProjection:
                     rest = exp.Mod(this=field.column.copy(), expression=divisor)
                     yield called.path, exp.Paren(this=rest)
 
-    def _calendar(self, predicate: CalendarField) -> Iterator[exp.Expression]:
+    def _calendar(self, predicate: ComparedDatePart) -> Iterator[exp.Expression]:
         for field in self._of_column(predicate.column):
             if field.transform.type == predicate.part:
                 yield condition(predicate.comparison, field.column)

@@ -171,17 +171,17 @@ def level_ranges(columns: Mapping[str, exp.Column], source_type: pa.DataType) ->
     return LevelRanges(tuple(following), source_type) if len(following) > 1 else None
 
 
-def level_values(count: int, kind: pa.DataType) -> tuple[int, int, int, int]:
+def level_values(count: int, data_type: pa.DataType) -> tuple[int, int, int, int]:
     """Give year, month, day and hour (UTC) of a date or timestamp by its count of days or units."""
-    if pa.types.is_date(kind):
+    if pa.types.is_date(data_type):
         return (*civil_from_days(count), 0)
-    day, of_day = divmod(count, _DAY_SECONDS * _UNITS_PER_SECOND[kind.unit])
-    return (*civil_from_days(day), of_day // (3_600 * _UNITS_PER_SECOND[kind.unit]))
+    day, of_day = divmod(count, _DAY_SECONDS * _UNITS_PER_SECOND[data_type.unit])
+    return (*civil_from_days(day), of_day // (3_600 * _UNITS_PER_SECOND[data_type.unit]))
 
 
 def _count(literal: pa.Scalar) -> int:
-    kind = literal.type
-    return int(literal.cast(pa.date32()).value if pa.types.is_date(kind) else literal.value)
+    data_type = literal.type
+    return int(literal.cast(pa.date32()).value if pa.types.is_date(data_type) else literal.value)
 
 
 def _compare_integer(operator: Operator, column: exp.Column, value: int) -> exp.Expression:

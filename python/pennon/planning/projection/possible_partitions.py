@@ -97,9 +97,9 @@ def _has_any(
         return bool(leaves)
     columns = {}
     for field in spec.fields:
-        kind = snapshot.partition_type(field.field_id)
+        data_type = snapshot.partition_type(field.field_id)
         columns[field.column] = pa.array(
-            [values[field.field_id].cast(kind) for values in leaves], kind
+            [values[field.field_id].cast(data_type) for values in leaves], data_type
         )
     context = SessionContext()
     context.register_record_batches(_LEAVES, [[pa.record_batch(columns)]])

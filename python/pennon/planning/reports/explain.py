@@ -14,12 +14,12 @@ from pennon.planning.binding.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
-    CalendarField,
     Compared,
-    Opaque,
+    ComparedDatePart,
+    ComputedCondition,
     is_exact,
 )
-from pennon.planning.residual import leaf_filter
+from pennon.planning.residual import row_condition
 from pennon.predicate.dialect import DataFusion
 from pennon.predicate.expressions import Declined, Semantics, Typed
 from pennon.predicate.expressions.time_functions import part
@@ -83,19 +83,19 @@ def written_conditions(predicate: BoundPredicate) -> Mapping[str, str]:
                 for inner in parts
                 for text, readable in written_conditions(inner).items()
             }
-        case Opaque(written=written) if written:
-            text = leaf_filter(predicate).sql(dialect=DataFusion)
+        case ComputedCondition(written=written) if written:
+            text = row_condition(predicate).sql(dialect=DataFusion)
             below = {} if predicate.implied is None else written_conditions(predicate.implied)
             return {text: written, **below}
         case Compared(column=column, comparison=comparison):
             # Other values may be beyond what Python has: the day before year 1.
             if pa.types.is_floating(column.type) and comparison.literals:
                 values = ", ".join(map(str, comparison.values))
-                text = leaf_filter(predicate).sql(dialect=DataFusion)
+                text = row_condition(predicate).sql(dialect=DataFusion)
                 name = column.expression().sql(dialect=DataFusion)
                 listed = f"({values})" if comparison.operator.is_list else values
                 return {text: f"{name} {comparison.operator} {listed}"}
-        case CalendarField(part=name, column=column):
+        case ComparedDatePart(part=name, column=column):
             with suppress(Declined):
                 value = Typed(column.expression(), column.type)
                 computed = part(name.upper(), value, Semantics(is_utc=True)).tree

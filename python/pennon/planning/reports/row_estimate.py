@@ -89,43 +89,45 @@ def estimate_rows(plan: ScanPlan) -> RowEstimate | None:
     bounds = {} if leaves is None else column_bounds(plan.snapshot, leaves, columns)
     rows = np.asarray(table["num_rows"].to_numpy(), dtype=np.float64)
     share, is_complete = np.ones(len(rows)), True
-    for known in _shares(parts, bounds, rows):
-        is_complete &= not bool(np.isnan(known[rows > 0]).any())
-        share *= np.nan_to_num(known, nan=1.0)
+    for leaf_shares in _shares(parts, bounds, rows):
+        is_complete &= not bool(np.isnan(leaf_shares[rows > 0]).any())
+        share *= np.nan_to_num(leaf_shares, nan=1.0)
     others = plan.num_rows - int(rows.sum())
     return RowEstimate(others + round(float((rows * share).sum())), is_complete)
 
 
 def _shares(
-    parts: Sequence[BoundPredicate], known: Mapping[int, ColumnBounds], rows: NDArray[np.float64]
+    parts: Sequence[BoundPredicate],
+    bounds_of: Mapping[int, ColumnBounds],
+    rows: NDArray[np.float64],
 ) -> Iterator[NDArray[np.float64]]:
     """Give the share of each of several conditions; one for the two ends of a range."""
     ends: dict[int, list[Compared]] = {}
     for part in parts:
         match part:
             case Compared(column=SourceColumn(field_id=int(field_id)), comparison=comparison) if (
-                field_id in known and comparison.operator in {*_BELOW, *_ABOVE}
+                field_id in bounds_of and comparison.operator in {*_BELOW, *_ABOVE}
             ):
                 ends.setdefault(field_id, []).append(part)
             case _:
-                yield _share(part, known, rows)
+                yield _share(part, bounds_of, rows)
     for field_id, ranges in ends.items():
         column = ranges[0].column
-        every = _share(Compared(column, Comparison(Operator.IS_NOT_NULL)), known, rows)
+        every = _share(Compared(column, Comparison(Operator.IS_NOT_NULL)), bounds_of, rows)
         below, above = every, every
         for range_ in ranges:
-            share = _share(range_, known, rows)
+            share = _share(range_, bounds_of, rows)
             if range_.comparison.operator in _BELOW:
                 below = np.minimum(below, share)
             else:
                 above = np.minimum(above, share)
         # What is beyond either end is beyond one of them only.
         between = np.maximum(below + above - every, 0.0)
-        yield np.where(known[field_id].is_known.to_numpy(zero_copy_only=False), between, np.nan)
+        yield np.where(bounds_of[field_id].is_known.to_numpy(zero_copy_only=False), between, np.nan)
 
 
 def _share(
-    predicate: BoundPredicate, known: Mapping[int, ColumnBounds], rows: NDArray[np.float64]
+    predicate: BoundPredicate, bounds_of: Mapping[int, ColumnBounds], rows: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Give the share of each leaf's rows that satisfy a predicate; NaN where it is not known."""
     unknown = np.full(len(rows), np.nan)
@@ -134,16 +136,16 @@ def _share(
             return np.full(len(rows), 1.0 if value else 0.0)
         case AllOf(parts):
             share = np.ones(len(rows))
-            for shares in _shares(parts, known, rows):
+            for shares in _shares(parts, bounds_of, rows):
                 share = share * shares
             return share
         case AnyOf(parts):
             missed = np.ones(len(rows))
             for part in parts:
-                missed = missed * (1.0 - _share(part, known, rows))
+                missed = missed * (1.0 - _share(part, bounds_of, rows))
             return 1.0 - missed
-        case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in known:
-            bounds = known[field_id]
+        case Compared(column=SourceColumn(field_id=int(field_id))) if field_id in bounds_of:
+            bounds = bounds_of[field_id]
             share = np.clip(_compared(predicate.comparison, bounds, rows), 0.0, 1.0)
             return np.where(bounds.is_known.to_numpy(zero_copy_only=False), share, np.nan)
     return unknown
@@ -222,12 +224,20 @@ def _below(comparison: Comparison, bounds: ColumnBounds, *, is_closed: bool) -> 
 
 def _positions(values: pa.Array) -> NDArray[np.float64]:
     """Give values as numbers in their order; NaN for NULL, and for types without distances."""
-    kind = values.type
-    if pa.types.is_date32(kind):
+    data_type = values.type
+    if pa.types.is_date32(data_type):
         values = values.cast(pa.int32())
-    elif pa.types.is_timestamp(kind) or pa.types.is_date64(kind) or pa.types.is_time64(kind):
+    elif (
+        pa.types.is_timestamp(data_type)
+        or pa.types.is_date64(data_type)
+        or pa.types.is_time64(data_type)
+    ):
         values = values.cast(pa.int64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not (
+        pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_decimal(data_type)
+    ):
         return np.full(len(values), np.nan)
     return _numbers(values)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pennon.planning.binding.bound_predicate import (
     BoundPredicate,
-    Opaque,
+    ComputedCondition,
     columns,
     conjuncts,
     is_exact,
@@ -20,7 +20,7 @@ from pennon.planning.binding.bound_predicate import (
 from pennon.planning.manifest_query import manifest_query
 from pennon.planning.reports.explain import readable_condition, readable_filter, written_conditions
 from pennon.planning.reports.row_estimate import estimate_rows
-from pennon.planning.residual import NO_RESIDUAL, leaf_filter
+from pennon.planning.residual import NO_RESIDUAL, row_condition
 from pennon.predicate.dialect import DataFusion
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _versions(leaves: pa.Table) -> dict[str, int]:
 def _pruning(plan: ScanPlan, part: BoundPredicate) -> str:
     """Tell of one conjunct by what it prunes, or why it does not."""
     written = written_conditions(part)
-    text = readable_filter(leaf_filter(part).sql(dialect=DataFusion), written)
+    text = readable_filter(row_condition(part).sql(dialect=DataFusion), written)
     asked = manifest_query(plan.snapshot, [part])
     if asked.condition is None:
         return f"{text}: prunes nothing, {_why(part)}"
@@ -111,7 +111,7 @@ def _why(part: BoundPredicate) -> str:
     unknown = not_evaluable(part)
     if unknown is not None:
         return f"it is not known to be computed as Spark does ({unknown.why})"
-    if isinstance(part, Opaque) and part.implied is None:
+    if isinstance(part, ComputedCondition) and part.implied is None:
         if part.can_fail:
             return "it is an error for some values"
         return "partitions do not have all of its columns as they stand"
@@ -137,7 +137,7 @@ def _residuals(plan: ScanPlan) -> Iterator[tuple[str, str]]:
         yield "residual", "none"
     inexact = [part for part in conjuncts(plan.bound) if not is_exact(part)]
     for part in inexact if by_index else ():
-        yield "left to Spark", readable_filter(leaf_filter(part).sql(dialect=DataFusion), written)
+        yield "left to Spark", readable_filter(row_condition(part).sql(dialect=DataFusion), written)
 
 
 def readable_size(count: int) -> str:

@@ -72,18 +72,21 @@ def total(value: Typed, semantics: Semantics, *, is_distinct: bool = False) -> T
     return Typed(cast(_sum(wide, is_distinct=is_distinct), kept), kept)
 
 
-def total_of_parts(part: Typed, kind: pa.DataType) -> Typed:
+def total_of_parts(part: Typed, data_type: pa.DataType) -> Typed:
     """Add up the sums or counts of the parts of a group.
 
     Args:
         part: The result for one part, in a type in which it cannot overflow.
-        kind: The type of the whole.
+        data_type: The type of the whole.
 
     Raises:
         Declined: The type is not one of Spark's plain ones.
     """
     whole = _sum(part.tree)
-    return Typed(whole if part.type == kind and not part.is_decimal else cast(whole, kind), kind)
+    return Typed(
+        whole if part.type == data_type and not part.is_decimal else cast(whole, data_type),
+        data_type,
+    )
 
 
 def extreme(operator: type[exp.Min | exp.Max], value: Typed) -> Typed:

@@ -361,6 +361,6 @@ def moved_by_interval(
     return converted(Typed(moved, source.type, can_fail=True), value.type, semantics)
 
 
-def _plus_months(months: int, kind: pa.DataType, tree: exp.Expr) -> exp.Expr:
+def _plus_months(months: int, data_type: pa.DataType, tree: exp.Expr) -> exp.Expr:
     interval = exp.Interval(this=exp.Literal.string(str(months)), unit=exp.var("MONTH"))
-    return cast(binary(exp.Add, tree, interval), kind)
+    return cast(binary(exp.Add, tree, interval), data_type)

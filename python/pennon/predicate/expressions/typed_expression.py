@@ -291,12 +291,12 @@ class _Reader:
         values.append(nothing if default is None else self.read(default))
         can_fail = any(condition.can_fail for condition in (*conditions[1:], *values))
         values = self.alike(values)
-        kind = values[-1].type
-        is_number = can_fail and kind == pa.bool_()
+        data_type = values[-1].type
+        is_number = can_fail and data_type == pa.bool_()
         trees = [as_number(value.tree) if is_number else value.tree for value in values]
         pairs = zip([condition.tree for condition in conditions], trees[:-1], strict=True)
         tree = choice(*pairs, default=trees[-1])
-        return Typed(is_one(tree) if is_number else tree, kind)
+        return Typed(is_one(tree) if is_number else tree, data_type)
 
     def coalesce(self, nodes: Sequence[exp.Expr]) -> Typed:
         first, *others = self.alike([self.read(node) for node in nodes])

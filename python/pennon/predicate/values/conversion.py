@@ -32,71 +32,71 @@ _DOUBLE_INTEGERS = 2**53
 _FLOAT_INTEGERS = 2**24
 
 
-def convert(scalar: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+def convert(scalar: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
     """Convert a scalar to another type; None where a comparison would change its meaning."""
     source = scalar.type
-    if pa.types.is_dictionary(kind):
-        return convert(scalar, kind.value_type)
+    if pa.types.is_dictionary(data_type):
+        return convert(scalar, data_type.value_type)
     if not scalar.is_valid:
-        return pa.scalar(None, kind)
-    if source.equals(kind):
+        return pa.scalar(None, data_type)
+    if source.equals(data_type):
         return scalar
-    if is_text(source) and not is_text(kind):
-        return None if is_binary(kind) else from_text(scalar.as_py().strip(), kind)
-    if (is_text(source) and is_text(kind)) or (is_binary(source) and is_binary(kind)):
-        return _of_size(scalar.as_py(), kind)
-    if is_number(source) and is_number(kind):
-        return _convert_number(scalar, kind)
-    if is_moment(source) and is_moment(kind):
-        return _of_nanos(_nanos(scalar), kind)
-    if pa.types.is_time(source) and pa.types.is_time(kind):
+    if is_text(source) and not is_text(data_type):
+        return None if is_binary(data_type) else from_text(scalar.as_py().strip(), data_type)
+    if (is_text(source) and is_text(data_type)) or (is_binary(source) and is_binary(data_type)):
+        return _of_size(scalar.as_py(), data_type)
+    if is_number(source) and is_number(data_type):
+        return _convert_number(scalar, data_type)
+    if is_moment(source) and is_moment(data_type):
+        return _of_nanos(_nanos(scalar), data_type)
+    if pa.types.is_time(source) and pa.types.is_time(data_type):
         nanos = scalar.value * NANOS_PER_UNIT[source.unit]
         return (
             None
-            if nanos % NANOS_PER_UNIT[kind.unit]
-            else of_stored_integer(nanos // NANOS_PER_UNIT[kind.unit], kind)
+            if nanos % NANOS_PER_UNIT[data_type.unit]
+            else of_stored_integer(nanos // NANOS_PER_UNIT[data_type.unit], data_type)
         )
     return None
 
 
-def _of_size(value: str | bytes, kind: pa.DataType) -> pa.Scalar | None:
-    if pa.types.is_fixed_size_binary(kind) and len(value) != kind.byte_width:
+def _of_size(value: str | bytes, data_type: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_fixed_size_binary(data_type) and len(value) != data_type.byte_width:
         return None
-    return pa.scalar(value, kind)
+    return pa.scalar(value, data_type)
 
 
-def _convert_number(scalar: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+def _convert_number(scalar: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
     value = scalar.as_py()
     if isinstance(value, float) and value - value != 0:  # NaN and the infinities
-        return pa.scalar(value, kind) if pa.types.is_floating(kind) else None
+        return pa.scalar(value, data_type) if pa.types.is_floating(data_type) else None
     number = Fraction(value)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         # Spark compares a double column as doubles, whatever the literal's type
-        nearest = pa.scalar(float(value), kind)
+        nearest = pa.scalar(float(value), data_type)
         is_exact = Fraction(nearest.as_py()) == number
-        takes_nearest = pa.types.is_float64(kind) and not pa.types.is_floating(scalar.type)
+        takes_nearest = pa.types.is_float64(data_type) and not pa.types.is_floating(scalar.type)
         return nearest if is_exact or takes_nearest else None
-    if pa.types.is_floating(scalar.type) and not _is_within_precision(scalar, kind):
+    if pa.types.is_floating(scalar.type) and not _is_within_precision(scalar, data_type):
         return None
-    if pa.types.is_integer(kind):
-        return of_stored_integer(int(number), kind) if number.denominator == 1 else None
-    return _exact_decimal(number, kind)
+    if pa.types.is_integer(data_type):
+        return of_stored_integer(int(number), data_type) if number.denominator == 1 else None
+    return _exact_decimal(number, data_type)
 
 
-def _is_within_precision(scalar: pa.Scalar, kind: pa.DataType) -> bool:
-    """Whether no other value of ``kind`` equals the float once both are floats."""
-    if pa.types.is_decimal(kind):
-        return bool(kind.precision <= _DOUBLE_DIGITS)
+def _is_within_precision(scalar: pa.Scalar, data_type: pa.DataType) -> bool:
+    """Whether no other value of the type equals the float once both are floats."""
+    if pa.types.is_decimal(data_type):
+        return bool(data_type.precision <= _DOUBLE_DIGITS)
     is_double = pa.types.is_float64(scalar.type)
     return bool(abs(scalar.as_py()) < (_DOUBLE_INTEGERS if is_double else _FLOAT_INTEGERS))
 
 
-def _exact_decimal(number: Fraction, kind: pa.DataType) -> pa.Scalar | None:
-    unscaled = number * Fraction(10) ** kind.scale
-    if unscaled.denominator != 1 or abs(unscaled) >= 10**kind.precision:
+def _exact_decimal(number: Fraction, data_type: pa.DataType) -> pa.Scalar | None:
+    unscaled = number * Fraction(10) ** data_type.scale
+    if unscaled.denominator != 1 or abs(unscaled) >= 10**data_type.precision:
         return None
     sign, digits = (1 if unscaled < 0 else 0), tuple(int(d) for d in str(abs(int(unscaled))))
-    return pa.scalar(Decimal((sign, digits, -kind.scale)), kind)
+    return pa.scalar(Decimal((sign, digits, -data_type.scale)), data_type)
 
 
 def _nanos(scalar: pa.Scalar) -> int:
@@ -105,12 +105,12 @@ def _nanos(scalar: pa.Scalar) -> int:
     return int(scalar.value) * NANOS_PER_UNIT[scalar.type.unit]
 
 
-def _of_nanos(nanos: int, kind: pa.DataType) -> pa.Scalar | None:
-    is_date = pa.types.is_date(kind)
-    count, rest = divmod(nanos, _NANOS_PER_DAY if is_date else NANOS_PER_UNIT[kind.unit])
-    if pa.types.is_date64(kind):
+def _of_nanos(nanos: int, data_type: pa.DataType) -> pa.Scalar | None:
+    is_date = pa.types.is_date(data_type)
+    count, rest = divmod(nanos, _NANOS_PER_DAY if is_date else NANOS_PER_UNIT[data_type.unit])
+    if pa.types.is_date64(data_type):
         count *= 86_400_000
-    return None if rest else of_stored_integer(count, kind)
+    return None if rest else of_stored_integer(count, data_type)
 
 
 def to_text(scalar: pa.Scalar) -> str | None:
@@ -120,12 +120,12 @@ def to_text(scalar: pa.Scalar) -> str | None:
         >>> to_text(pa.scalar(b"ab"))
         '6162'
     """
-    kind = scalar.type
+    data_type = scalar.type
     if not scalar.is_valid:
         return None
-    if pa.types.is_dictionary(kind):
-        return to_text(scalar.cast(kind.value_type))
-    value = scalar.as_py() if not is_moment(kind) and not pa.types.is_time(kind) else None
+    if pa.types.is_dictionary(data_type):
+        return to_text(scalar.cast(data_type.value_type))
+    value = scalar.as_py() if not is_moment(data_type) and not pa.types.is_time(data_type) else None
     match value:
         case bool():
             return "true" if value else "false"
@@ -142,10 +142,10 @@ def to_text(scalar: pa.Scalar) -> str | None:
 
 
 def _time_text(scalar: pa.Scalar) -> str:
-    kind = scalar.type
-    if is_moment(kind) and abs(_nanos(scalar)) >= _READABLE_NANOS:
+    data_type = scalar.type
+    if is_moment(data_type) and abs(_nanos(scalar)) >= _READABLE_NANOS:
         return f"{_COUNT}{stored_integer(scalar)}"
-    readable = scalar.cast(pa.date32()) if pa.types.is_date(kind) else scalar
+    readable = scalar.cast(pa.date32()) if pa.types.is_date(data_type) else scalar
     return str(readable.cast(pa.string()).as_py()).replace(" ", "T")
 
 
@@ -166,43 +166,43 @@ def from_text(text: str | None, type: pa.DataType) -> pa.Scalar | None:  # noqa:
         return None
 
 
-def _read_text(text: str, kind: pa.DataType) -> pa.Scalar | None:
-    if pa.types.is_boolean(kind):
+def _read_text(text: str, data_type: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_boolean(data_type):
         known = {"true": True, "false": False}
         return pa.scalar(known[text.lower()]) if text.lower() in known else None
-    if is_number(kind) and "_" in text:  # Python's digit groups are none of Spark's
+    if is_number(data_type) and "_" in text:  # Python's digit groups are none of Spark's
         return None
-    if is_binary(kind):
-        return _of_size(bytes.fromhex(text), kind)
-    if pa.types.is_integer(kind):
-        return of_stored_integer(int(text), kind)
-    if pa.types.is_floating(kind):
-        return pa.scalar(float(text), kind)
-    if pa.types.is_decimal(kind):
-        return _exact_decimal(Fraction(Decimal(text)), kind)
-    if pa.types.is_time(kind):
-        return _read_time(text, kind)
-    return _read_moment(text, kind) if is_moment(kind) else None
+    if is_binary(data_type):
+        return _of_size(bytes.fromhex(text), data_type)
+    if pa.types.is_integer(data_type):
+        return of_stored_integer(int(text), data_type)
+    if pa.types.is_floating(data_type):
+        return pa.scalar(float(text), data_type)
+    if pa.types.is_decimal(data_type):
+        return _exact_decimal(Fraction(Decimal(text)), data_type)
+    if pa.types.is_time(data_type):
+        return _read_time(text, data_type)
+    return _read_moment(text, data_type) if is_moment(data_type) else None
 
 
-def _read_time(text: str, kind: pa.DataType) -> pa.Scalar | None:
+def _read_time(text: str, data_type: pa.DataType) -> pa.Scalar | None:
     whole, _, fraction = text.partition(".")
     moment = dt.time.fromisoformat(whole)
     seconds = moment.hour * 3600 + moment.minute * 60 + moment.second
     nanos = seconds * 10**9 + int(fraction[:9].ljust(9, "0"))
-    count, rest = divmod(nanos, NANOS_PER_UNIT[kind.unit])
-    return None if rest else of_stored_integer(count, kind)
+    count, rest = divmod(nanos, NANOS_PER_UNIT[data_type.unit])
+    return None if rest else of_stored_integer(count, data_type)
 
 
-def _read_moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
+def _read_moment(text: str, data_type: pa.DataType) -> pa.Scalar | None:
     if text.startswith(_COUNT):
-        return of_stored_integer(int(text.removeprefix(_COUNT)), kind)
-    zone = kind.tz if pa.types.is_timestamp(kind) else None
+        return of_stored_integer(int(text.removeprefix(_COUNT)), data_type)
+    zone = data_type.tz if pa.types.is_timestamp(data_type) else None
     try:
-        return pa.scalar(text).cast(kind)
+        return pa.scalar(text).cast(data_type)
     except pa.ArrowInvalid:
         micros = _read_micros(text, is_zoned=zone is not None)
-    return None if micros is None else _of_nanos(micros * 1000, kind)
+    return None if micros is None else _of_nanos(micros * 1000, data_type)
 
 
 def _read_micros(text: str, *, is_zoned: bool) -> int | None:

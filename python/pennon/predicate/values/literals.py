@@ -54,24 +54,26 @@ def to_expression(scalar: pa.Scalar) -> exp.Expression:
         >>> to_expression(pa.scalar("it's")).sql(dialect=DataFusion)
         "'it''s'"
     """
-    kind = scalar.type
-    if pa.types.is_dictionary(kind):
-        return to_expression(scalar.cast(kind.value_type))
+    data_type = scalar.type
+    if pa.types.is_dictionary(data_type):
+        return to_expression(scalar.cast(data_type.value_type))
     if not scalar.is_valid:
         return exp.Null()
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         return exp.Boolean(this=scalar.as_py())
-    if pa.types.is_integer(kind):
+    if pa.types.is_integer(data_type):
         return _integer(scalar.as_py())
-    if is_text(kind):
+    if is_text(data_type):
         return exp.Literal.string(scalar.as_py())
-    if is_binary(kind):
+    if is_binary(data_type):
         return exp.HexString(this=scalar.as_py().hex())
-    if pa.types.is_floating(kind):
-        is_double = pa.types.is_float64(kind)
+    if pa.types.is_floating(data_type):
+        is_double = pa.types.is_float64(data_type)
         return _cast_text(repr(float(scalar.as_py())), "DOUBLE" if is_double else "FLOAT")
-    if pa.types.is_decimal(kind):
-        return _cast_text(f"{scalar.as_py():f}", f"DECIMAL({kind.precision}, {kind.scale})")
+    if pa.types.is_decimal(data_type):
+        return _cast_text(
+            f"{scalar.as_py():f}", f"DECIMAL({data_type.precision}, {data_type.scale})"
+        )
     return _time_expression(scalar)
 
 
@@ -107,23 +109,25 @@ def _arrow_cast(value: exp.Expression, type_name: str) -> exp.Expression:
 
 
 def _time_expression(scalar: pa.Scalar) -> exp.Expression:
-    kind = scalar.type
-    if pa.types.is_date(kind):
+    data_type = scalar.type
+    if pa.types.is_date(data_type):
         days = scalar.cast(pa.date32()).value
         text = _date_text(days)
         return _arrow_cast(_integer(days), "Date32") if text is None else _cast_text(text, "DATE")
-    if pa.types.is_time(kind):
-        bits = 32 if pa.types.is_time32(kind) else 64
-        name = f"Time{bits}({_UNIT_NAMES[kind.unit]})"
+    if pa.types.is_time(data_type):
+        bits = 32 if pa.types.is_time32(data_type) else 64
+        name = f"Time{bits}({_UNIT_NAMES[data_type.unit]})"
         return _arrow_cast(_integer(scalar.value), name)
-    if not pa.types.is_timestamp(kind):
-        raise InternalError(what=f"a literal of type {kind} has no SQL form")
-    nanos = scalar.value * NANOS_PER_UNIT[kind.unit]
+    if not pa.types.is_timestamp(data_type):
+        raise InternalError(what=f"a literal of type {data_type} has no SQL form")
+    nanos = scalar.value * NANOS_PER_UNIT[data_type.unit]
     text = None if nanos % 1000 else _micros_text(nanos // 1000)
     if text is None:
-        zone = 'Some("UTC")' if kind.tz else "None"
-        return _arrow_cast(_integer(scalar.value), f"Timestamp({_UNIT_NAMES[kind.unit]}, {zone})")
-    if kind.tz:
+        zone = 'Some("UTC")' if data_type.tz else "None"
+        return _arrow_cast(
+            _integer(scalar.value), f"Timestamp({_UNIT_NAMES[data_type.unit]}, {zone})"
+        )
+    if data_type.tz:
         return _cast_text(f"{text}+00:00", "TIMESTAMPTZ")
     return _cast_text(text, "TIMESTAMP")
 

@@ -62,8 +62,8 @@ def grouped(
     keys: list[exp.Expr] = []
     columns: list[exp.Expr] = []
 
-    def add(output: int, tree: exp.Expr, kind: pa.DataType) -> None:
-        types[f"c{output}"] = kind
+    def add(output: int, tree: exp.Expr, data_type: pa.DataType) -> None:
+        types[f"c{output}"] = data_type
         columns.append(named(tree, f"c{output}"))
 
     def add_key(key: Output) -> None:

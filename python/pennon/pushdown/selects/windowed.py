@@ -234,11 +234,11 @@ class _Writer:
         counted = exp.Star() if everything else value.tree.copy()
         return self.over(exp.Count(this=counted), frame)
 
-    def averaged(self, value: Typed, frame: WindowFrame, kind: pa.DataType | None) -> Typed:
+    def averaged(self, value: Typed, frame: WindowFrame, data_type: pa.DataType | None) -> Typed:
         count = self.counted(value, frame)
-        if value.is_decimal and kind is not None and pa.types.is_decimal(kind):
+        if value.is_decimal and data_type is not None and pa.types.is_decimal(data_type):
             digits = Typed(cast(count, pa.decimal128(20, 0)), pa.decimal128(20, 0))
-            kept = (kind.precision, kind.scale)
+            kept = (data_type.precision, data_type.scale)
             return average(self.summed(value, frame), digits, kept, self.semantics)
         if value.is_float:
             whole = self.summed(value, frame).tree

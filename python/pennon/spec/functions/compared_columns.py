@@ -61,7 +61,7 @@ class ComparedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ColumnComparison:
     """A comparison by ``=`` or ``<=>`` of a column of each side of a join."""
 
     left: ComparedColumn

@@ -75,7 +75,7 @@ def murmur3_multi(arrays: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     return pa.array(hashes.view(np.int32), mask=~is_hashed)
 
 
-def check_hashable(kind: pa.DataType, transform: object) -> None:
+def check_hashable(data_type: pa.DataType, transform: object) -> None:
     """Refuse a source type that has no byte form.
 
     Raises:
@@ -83,37 +83,37 @@ def check_hashable(kind: pa.DataType, transform: object) -> None:
     """
     types = pa.types
     hashable = (
-        types.is_integer(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_temporal(kind)
-        or is_text(kind)
-        or is_binary(kind)
-        or types.is_null(kind)
+        types.is_integer(data_type)
+        or types.is_boolean(data_type)
+        or types.is_decimal(data_type)
+        or types.is_temporal(data_type)
+        or is_text(data_type)
+        or is_binary(data_type)
+        or types.is_null(data_type)
     )
-    if types.is_dictionary(kind):
-        check_hashable(kind.value_type, transform)
-    elif not hashable or types.is_duration(kind) or types.is_interval(kind):
-        raise TransformOnWrongType(transform=transform, type=kind, allowed=ALLOWED)
+    if types.is_dictionary(data_type):
+        check_hashable(data_type.value_type, transform)
+    elif not hashable or types.is_duration(data_type) or types.is_interval(data_type):
+        raise TransformOnWrongType(transform=transform, type=data_type, allowed=ALLOWED)
 
 
 def _hash_values(column: pa.Array, seeds: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    kind = column.type
-    check_hashable(kind, "murmur3")
-    if is_text(kind) or is_binary(kind):
+    data_type = column.type
+    check_hashable(data_type, "murmur3")
+    if is_text(data_type) or is_binary(data_type):
         return _hash_bytes(*_byte_ranges(column), seeds)
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(data_type):
         return _hash_bytes(*_decimal_bytes(column), seeds)
     return _hash_longs(_longs(column), seeds)
 
 
 def _longs(column: pa.Array) -> NDArray[np.uint64]:
-    kind = column.type
-    if pa.types.is_date(kind):
+    data_type = column.type
+    if pa.types.is_date(data_type):
         return day_numbers(column).view(np.uint64)
-    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+    if pa.types.is_timestamp(data_type) or pa.types.is_time(data_type):
         return micros_utc(column).view(np.uint64)
-    if pa.types.is_uint64(kind):
+    if pa.types.is_uint64(data_type):
         return np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.uint64)
     values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(values, dtype=np.int64).view(np.uint64)
@@ -123,14 +123,14 @@ def _byte_ranges(
     column: pa.Array,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Give the bytes of all rows with the start and length of each row."""
-    kind = column.type
-    if not (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)):
-        is_string = pa.types.is_string(kind) or pa.types.is_string_view(kind)
+    data_type = column.type
+    if not (pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type)):
+        is_string = pa.types.is_string(data_type) or pa.types.is_string_view(data_type)
         narrow = pa.string() if is_string else pa.binary()
         wide = pa.large_string() if is_string else pa.large_binary()
         column = (
             column.cast(narrow).cast(wide)
-            if pa.types.is_fixed_size_binary(kind)
+            if pa.types.is_fixed_size_binary(data_type)
             else column.cast(wide)
         )
     _, offset_buffer, byte_buffer = column.buffers()
@@ -147,9 +147,9 @@ def _decimal_bytes(
     column: pa.Array,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Give the unscaled values big-endian, with the range of each row's shortest form."""
-    kind = column.type
-    if kind.bit_width < pa.decimal128(1).bit_width:
-        column = column.cast(pa.decimal128(kind.precision, kind.scale))
+    data_type = column.type
+    if data_type.bit_width < pa.decimal128(1).bit_width:
+        column = column.cast(pa.decimal128(data_type.precision, data_type.scale))
     width = column.type.bit_width // 8
     little = np.frombuffer(column.buffers()[1], dtype=np.uint8)
     first = column.offset * width

@@ -39,7 +39,7 @@ _INSTANTS = tuple(
 _TIMES = (dt.time(12, 30, 5), dt.time(0), dt.time(23, 59, 59))
 
 
-def probes(kind: pa.DataType) -> list[object]:
+def probes(data_type: pa.DataType) -> list[object]:
     """Give the probe values of a type, none of them NULL; a nested type has none.
 
     Example:
@@ -47,31 +47,39 @@ def probes(kind: pa.DataType) -> list[object]:
         [7, 0, -1]
     """
     types = pa.types
-    if types.is_integer(kind):
-        return [value for value in _WHOLE if _fits(value, kind)]
-    if types.is_floating(kind):
-        return [value for value in _REAL if _fits(value, kind)]
-    if types.is_decimal(kind):
-        return _decimals(kind)
-    if types.is_boolean(kind):
+    if types.is_integer(data_type):
+        return [value for value in _WHOLE if _fits(value, data_type)]
+    if types.is_floating(data_type):
+        return [value for value in _REAL if _fits(value, data_type)]
+    if types.is_decimal(data_type):
+        return _decimals(data_type)
+    if types.is_boolean(data_type):
         return [True, False]
-    if types.is_date(kind):
+    if types.is_date(data_type):
         return list(_DAYS)
-    if types.is_timestamp(kind):
+    if types.is_timestamp(data_type):
         naive = [value.replace(tzinfo=None) for value in _INSTANTS]
-        return list(_INSTANTS if kind.tz is not None else naive)
-    if types.is_time(kind):
+        return list(_INSTANTS if data_type.tz is not None else naive)
+    if types.is_time(data_type):
         return list(_TIMES)
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if (
+        types.is_string(data_type)
+        or types.is_large_string(data_type)
+        or types.is_string_view(data_type)
+    ):
         return list(_TEXT)
-    if types.is_fixed_size_binary(kind):
-        return [bytes(kind.byte_width), b"\xff" * kind.byte_width]
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
+    if types.is_fixed_size_binary(data_type):
+        return [bytes(data_type.byte_width), b"\xff" * data_type.byte_width]
+    if (
+        types.is_binary(data_type)
+        or types.is_large_binary(data_type)
+        or types.is_binary_view(data_type)
+    ):
         return [b"\x00\x01\x02\x03", b"", b"\xff"]
     return []
 
 
-def versions(kind: pa.DataType) -> list[pa.DataType]:
+def versions(data_type: pa.DataType) -> list[pa.DataType]:
     """Give the types whose equal values have to give equal partition values, the type first.
 
     Example:
@@ -80,26 +88,26 @@ def versions(kind: pa.DataType) -> list[pa.DataType]:
     """
     types = pa.types
     wider: list[pa.DataType] = []
-    if types.is_integer(kind):
+    if types.is_integer(data_type):
         wider = [pa.int32(), pa.int64()]
-    elif types.is_floating(kind):
+    elif types.is_floating(data_type):
         wider = [pa.float32(), pa.float64()]
-    elif types.is_decimal(kind):
-        make = pa.decimal256 if types.is_decimal256(kind) else pa.decimal128
-        most = 76 if types.is_decimal256(kind) else 38
-        wider = [make(min(kind.precision + 4, most), kind.scale)]
-    return [kind, *(other for other in wider if other != kind)]
+    elif types.is_decimal(data_type):
+        make = pa.decimal256 if types.is_decimal256(data_type) else pa.decimal128
+        most = 76 if types.is_decimal256(data_type) else 38
+        wider = [make(min(data_type.precision + 4, most), data_type.scale)]
+    return [data_type, *(other for other in wider if other != data_type)]
 
 
-def _fits(value: object, kind: pa.DataType) -> bool:
+def _fits(value: object, data_type: pa.DataType) -> bool:
     try:
-        stored = pa.scalar(value, kind).as_py()
+        stored = pa.scalar(value, data_type).as_py()
     except (pa.ArrowInvalid, OverflowError):
         return False
     return bool(stored == value) or value != value  # noqa: PLR0124 - NaN is kept
 
 
-def _decimals(kind: pa.DataType) -> list[object]:
-    largest = 10**kind.precision - 1
+def _decimals(data_type: pa.DataType) -> list[object]:
+    largest = 10**data_type.precision - 1
     unscaled = (1234, largest, -largest, 0, -1, 1, 5, -1234)
-    return [Decimal(value).scaleb(-kind.scale) for value in unscaled if abs(value) <= largest]
+    return [Decimal(value).scaleb(-data_type.scale) for value in unscaled if abs(value) <= largest]

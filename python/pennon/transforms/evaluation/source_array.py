@@ -27,14 +27,14 @@ def plain_array(source: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def plain_type(kind: pa.DataType) -> pa.DataType:
+def plain_type(data_type: pa.DataType) -> pa.DataType:
     """Give the type of ``plain_array``."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
-def from_scalars(scalars: Sequence[pa.Scalar], kind: pa.DataType) -> pa.Array:
+def from_scalars(scalars: Sequence[pa.Scalar], data_type: pa.DataType) -> pa.Array:
     """Give an array of the scalars, so that they take the path of the columns."""
-    return pa.array(scalars, type=plain_type(kind))
+    return pa.array(scalars, type=plain_type(data_type))
 
 
 def integers(array: pa.Array) -> NDArray[np.int64]:
@@ -63,8 +63,10 @@ def micros_utc(array: pa.Array) -> NDArray[np.int64]:
     return counts * _PER_MICRO[array.type.unit]
 
 
-def with_nulls_of(values: NDArray[np.generic], source: pa.Array, kind: pa.DataType) -> pa.Array:
+def with_nulls_of(
+    values: NDArray[np.generic], source: pa.Array, data_type: pa.DataType
+) -> pa.Array:
     """Give the values as an array of a type, NULL where the source is NULL."""
     if source.null_count == 0:
-        return pa.array(values, type=kind)
-    return pa.array(values, type=kind, mask=source.is_null().to_numpy(zero_copy_only=False))
+        return pa.array(values, type=data_type)
+    return pa.array(values, type=data_type, mask=source.is_null().to_numpy(zero_copy_only=False))

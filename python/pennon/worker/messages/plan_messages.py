@@ -37,7 +37,7 @@ from pennon.plan import (
     WindowFrame,
 )
 from pennon.predicate.typed import is_carried
-from pennon.spec.functions.compared_columns import ComparedColumn, Comparison
+from pennon.spec.functions.compared_columns import ColumnComparison, ComparedColumn
 
 _Values = tuple[object, ...]
 
@@ -128,7 +128,7 @@ class JoinMessage:
     def node(self) -> Join:
         """Make the node."""
         comparisons = [
-            Comparison(comparison.left.compared(), comparison.right.compared())
+            ColumnComparison(comparison.left.compared(), comparison.right.compared())
             for comparison in self.compared
         ]
         equated = [comparison for comparison in comparisons if comparison.equates]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pennon.spec.functions.partition_layout import Layout
 
 
-def plan_of(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, ScanPlan]]:
+def decoded_plan(messages: Sequence[Mapping[str, object]]) -> tuple[Plan, dict[int, ScanPlan]]:
     """Decode the nodes of ``derive_keys``.
 
     Args:

@@ -22,7 +22,7 @@ from pennon.transforms.bucket import Bucket, MultiBucket
 from pennon.worker.messages.key_messages import ComputedKey, DeriveKeysReply
 from pennon.worker.messages.messages import DeriveKeys
 from pennon.worker.plans.fragment_choice import choose_fragments, without_fragments
-from pennon.worker.plans.plan_outline import plan_of
+from pennon.worker.plans.plan_outline import decoded_plan
 from pennon.worker.requests.data_plane import send_batches
 from pennon.worker.wire.json_fields import decode, encode
 from pennon.worker.wire.key_text import key_text
@@ -43,7 +43,7 @@ _NO_LEAF = -1
 def derive(request: Mapping[str, object], frames: FrameSocket) -> None:
     """Answer ``derive_keys``: which operators are served, and each served scan's keys."""
     message = decode(DeriveKeys, request)
-    outline, plans = plan_of(message.nodes)
+    outline, plans = decoded_plan(message.nodes)
     leaves = {position: plan.table for position, plan in plans.items()}
     target = TaskTarget(message.parallelism, message.max_bytes)
     whole = derive_keys(outline)
