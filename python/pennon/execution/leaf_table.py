@@ -28,6 +28,7 @@ from pennon.leaf.read.leaf_filter import arrow_cast, lacking
 from pennon.leaf.read.metadata_columns import is_metadata_column
 from pennon.leaf.schema.promotion import stream_schema, stream_type
 from pennon.predicate.dialect import DataFusion
+from pennon.predicate.typed import columns_above
 from pennon.spec.initial_default import initial_default
 from pennon.spec.schema import children_of, with_children
 
@@ -66,6 +67,8 @@ def register_relation(
     for number, held in enumerate(taken):
         register_rows(context, f"{name}_held_{number}", held.schema, held.batches)
         columns = _own_columns(relation.schema)
+        if held.condition is not None:
+            columns = columns_above(held.condition, relation.schema.names)
         parts.append(_selected(f"{name}_held_{number}", columns, held.condition))
     views = LeafViews(relation.schema, relation.namespace_schema)
     for leaf in relation.leaves:

@@ -26,11 +26,7 @@ from pennon.plan import Filter, Group, Project, Scan
 from pennon.planning.residual import NO_RESIDUAL
 from pennon.planning.scan_plan import plan_scan
 from pennon.predicate.dialect import DataFusion
-from pennon.predicate.expressions.typed_expression import (
-    operands_of,
-    typed_condition,
-    typed_expression,
-)
+from pennon.predicate.expressions.typed_expression import operands_of, typed_expression
 from pennon.predicate.normalize import normalize
 from pennon.predicate.parse import parse_expression, parse_with_lists
 from pennon.predicate.semantics import Declined
@@ -258,13 +254,20 @@ class _PartitionWriter(FragmentWriter):
         kept: list[exp.Expr] = []
         for part in operands_of(exp.and_(parse_with_lists(node.condition), exp.true())):
             try:
-                kept.append(typed_condition(part, below.types, self.semantics))
+                kept.append(self.condition(part, below))
             except Declined:
                 if not self.is_true_of_all(part):
                     raise
         columns = [exp.column(name, quoted=True) for name in below.types]
         source = below.select.subquery(f"t{position}", copy=False)
         return Selected(exp.select(*columns).from_(source).where(*kept), below.types)
+
+    def condition(self, part: exp.Expr, below: Selected) -> exp.Expr:
+        """Write a condition that no partition can make an error, for others may leave it out."""
+        value = typed_expression(part, below.types, self.semantics, pa.bool_())
+        if value.can_fail:
+            raise Declined(why="a condition that may be an error")
+        return value.tree
 
     def is_true_of_all(self, condition: exp.Expr) -> bool:
         """Whether a condition on other columns is decided by partition values, for all rows."""

@@ -70,8 +70,6 @@ def typed_expression(
     columns: Mapping[str, pa.DataType],
     semantics: Semantics,
     expected: pa.DataType | None = None,
-    *,
-    is_filter: bool = False,
 ) -> Typed:
     """Read an expression of Spark and rewrite it for DataFusion.
 
@@ -80,7 +78,6 @@ def typed_expression(
         columns: The columns that it may name, and their types.
         semantics: The session's.
         expected: The only type that the expression may have; None for any.
-        is_filter: Whether rows are chosen by it, maybe together with other conditions.
 
     Raises:
         Declined: A part of it is not known to be computed as Spark does.
@@ -104,9 +101,6 @@ def typed_expression(
         value = reader.read(tree)
     except RecursionError as error:
         raise Declined(why="an expression of too many levels") from error
-    if is_filter and reader.parses_texts:
-        # Another condition may leave out the texts that are an error; a scan computes all of them.
-        raise Declined(why="a condition that may fail to read a text")
     if expected not in (None, value.type):
         raise Declined(why=f"{value.type} instead of {expected}")
     return value
@@ -120,7 +114,7 @@ def typed_condition(
     Raises:
         Declined: It is not boolean, or a part of it is declined.
     """
-    return typed_expression(text, columns, semantics, pa.bool_(), is_filter=True).tree
+    return typed_expression(text, columns, semantics, pa.bool_()).tree
 
 
 class _Reader:
@@ -128,7 +122,6 @@ class _Reader:
         self.columns = columns
         self.semantics = semantics
         self.failing = 0
-        self.parses_texts = False
 
     def read(self, node: exp.Expr) -> Typed:
         """Read a node, and count what in it can be an error."""
@@ -216,7 +209,6 @@ class _Reader:
                 return self.extreme(node)
             case exp.IsNan():
                 return self.is_nan(node)
-        self.parses_texts |= node.name.lower() == "gettimestamp"
         return named_function(node, self.read, self.semantics)
 
     def column(self, node: exp.Column) -> Typed:
@@ -261,9 +253,7 @@ class _Reader:
         value = self.read(node.this)
         if node.args.get("safe"):
             return tried(value, target)
-        result = converted(value, target, self.semantics)
-        self.parses_texts |= result.can_fail and pa.types.is_string(value.type)
-        return result
+        return converted(value, target, self.semantics)
 
     def membership(self, node: exp.In) -> Typed:
         value, *members = self.alike(

@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pennon.predicate.expressions.typed_expression import typed_expression
+from pennon.predicate.typed import columns_above
 from pennon.pushdown.selects.selected import Selected, selected_from
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def filtered(
     if value.can_fail:
         below = _with_its_own_conditions_first(f"{name}a", below)
     types = {column: kind for column, kind in below.types.items() if column not in left_out}
-    rows = selected_from(below, name, _columns(types))
+    rows = selected_from(below, name, columns_above(value.tree, types))
     return Selected(rows.where(value.tree, copy=False), types)
 
 

@@ -1,7 +1,8 @@
 """What a join's condition says of how partners are found: by equal values, or as NOT IN does.
 
 Spark computes both values of an equality for every row, whatever stands before it in the condition,
-and so may DataFusion.
+and so may DataFusion. Any other part of the condition Spark computes of the pairs with equal
+values; of which of them, where one partner is enough, its plan decides.
 
 NULL rules: an equality that is NULL finds nothing. ``NOT IN``, an anti join that knows of NULLs,
 keeps a row where the right side is empty; otherwise only where its value is not NULL, equals no
@@ -10,7 +11,7 @@ value of the right side, and the right side has no NULL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
@@ -19,9 +20,12 @@ from pennon.predicate.expressions.typed_expression import operands_of
 from pennon.pushdown.selects.expression_texts import tree_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from pennon.plan import Join, Plan
+
+# Of other joins a row may be decided by its first partner.
+_OF_ALL_PAIRS: Final = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL)
 
 
 def conjuncts_of(condition: str | None) -> list[exp.Expr]:
@@ -56,6 +60,37 @@ def finds_partners(conjunct: exp.Expr, left: Collection[str], right: Collection[
         values[0].issubset(one) and values[1].issubset(other)
         for one, other in ((left, right), (right, left))
     )
+
+
+def is_of_pairs(
+    join_type: JoinType,
+    conjunct: exp.Expr,
+    equalities: Iterable[exp.Expr],
+    sides: tuple[Collection[str], Collection[str]],
+) -> bool:
+    """Whether both engines compute a part of a condition of the same pairs, and of nothing else.
+
+    DataFusion computes what names one side only of all rows there. It also puts the column that an
+    equality equates in the place of the other, and then one side may be enough.
+
+    Args:
+        join_type: How the sides are joined.
+        conjunct: The part, which finds no partners.
+        equalities: Those that do.
+        sides: The columns of the left side, and of the right one.
+
+    Example:
+        >>> key, rest = conjuncts_of("`c1` = `c3` AND 10 / (`c2` - `c4`) > 1")
+        >>> is_of_pairs(JoinType.INNER, rest, [key], (["c1", "c2"], ["c3", "c4"]))
+        True
+        >>> is_of_pairs(JoinType.INNER, rest, [key], (["c1"], ["c2", "c3", "c4"]))
+        False
+    """
+    if join_type not in _OF_ALL_PAIRS or isinstance(conjunct, exp.NullSafeEQ):
+        return False  # Spark finds partners by <=> as well, and computes it of all rows
+    equated = {column.name for part in equalities for column in part.find_all(exp.Column)}
+    names = {column.parts[0].name for column in conjunct.find_all(exp.Column)} - equated
+    return all(not names.isdisjoint(side) for side in sides)
 
 
 def is_hashed(plan: Plan, join: Join) -> bool:

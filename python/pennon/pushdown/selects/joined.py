@@ -29,8 +29,14 @@ from pennon.predicate.typed import (
     enclosed,
     integer,
     is_null,
+    opaque,
 )
-from pennon.pushdown.selects.join_conditions import conjuncts_of, finds_partners, null_aware_pair
+from pennon.pushdown.selects.join_conditions import (
+    conjuncts_of,
+    finds_partners,
+    is_of_pairs,
+    null_aware_pair,
+)
 from pennon.pushdown.selects.selected import (
     Selected,
     named,
@@ -89,7 +95,7 @@ def joined(
     if pair is not None:
         return _not_in(name, inputs, pair, semantics)
     both = {**left.types, **right.types}
-    condition = _condition(node.condition, inputs, semantics)
+    condition = _condition(node, inputs, semantics)
     is_filter = node.join_type in (JoinType.SEMI, JoinType.ANTI)
     types = left.types if is_filter else both
     side, kind = side_and_kind
@@ -103,8 +109,10 @@ def joined(
         **{word: text for word, text in (("side", side), ("kind", kind)) if text},
     )
     filled = {JoinType.LEFT: right.types, JoinType.RIGHT: left.types, JoinType.FULL: both}
+    # A column that a filter below has made constant is so above an outer join as well, DataFusion
+    # believes, beside the NULLs: it takes the rows for sorted, and gives a group several times.
     columns = [
-        _opaque(column) if column in filled.get(node.join_type, {}) else written
+        opaque(column) if column in filled.get(node.join_type, {}) else written
         for column, written in zip(types, _columns(types), strict=True)
     ]
     select = selected_from(left, name, columns)
@@ -112,32 +120,24 @@ def joined(
     return Selected(select, types)
 
 
-def _opaque(column: str) -> exp.Expr:
-    """Write a column so that DataFusion believes nothing of it.
-
-    A column that a filter below has made constant is so above an outer join as well, it believes,
-    beside the NULLs: it takes the rows for sorted, and gives a group several times.
-    """
-    value = exp.column(column, quoted=True)
-    is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
-    return named(exp.Case().when(is_there, value), column)
-
-
-def _condition(
-    text: str | None, inputs: tuple[Selected, Selected], semantics: Semantics
-) -> exp.Expr:
+def _condition(node: Join, inputs: tuple[Selected, Selected], semantics: Semantics) -> exp.Expr:
     """Write a condition: equalities that find partners by themselves, where DataFusion sees them.
 
     Raises:
-        Declined: It is not known to be computed as Spark does.
+        Declined: It is not known to be computed as Spark does, or of the same rows.
     """
     left, right = (side.types for side in inputs)
     both = {**left, **right}
-    conjuncts = conjuncts_of(text)
+    conjuncts = conjuncts_of(node.condition)
     equalities = [part for part in conjuncts if finds_partners(part, left, right)]
     others = [part for part in conjuncts if part not in equalities]
+    for part in others:
+        if typed_expression(part, both, semantics, pa.bool_()).can_fail and not is_of_pairs(
+            node.join_type, part, equalities, (left, right)
+        ):
+            raise Declined(why="a condition of a join that may be an error for other rows")
     if not equalities or len(conjuncts) == 1:
-        return typed_condition(text, both, semantics)
+        return typed_condition(node.condition, both, semantics)
     written = [typed_condition(part, both, semantics) for part in equalities]
     if others:
         rest = reduce(lambda one, other: exp.And(this=one, expression=other), others)
@@ -198,6 +198,9 @@ def _not_in(
     """Write a null-aware anti join: by its equality, and by what the right side counts."""
     left, right = inputs
     value, member = _sides_of(pair, inputs, semantics)
+    if value.can_fail or member.can_fail:
+        # Spark computes neither where the right side is empty, or has a NULL.
+        raise Declined(why="NOT IN of what may be an error")
     equality = exp.EQ(this=enclosed(comparable(value)), expression=enclosed(comparable(member)))
     columns = _columns(left.types)
     partner = right.select.copy().subquery(f"{name}r", copy=False)
